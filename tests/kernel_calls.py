@@ -56,7 +56,9 @@ def recorded(monkeypatch):
 
     def watched(name, kernel):
         def call(*arguments, **more):
-            calls.append(Call(name, arguments[0], "gpu" if arguments[-1] == "gpu" else "cpu"))
+            calls.append(
+                Call(name, arguments[0], "gpu" if any(a == "gpu" for a in arguments if type(a) is str) else "cpu")
+            )
             return kernel(*arguments, **more)
 
         return call

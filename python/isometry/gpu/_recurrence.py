@@ -45,7 +45,7 @@ def recurrence_vjp(call: Call, given: Mapping[str, Any], states: Any, ct: Any) -
         name: None if bar is None else own_form(bar, tuple(bar.shape), given[name])
         for name, bar in zip(_NAMES, bars, strict=True)
     }
-    return {"transition": grads, **own}
+    return {"transition": grads, **own, "start_state": None}  # marks are refused
 
 
 def _sent(call: Call, given: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
