@@ -220,6 +220,7 @@ def test_the_stand_in_tells_what_is_fetched(device):
         t + torch.ones(3)
 
 
+@pytest.mark.cpu
 @each_kind
 def test_another_default_device(name):
     """Layers and arguments on the CPU stay there: sequences of one length and of several, packed, and single steps."""
@@ -251,6 +252,7 @@ def test_another_default_device(name):
     assert all(map(torch.equal, there, here))
 
 
+@pytest.mark.cpu
 def test_lists_under_another_default_device():
     """Of lengths and places: values that are read."""
     x, w, v = draw(T, 3, D), draw(3, N, N), draw(3, N, D)
