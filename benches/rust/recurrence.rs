@@ -83,18 +83,9 @@ impl Work {
             if self.modrelu { Activation::Modrelu } else { Activation::LeakyRelu { slope: 0.1 } };
         Sequence {
             run: Run {
-                steps: self.steps,
-                batch: self.batch,
-                features: self.d,
-                n: self.n,
-                x,
-                h0: None,
                 activation,
                 activation_bias: self.modrelu.then_some(bias),
-                lengths: None,
-                reverse: false,
-                packs: None,
-                starts: None,
+                ..Run::new([self.steps, self.batch, self.d, self.n], x)
             },
             input_weight: v,
             bias: (!self.modrelu).then_some(bias),

@@ -43,6 +43,7 @@ LEFT = {
     "scornn": None,
     "unitary-ornn": None,
     "full-capacity-urnn": None,
+    "rnn": None,
     "exprnn": "the GPU has no kernels for W of ExpRNN, which the CPU forms",
     "gru": "the GPU has no kernels for GRU, which the CPU computes",
     "rum": "the GPU has no kernels for RUM, which the CPU computes",

@@ -139,6 +139,22 @@ def test_kernels_are_the_formula(reverse, lengths, complex_):
     torch.testing.assert_close(each[0], y, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("reverse", [False, True], ids=["", "reverse"])
+def test_marks_behind_an_end_are_ignored(reverse):
+    """By the kernels, and by the formula, which computes in forward mode."""
+    w, v, x = draw(N, N) / 3, draw(N, D, seed=1), draw(T, B, D, seed=2)
+    lengths, starts = torch.tensor([4, 9, 0, 7]), torch.zeros(T, B, dtype=torch.bool)
+    starts[5:, 0] = starts[2:, 2] = starts[7:, 3] = True
+    law = lambda x, **more: it.recurrence(
+        it.Dense(w), x, v, h0=draw(B, N, seed=3), lengths=lengths, reverse=reverse, **more
+    )
+    for output in ("states", "last"):
+        plain = law(x, output=output)
+        assert torch.equal(law(x, output=output, starts=starts), plain)
+        value, _ = torch.func.jvp(lambda x: law(x, output=output, starts=starts), (x,), (x,))
+        torch.testing.assert_close(value, plain, rtol=1e-12, atol=1e-13)
+
+
 def test_a_compiled_layer():
     for name in ("scornn", "gru"):
         layer = KINDS[name](D, N)

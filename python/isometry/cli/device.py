@@ -44,10 +44,13 @@ def left_to_cpu(layer: nn.Module) -> str:
     """
     from torch.nn import RNNBase
 
+    from isometry.torch.nn import RNN
     from isometry.torch.nn._base import RecurrentLayer
     from isometry.torch.nn._orthogonal import OrthogonalRNN
 
     name = type(layer).__name__
+    if isinstance(layer, RNN) and layer.transition is None:
+        return ""
     if isinstance(layer, OrthogonalRNN):
         own = layer._object._declaration.stem in _core.gpu_objects()
         return "" if own else f"the GPU has no kernels for W of {name}, which the CPU forms"

@@ -13,7 +13,7 @@ from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._nearest import projected
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, haar
 
 __all__ = ["Householder"]
 
@@ -214,12 +214,8 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         >>> iso.Householder.haar(5, rng=0)
         Householder(n=5, m=4, last='sign', dtype=float64)
         """
-        dtype, n, draw = field(dtype), check.count("n", n, 1), generator(rng)
-        z = draw.standard_normal((n, n))
-        z = z + 1j * draw.standard_normal((n, n)) if dtype.kind == "c" else z
-        q, r = np.linalg.qr(z)
-        d = np.diagonal(r)
-        return cls.from_matrix((q * (d / np.abs(d))).astype(dtype))
+        dtype = field(dtype)
+        return cls.from_matrix(haar(generator(rng), check.count("n", n, 1), dtype))
 
     @classmethod
     def from_trapezoid(cls, u: ArrayLike, *, sign: Literal["hard", "soft"] = "hard") -> Householder:

@@ -124,20 +124,7 @@ fn calls<T: Scalar>(object: &str, given: &[Given<'_, T>]) {
     let (steps, v) = (9, numbers::<T>(p));
     let (x, ct) = (numbers::<T>(steps), numbers::<T>(steps * p));
     let sequence = Sequence {
-        run: Run {
-            steps,
-            batch: 1,
-            features: 1,
-            n: p,
-            x: &x,
-            h0: None,
-            activation: Activation::Identity,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run { activation: Activation::Identity, ..Run::new([steps, 1, 1, p], &x) },
         input_weight: &v,
         bias: None,
         on_input: false,

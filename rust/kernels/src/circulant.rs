@@ -3,7 +3,7 @@
 use crate::dispatch::{Kernel, compiled, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
-use crate::transform::{LANES, Load, Plan, Store, Transform, add_lanes, get, outer, set, turned};
+use crate::transform::{LANES, Load, Plan, Store, Transform, add_lanes, get, moved, outer, set, turned};
 use std::ptr::null;
 
 compiled! {
@@ -100,11 +100,6 @@ pub struct PullCirculant<R> {
     pub y: *mut R,
     /// Scratch.
     pub scratch: *mut R,
-}
-
-/// The pointer advanced by `at` numbers, or null.
-fn moved<R>(array: *mut R, at: usize) -> *mut R {
-    if array.is_null() { array } else { array.wrapping_add(at) }
 }
 
 impl<R: Real> Kernel<R> for PullCirculant<R> {

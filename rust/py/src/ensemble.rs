@@ -143,19 +143,13 @@ impl<'py, T: Number> Arrays<'py, T> {
         let lengths = self.lengths.as_deref();
         Sequence {
             run: Run {
-                steps,
-                batch,
-                features,
-                n,
-                x: self.x.of(i),
                 h0: self.h0.as_ref().map(|h0| h0.of(i)),
                 activation: self.activation,
                 activation_bias: self.activation_bias.as_ref().map(|bias| bias.of(i)),
                 lengths: lengths
                     .map(|all| if all.len() == batch { all } else { &all[i * batch..(i + 1) * batch] }),
                 reverse: self.reverse,
-                starts: None,
-                packs: None,
+                ..Run::new([steps, batch, features, n], self.x.of(i))
             },
             input_weight: self.input_weight.of(i),
             bias: self.bias.as_ref().map(|bias| bias.of(i)),

@@ -37,8 +37,8 @@ class Planned:
                     f"{self.folder.path} cannot go on: {done:,} of {total:,} updates are done, and its checkpoint is "
                     "gone; move it away, or give another folder with --out"
                 )
-            changed = {"iterations": total, "threads": threads, "backend": self.settings["backend"]}
-            changed["device"] = self.settings["device"]
+            changed = {"iterations": total, "threads": threads}
+            changed |= {name: self.settings[name] for name in ("backend", "device")}
             words = [word for name, value in changed.items() if value for word in (option(name), str(value))]
             return ["train", "--resume", str(self.folder.path), *words]
         words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]

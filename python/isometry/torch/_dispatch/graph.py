@@ -4,8 +4,8 @@
 `isometry::<kind>_backward`, and a Function that connects them. The operators have no derivative of their own, so they
 cannot be differentiated incorrectly. Only gradients that are recorded are computed.
 
-The backend is chosen when they run, and passed on to their gradients, so that one graph serves both backends. Choices
-by cost are made then too, so that one graph serves any number of rows and steps.
+The backend is read when an operator runs, and saved for its gradient, so that one graph serves both backends. The
+routes by cost are chosen then too, so that one graph serves any number of rows and steps.
 """
 
 from __future__ import annotations

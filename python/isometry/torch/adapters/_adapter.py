@@ -46,7 +46,7 @@ class Adapter(nn.Module):
 
     def _turned_weight(self) -> Tensor:
         """W Q for the weight W of the layer, in the precision of the arithmetic."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _turned_weight()")
 
     def merge(self) -> nn.Linear:
         """A new ``torch.nn.Linear`` that computes the same function.

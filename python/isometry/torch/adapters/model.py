@@ -203,7 +203,8 @@ def chosen(
     if not words:
         raise ValueError("targets must name at least one layer")
     for word in words:
-        check.kind("targets", "names or a function", word) if not isinstance(word, str) else None
+        if not isinstance(word, str):
+            check.kind("targets", "names or a function", word)
         at = [(name, layer) for name, layer in free if name == word or name.endswith("." + word)]
         if not at:
             raise ValueError(_nothing(model, word, [name for name, _ in free], list(adapted.values())))

@@ -5,6 +5,6 @@ everything else runs in the kernels, which are tested against them. Operators ha
 n), or one, as in (nb, n, m), with x of shape (nb, k, n).
 """
 
-from . import activation, dense, gru, recurrence, rum
+from . import activation, dense, recurrence
 
-__all__ = ["activation", "dense", "gru", "recurrence", "rum"]
+__all__ = ["activation", "dense", "recurrence"]

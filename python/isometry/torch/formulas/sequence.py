@@ -58,15 +58,15 @@ def states(
         x = torch.where(inside[..., None], x, torch.zeros_like(x))
     drive, carried, step = formula(law, weight, x, *tensors)
     drives = drive.unbind(0)
+    if marks is not None:
+        state = torch.zeros_like(carried[0]) if marks[1] is None else marks[1]
+        memory = [torch.eye(m.shape[-1], dtype=m.dtype, device=m.device).expand(m.shape) for m in carried[1:]]
+        fresh = marks[0].bool() if lengths is None else marks[0].bool() & inside
     found: list[Tensor] = []
     for t in reversed(range(steps)) if reverse else range(steps):
         if marks is not None and not (reverse and t == steps - 1):
             # backwards in time a piece ends before the step that follows it, if that is a step of the sequence
-            at = t + 1 if reverse else t
-            fresh = marks[0][at].bool() if lengths is None or not reverse else marks[0][at].bool() & inside[at]
-            state = torch.zeros_like(carried[0]) if marks[1] is None else marks[1]
-            memory = [torch.eye(m.shape[-1], dtype=m.dtype, device=m.device).expand(m.shape) for m in carried[1:]]
-            carried = _kept(fresh, (state, *memory), carried)
+            carried = _kept(fresh[t + 1 if reverse else t], (state, *memory), carried)
         new = step(drives[t], carried)
         if lengths is None:
             carried = new
@@ -78,7 +78,7 @@ def states(
 
 
 def _kept(inside: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -> Carried:
-    """The new values of the sequences that have not ended, the old ones of the others."""
+    """The new values of the sequences that are `inside`, the old ones of the others."""
     pairs = zip(new, old, strict=True)
     return tuple([torch.where(inside.view(-1, *(1,) * (a.dim() - 1)), a, b) for a, b in pairs])
 

@@ -104,7 +104,7 @@ class RecurrentLayer(Stepping, nn.Module):
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         """Names and stored shapes of the parameters of one recurrence that reads ``features`` inputs."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _shapes()")
 
     def _fixed(self) -> dict[str, Tensor]:
         """Names and values, on the CPU, of the buffers of one recurrence: untrained data that determines W."""
@@ -112,7 +112,7 @@ class RecurrentLayer(Stepping, nn.Module):
 
     def _reset(self, suffix: str) -> None:
         """Draws the initial values of one recurrence; runs under ``no_grad``, with ``h0`` and biases already zero."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _reset()")
 
     def _draw_weights(self, suffix: str, *names: str) -> None:
         """Draws Glorot's initial values of weights that take the input or the state to n units."""
@@ -135,7 +135,7 @@ class RecurrentLayer(Stepping, nn.Module):
         ``output`` "last" the last of each (B, n). ``self.checkpoint`` says what is kept of them. ``marks`` are further
         keywords of the recurrence: ``starts`` (T, B) and ``start_state``, or none.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _run()")
 
     def _outcome(
         self,
@@ -153,7 +153,7 @@ class RecurrentLayer(Stepping, nn.Module):
 
     def _kernel(self, suffix: str) -> Kernel | OneStep | None:
         """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _kernel()")
 
     @property
     def is_complex(self) -> bool:

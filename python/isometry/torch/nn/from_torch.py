@@ -32,8 +32,8 @@ def from_torch(module: nn.Module) -> Any:
         A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
         with its ``requires_grad``, in the same mode of training. A ``GRU`` has ``reset="after"``.
     torch.nn.Module
-        Any other module: itself, with its layers replaced in place. A layer that appears in several places is one layer
-        in all of them. Make an optimiser afterwards, for the parameters are new ones.
+        For any other module, the module itself, with its layers replaced in place. A layer that is used in several
+        places is replaced by one new layer. Make the optimiser afterwards, since the parameters are new.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from .._dispatch.function import REAL_OF, array, dtype_name, empty
 from ..formulas import householder as formula
 from ._declared import Declared
 from ._inverse import projected
-from ._operator import drawn, tensor
+from ._operator import drawn, haar, tensor
 
 
 class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply):
@@ -163,11 +163,8 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         >>> it.Householder.haar(5)
         Householder(n=5, m=4, last='sign', dtype=torch.float32)
         """
-        dtype, n = drawn(generator, dtype), check.count("n", n, 1)
-        wide = torch.complex128 if dtype.is_complex else torch.float64
-        q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=wide, device=device))
-        d = r.diagonal()
-        return cls.from_matrix((q * (d / d.abs())).to(dtype))
+        n = check.count("n", n, 1)
+        return cls.from_matrix(haar(n, generator, drawn(generator, dtype), device))
 
     @classmethod
     def random(

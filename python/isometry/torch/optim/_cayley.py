@@ -35,7 +35,7 @@ class _Cayley(Optimizer):
 
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         """The gradient that the step takes; the one given is not modified."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _scaled()")
 
     @overload
     def step(self, closure: None = None) -> None: ...

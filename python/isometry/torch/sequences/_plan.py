@@ -132,9 +132,9 @@ class Recurrence(Plan):
 
     def on_device(self, settings: Call, *tensors: Tensor | None) -> Results:
         of_cell, factors, around = _parts(settings, tensors)
-        size = shapes_of(settings, of_cell)[0][-1] if not factors else factors[0].shape[-1]
         _, starts, lengths = around
-        if starts is not None or not stepwise.serves(settings.cell, settings.law, size):
+        n = shapes_of(settings, of_cell)[0][-1]
+        if starts is not None or not stepwise.serves(settings.cell, settings.law, n):
             return self.formula(settings, *tensors)
         weight = factors[0] if factors else None  # W has been formed
         return stepwise.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu_
 
+#: Of (t, g, out): writes the cotangents of the arguments of step t for the cotangents g of its values.
+Derivative = Callable[[int | slice, Tensor, Tensor], None]
 #: Those whose derivative follows from their value.
 READABLE = ("identity", "relu", "leaky_relu", "tanh", "modrelu")
 
@@ -30,13 +32,8 @@ class Phi(NamedTuple):
     slope: float
     bias: Tensor | None
 
-    @property
-    def sizes(self) -> bool:
-        """Whether the derivative of complex values needs |z| besides: complex modReLU, where |f| - b may cancel."""
-        return self.name == "modrelu"
-
-    def apply_(self, z: Tensor, size: Tensor | None = None) -> None:
-        """phi(z), written to z; |z| to `size` if that is given."""
+    def apply_(self, z: Tensor, modulus: Tensor | None = None) -> None:
+        """phi(z), written to z; |z| of modReLU to `modulus` if that is given."""
         if self.name == "tanh":
             _parts(z).tanh_()
         elif self.name == "relu":
@@ -45,16 +42,15 @@ class Phi(NamedTuple):
             leaky_relu_(_parts(z), self.slope)
         elif self.name == "modrelu":
             assert self.bias is not None
-            length = (torch.abs(z, out=size) + self.bias).relu_()
+            length = (torch.abs(z, out=modulus) + self.bias).relu_()
             torch.mul(z.sgn(), length, out=z)  # sgn(0) = 0
 
-    def derivative(self, y: Tensor, size: Tensor | None = None) -> Callable[[int | slice, Tensor, Tensor], None] | None:
-        """From the values y of all steps, and |z| where it was saved: a function of (t, g, out) that writes the
-        cotangents of the arguments of step t for the cotangents g of its values. None where both are the same."""
+    def derivative(self, y: Tensor, modulus: Tensor | None = None) -> Derivative | None:
+        """From the values y of all steps, and |z| of complex modReLU, since |f| - b cancels. None for the identity."""
         if self.name == "identity":
             return None
-        if size is not None:
-            return self._turning(y, size)
+        if modulus is not None:
+            return self._turning(y, modulus)
         v = _parts(y)
         if self.name == "tanh":
             factor = 1 - v * v
@@ -68,14 +64,13 @@ class Phi(NamedTuple):
 
         return pull
 
-    def _turning(self, y: Tensor, size: Tensor) -> Callable[[int | slice, Tensor, Tensor], None]:
+    def _turning(self, y: Tensor, modulus: Tensor) -> Derivative:
         """Complex modReLU, f = z + b u with u = z / |z|: z_bar = f_bar + b / |z| (f_bar - u Re(conj(u) f_bar)), where f
         is not 0."""
         assert self.bias is not None
-        u, live = y.sgn(), (y != 0).to(y.real.dtype)
-        half = self.bias / size / 2
-        own = torch.where(live > 0, 1 + half, 0)
-        other = torch.where(live > 0, -half, 0) * u * u
+        u, live, half = y.sgn(), y != 0, self.bias / modulus / 2
+        own = torch.where(live, 1 + half, 0)
+        other = torch.where(live, -half, 0) * u * u
 
         def pull(t: int | slice, g: Tensor, out: Tensor) -> None:
             torch.mul(g, own[t], out=out)
@@ -86,8 +81,8 @@ class Phi(NamedTuple):
     def bias_gradient(self, y: Tensor, bar: Tensor) -> Tensor:
         """The gradient of modReLU's bias, Re(conj(u) f_bar), from the values and the cotangents of the arguments, whose
         part along u is the same."""
-        along = y.sgn().conj() * bar if y.is_complex() else y.sgn() * bar
-        return along.real.flatten(0, -2).sum(0) if y.is_complex() else along.flatten(0, -2).sum(0)
+        along = y.sgn().conj() * bar
+        return (along.real if along.is_complex() else along).flatten(0, -2).sum(0)
 
 
 IDENTITY = Phi("identity", 0.0, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..formulas import recurrence
+from ..formulas.recurrence import formula
 from ..formulas.sequence import Law
 from .activation import IDENTITY, Phi
 from .history import Flags, History
@@ -21,7 +21,7 @@ def prepared(
     activation_bias: Tensor | None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[Tensor, ...]]:
     """d of all steps, the first state, the activation's bias, W."""
-    drive, *_ = recurrence.formula(law, weight, x, input_weight, h0, bias, activation_bias)
+    drive, *_ = formula(law, weight, x, input_weight, h0, bias, activation_bias)
     return drive, h0, activation_bias, (weight,)
 
 
@@ -30,19 +30,19 @@ class Steps:
 
     def __init__(self, phi: Phi, settings: tuple[float | None, ...], drive: Tensor, weight: Tensor) -> None:
         self.phi, self.drive, self.weight = IDENTITY if settings[0] else phi, drive, weight
-        self.size: Tensor | None = None
+        self.modulus: Tensor | None = None
 
     def step(self, t: int, k: int, h: Tensor, out: Tensor) -> None:
         """The state after step t, the k-th that is saved."""
         torch.addmm(self.drive[t], h, self.weight.mT, out=out)
-        self.phi.apply_(out, None if self.size is None else self.size[k])
+        self.phi.apply_(out, None if self.modulus is None else self.modulus[k])
 
     def saved(self, count: int) -> tuple[Tensor, ...]:
-        """|z| of as many steps, where a derivative needs it."""
-        if not (self.drive.is_complex() and self.phi.sizes):
+        """|z| of as many steps, for complex modReLU."""
+        if not (self.drive.is_complex() and self.phi.name == "modrelu"):
             return ()
-        self.size = self.drive.real.new_empty(count, *self.drive.shape[1:])
-        return (self.size,)
+        self.modulus = self.drive.real.new_empty(count, *self.drive.shape[1:])
+        return (self.modulus,)
 
     def start(self, history: History, saved: tuple[Tensor, ...]) -> None:
         """Prepares the way back over the states."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..formulas import gru
+from ..formulas.gru import formula
 from ..formulas.sequence import Law
 from .activation import Phi
 from .history import Flags, History
@@ -23,7 +23,7 @@ def prepared(
     activation_bias: Tensor | None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[Tensor | None, ...]]:
     """d of all steps, the first state, the activation's bias; c_h, W_z and W_r, W_h."""
-    drive, *_ = gru.formula(law, weight, x, w, u, b, h0, hidden_bias, activation_bias)
+    drive, *_ = formula(law, weight, x, w, u, b, h0, hidden_bias, activation_bias)
     return drive, h0, activation_bias, (hidden_bias, w[:2].flatten(0, 1), w[2] if weight is None else weight)
 
 

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, is_inference_mode_enabled
 from torch.autograd import Function
 
-from .. import formulas
 from .._dispatch.function import formula_vjp
 from .._dispatch.mode import differentiated, wanted
 from ..formulas import sequence
@@ -24,15 +23,9 @@ from . import affine, gru, rum
 from .activation import Phi, readable
 from .history import History
 
-#: By the name of a cell: `prepared`, what does not depend on the steps, and its `Steps`.
+#: By the name of a cell: `prepared`, what does not depend on the steps; its `Steps`; its `formula`, for gradients of
+#: gradients.
 CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru, "rum": rum}
-#: For gradients of gradients.
-FORMULAS: dict[str, sequence.Formula] = {
-    "recurrence": formulas.recurrence.formula,
-    "gru": formulas.gru.formula,
-    "goru": formulas.gru.formula,
-    "rum": formulas.rum.formula,
-}
 
 
 def serves(cell: str, law: Law, n: int) -> bool:
@@ -126,9 +119,8 @@ class _Stepwise(Function):
             arrays = _prepared(call, leaves)
         bars = _backward(call, arrays, saved, found, ct)
         ends, ways = zip(*[pair for pair in zip(arrays, bars, strict=True) if pair[1] is not None], strict=True)
-        grads = iter(
-            torch.autograd.grad(ends, [t for t in leaves if t is not None and t.requires_grad], ways, allow_unused=True)
-        )
+        asked_for = [t for t, w in zip(leaves, asked, strict=True) if w]
+        grads = iter(torch.autograd.grad(ends, asked_for, ways, allow_unused=True))
         return (None, *[next(grads) if w else None for w in asked])
 
 
@@ -172,4 +164,4 @@ def _formula(call: Any, *given: Any) -> tuple[Tensor, ...]:
     """The same in operations that autograd records one by one."""
     cell, law, inside, reverse = call
     lengths = None if inside is None else inside.sum(0).squeeze(-1)
-    return sequence.states(FORMULAS[cell], law, lengths, reverse, *given)[:1]
+    return sequence.states(CELLS[cell].formula, law, lengths, reverse, *given)[:1]

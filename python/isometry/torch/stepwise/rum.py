@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..formulas import rum
 from ..formulas.rotation import unit
+from ..formulas.rum import formula
 from ..formulas.sequence import Law
 from .activation import Phi
 from .history import Flags, History
@@ -28,7 +28,7 @@ def prepared(
     activation_bias: Tensor | None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[Tensor, ...]]:
     """d and e of all steps, the first state, the activation's bias, W."""
-    drive, *_ = rum.formula(law, weight, x, w, u, b, h0, r0, activation_bias)
+    drive, *_ = formula(law, weight, x, w, u, b, h0, r0, activation_bias)
     return drive, h0, activation_bias, (w,)
 
 

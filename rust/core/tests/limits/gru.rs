@@ -14,20 +14,7 @@ pub fn grus<R: Real>() {
         for (len, reset) in LENGTHS.into_iter().flat_map(|len| [(len, Reset::Before), (len, Reset::After)]) {
             let (x, w, u, mut states) = (ones::<R>(len), ones::<R>(3), ones::<R>(3 * len), ones::<R>(1));
             let gru = Gru {
-                run: Run {
-                    steps,
-                    batch,
-                    features,
-                    n,
-                    x: &x,
-                    h0: None,
-                    activation: Activation::Identity,
-                    activation_bias: None,
-                    lengths: None,
-                    reverse: false,
-                    packs: None,
-                    starts: None,
-                },
+                run: Run { activation: Activation::Identity, ..Run::new([steps, batch, features, n], &x) },
                 w: &w,
                 transition: None,
                 u: &u,

@@ -3,7 +3,6 @@
 
 use crate::sequences::sequence;
 use crate::{SIDES, THREADS, ones};
-use isometry_core::activation::Activation;
 use isometry_core::argument::{Argument, Array, Bar};
 use isometry_core::operators::Last;
 use isometry_core::operators::householder::Householder;
@@ -181,20 +180,7 @@ pub fn gated<R: Real>() {
         let mut op = Liar::new([1, n, n], 0, &one);
         op.transition = Some(Transition::Rows(&rotation));
         let unit = Gru {
-            run: Run {
-                steps: 1,
-                batch: 1,
-                features: 1,
-                n,
-                x: &x,
-                h0: Some(&real),
-                activation: Activation::Tanh,
-                activation_bias: None,
-                lengths: None,
-                reverse: false,
-                packs: None,
-                starts: None,
-            },
+            run: Run { h0: Some(&real), ..Run::new([1, 1, 1, n], &x) },
             w: &w,
             transition: Some(&op),
             u: &u,

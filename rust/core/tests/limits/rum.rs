@@ -14,20 +14,7 @@ pub fn rums<R: Real>() {
         for (len, memory) in LENGTHS.into_iter().flat_map(|len| [(len, false), (len, true)]) {
             let (x, w, u, mut states) = (ones::<R>(len), ones::<R>(2), ones::<R>(3 * len), ones::<R>(1));
             let rum = Rum {
-                run: Run {
-                    steps,
-                    batch,
-                    features,
-                    n,
-                    x: &x,
-                    h0: None,
-                    activation: Activation::Identity,
-                    activation_bias: None,
-                    lengths: None,
-                    reverse: false,
-                    packs: None,
-                    starts: None,
-                },
+                run: Run { activation: Activation::Identity, ..Run::new([steps, batch, features, n], &x) },
                 w: &w,
                 u: &u,
                 b: None,

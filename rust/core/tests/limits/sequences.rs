@@ -37,25 +37,7 @@ pub fn activations<T: Scalar>() {
 
 pub fn sequence<'a, T: Scalar>(sizes: [usize; 4], x: &'a [T], v: &'a [T]) -> Sequence<'a, T> {
     let [steps, batch, features, n] = sizes;
-    Sequence {
-        run: Run {
-            steps,
-            batch,
-            features,
-            n,
-            x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
-        input_weight: v,
-        bias: None,
-        on_input: false,
-    }
+    Sequence { run: Run::new([steps, batch, features, n], x), input_weight: v, bias: None, on_input: false }
 }
 
 pub fn recurrences<T: Scalar>() {

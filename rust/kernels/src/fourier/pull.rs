@@ -6,7 +6,8 @@ use crate::dispatch::{Kernel, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
 use crate::transform::{
-    LANES, Load, Plan, Store, Transform, add_lanes, dot, get, given, inner, less, outer, set, taken, turned,
+    LANES, Load, Plan, Store, Transform, add_lanes, dot, get, given, inner, less, moved, outer, set, taken,
+    turned,
 };
 
 /// Adds the gradients of phases and vectors from (x, ct), ct the cotangent of W x, to `sums`, and writes x_bar and W x where
@@ -37,11 +38,6 @@ pub struct Pull<R> {
     pub y: *mut R,
     /// Scratch.
     pub scratch: *mut R,
-}
-
-/// The pointer advanced by `at` numbers, or null.
-fn moved<R>(array: *mut R, at: usize) -> *mut R {
-    if array.is_null() { array } else { array.wrapping_add(at) }
 }
 
 impl<R: Real> Kernel<R> for Pull<R> {

@@ -14,5 +14,6 @@ mod rows;
 pub(crate) use passes::Transform;
 pub use plan::Plan;
 pub(crate) use rows::{
-    LANES, Load, Pair, Store, add_lanes, dot, get, given, inner, less, outer, reflect, set, taken, turned,
+    LANES, Load, Pair, Store, add_lanes, dot, get, given, inner, less, moved, outer, reflect, set, taken,
+    turned,
 };

@@ -14,6 +14,11 @@ pub(crate) const LANES: usize = 16;
 /// A vector of real and one of imaginary parts.
 pub(crate) type Pair<S> = (<S as Simd>::V, <S as Simd>::V);
 
+/// The pointer advanced by `at` numbers, or null.
+pub(crate) fn moved<R>(array: *mut R, at: usize) -> *mut R {
+    if array.is_null() { array } else { array.wrapping_add(at) }
+}
+
 /// Element j of a buffer.
 #[inline(always)]
 pub(crate) unsafe fn get<S: Simd>(x: *const S::R, j: usize) -> Pair<S> {

@@ -67,11 +67,10 @@ impl<'a, T: Scalar> Circulant<'a, T> {
     }
 }
 
-/// The factors, unless one group of rows is nearly empty and n is small, as for `FourierProduct`.
+/// As for every operator by transforms.
 pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n] = tail(shapes[0]);
-    let alone = work(&[n, workload.batch]) < 128 && workload.rows() >= n as u128;
-    if alone { Route::Dense } else { Route::Factored }
+    plans::route(n, workload)
 }
 
 impl<T: Scalar> Operator<T> for Circulant<'_, T> {

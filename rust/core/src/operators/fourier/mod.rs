@@ -169,12 +169,10 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     Ok(())
 }
 
-/// The factors, unless one group of rows is nearly empty and n is small: for n = 64, 128 a row takes 0.07, 0.2 us by the
-/// factors in a full group, and 0.5, 2 us by the matrix, which costs n rows to form (complex64, AVX-512).
+/// As for every operator by transforms.
 pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n] = tail(shapes[2]);
-    let alone = work(&[n, workload.batch]) < 128 && workload.rows() >= n as u128;
-    if alone { Route::Dense } else { Route::Factored }
+    plans::route(n, workload)
 }
 
 impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {

@@ -14,20 +14,7 @@ use crate::testing::fill;
 /// A small plain sequence for the tests of behaviour.
 fn plain<'a>(x: &'a [f32], v: &'a [f32], n: usize, batch: usize) -> Sequence<'a, f32> {
     Sequence {
-        run: Run {
-            steps: x.len() / batch,
-            batch,
-            features: 1,
-            n,
-            x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run::new([x.len() / batch, batch, 1, n], x),
         input_weight: v,
         bias: None,
         on_input: false,
@@ -100,18 +87,9 @@ fn packed_alike<T: Scalar>(n: usize, batch: usize) {
     let (w, bias) = (fill::<T>(n * n, 0.5, 3), fill::<T::Real>(n, 0.3, 4));
     let sequence = Sequence {
         run: Run {
-            steps,
-            batch,
-            features,
-            n,
-            x: &x,
-            h0: None,
             activation: Activation::Modrelu,
             activation_bias: Some(&bias),
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
+            ..Run::new([steps, batch, features, n], &x)
         },
         input_weight: &v,
         bias: None,

@@ -144,18 +144,12 @@ fn check<T: Scalar>(case: Case) {
     let (h0, bias) = (some(&h0), some(&bias));
     let sequence = Sequence {
         run: Run {
-            steps,
-            batch,
-            features: d,
-            n,
-            x: &x,
             h0: h0.as_deref(),
             activation,
             activation_bias: (units > 0).then_some(&own[..]),
             lengths: case.varied.then_some(&lengths[..]),
             reverse: case.reverse,
-            packs: None,
-            starts: None,
+            ..Run::new([steps, batch, d, n], &x)
         },
         input_weight: &v,
         bias: bias.as_deref(),

@@ -43,6 +43,25 @@ pub struct Run<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Run<'a, T> {
+    /// T steps of B sequences of d features, x (T, B, d), with states of n numbers that start from zero and phi = tanh; the
+    /// rest is given by `Run { .., ..Run::new(sizes, x) }`.
+    pub fn new([steps, batch, features, n]: [usize; 4], x: &'a [T]) -> Self {
+        Run {
+            steps,
+            batch,
+            features,
+            n,
+            x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            starts: None,
+            packs: None,
+        }
+    }
+
     /// Refuses sizes that do not fit.
     pub(crate) fn check(&self) -> Result<()> {
         let Run { steps, batch, features, n, .. } = *self;

@@ -85,18 +85,12 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
     let shears = Shears::new(&parameters, n);
     let gru = Gru {
         run: Run {
-            steps,
-            batch,
-            features: d,
-            n,
-            x: x.unwrap_or(&[]),
             h0,
             activation,
             activation_bias,
             lengths: case.varied.then_some(&ends[..]),
             reverse,
-            packs: None,
-            starts: None,
+            ..Run::new([steps, batch, d, n], x.unwrap_or(&[]))
         },
         w: if case.shears { &given[1][..2 * n * n] } else { w.unwrap() },
         transition: case.shears.then_some(&shears),

@@ -2,7 +2,6 @@
 
 use super::super::super::tests::shears::Shears;
 use super::super::*;
-use crate::activation::Activation;
 use crate::argument::{Array, Given};
 use crate::operators::dense::Dense;
 use crate::recurrence::Run;
@@ -17,20 +16,7 @@ fn a_transition_is_refused_by_name() {
     let dense = Dense::of(&given).unwrap();
     let message = |transition: &dyn Cpu<f64>, w: &[f64]| {
         let gru = Gru {
-            run: Run {
-                steps: 3,
-                batch: 2,
-                features: 1,
-                n: 4,
-                x: &x,
-                h0: None,
-                activation: Activation::Tanh,
-                activation_bias: None,
-                lengths: None,
-                reverse: false,
-                packs: None,
-                starts: None,
-            },
+            run: Run::new([3, 2, 1, 4], &x),
             w,
             transition: Some(transition),
             u: &states[..12],
@@ -53,20 +39,7 @@ fn refusals_name_the_argument() {
     let (x, w, u, states) =
         (vec![0.0; 5 * batch * d], vec![0.0; 3 * n * n], vec![0.0; 3 * n * d], vec![0.0; 40]);
     let good = Gru {
-        run: Run {
-            steps: 5,
-            batch,
-            features: d,
-            n,
-            x: &x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run::new([5, batch, d, n], &x),
         w: &w,
         transition: None,
         u: &u,
@@ -142,20 +115,7 @@ fn gradients_of_arguments_that_were_not_given_are_refused() {
 /// Three steps of two sequences with three states.
 fn small<'a>(x: &'a [f32], w: &'a [f32], u: &'a [f32]) -> Gru<'a, f32> {
     Gru {
-        run: Run {
-            steps: 3,
-            batch: 2,
-            features: 1,
-            n: 3,
-            x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run::new([3, 2, 1, 3], x),
         w,
         transition: None,
         u,
@@ -170,20 +130,7 @@ fn a_raised_flag_interrupts() {
     let (n, batch, steps) = (64, 2, 20_000);
     let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 3 * n * n], vec![0.0; 3 * n]);
     let gru = Gru {
-        run: Run {
-            steps,
-            batch,
-            features: 1,
-            n,
-            x: &x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run::new([steps, batch, 1, n], &x),
         w: &w,
         transition: None,
         u: &u,

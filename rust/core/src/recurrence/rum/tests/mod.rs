@@ -74,18 +74,12 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
     let Case { n, d, batch, steps, memory, eta, activation, reverse, .. } = *case;
     let rum = Rum {
         run: Run {
-            steps,
-            batch,
-            features: d,
-            n,
-            x: x.unwrap_or(&[]),
             h0,
             activation,
             activation_bias,
             lengths: case.varied.then_some(&ends[..]),
             reverse,
-            packs: None,
-            starts: None,
+            ..Run::new([steps, batch, d, n], x.unwrap_or(&[]))
         },
         w: w.unwrap(),
         u: u.unwrap_or(&[]),
@@ -245,20 +239,7 @@ fn drift<R: Real>(n: usize, steps: usize) -> f64 {
     let [x, w, u, b, h0, _, _] = given.each_ref().map(|array| &array[..]);
     let r0: Vec<R> = (0..n * n).map(|at| R::of(f64::from(u8::from(at % (n + 1) == 0)))).collect();
     let rum = Rum {
-        run: Run {
-            steps,
-            batch: 1,
-            features: 1,
-            n,
-            x,
-            h0: Some(h0),
-            activation: Activation::Relu,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run { h0: Some(h0), activation: Activation::Relu, ..Run::new([steps, 1, 1, n], x) },
         w,
         u,
         b: Some(b),

@@ -1,7 +1,6 @@
 //! Arguments that do not fit, what was not given, and interruption.
 
 use super::super::*;
-use crate::activation::Activation;
 use crate::recurrence::Run;
 use crate::testing::fill;
 
@@ -11,20 +10,7 @@ fn refusals_name_the_argument() {
     let (x, w, u) = (vec![0.0; 5 * batch * d], vec![0.0; 2 * n * n], vec![0.0; 3 * n * d]);
     let r0 = vec![0.0; batch * n * n];
     let good = Rum {
-        run: Run {
-            steps: 5,
-            batch,
-            features: d,
-            n,
-            x: &x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run::new([5, batch, d, n], &x),
         w: &w,
         u: &u,
         b: None,
@@ -75,28 +61,8 @@ fn refusals_name_the_argument() {
 #[test]
 fn nothing_is_saved_beside_less_than_all_states_and_what_was_not_given_has_no_gradient() {
     let (x, w, u) = (fill::<f32>(6, 1.0, 1), fill::<f32>(18, 0.5, 2), fill::<f32>(9, 0.5, 3));
-    let rum = Rum {
-        run: Run {
-            steps: 3,
-            batch: 2,
-            features: 1,
-            n: 3,
-            x: &x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
-        w: &w,
-        u: &u,
-        b: None,
-        memory: true,
-        r0: None,
-        eta: None,
-    };
+    let rum =
+        Rum { run: Run::new([3, 2, 1, 3], &x), w: &w, u: &u, b: None, memory: true, r0: None, eta: None };
     let (mut last, mut memory, mut saved) = ([0.0; 6], [0.0; 18], [0.0; SAVED * 18]);
     for saved in [&mut [][..], &mut saved] {
         let written = Written { states: None, last: Some(&mut last), marks: None };
@@ -130,20 +96,7 @@ fn a_raised_flag_interrupts() {
     let (n, batch, steps) = (64, 2, 20_000);
     let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 2 * n * n], vec![0.0; 3 * n]);
     let rum = Rum {
-        run: Run {
-            steps,
-            batch,
-            features: 1,
-            n,
-            x: &x,
-            h0: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-            starts: None,
-        },
+        run: Run::new([steps, batch, 1, n], &x),
         w: &w,
         u: &u,
         b: None,
