@@ -8,8 +8,20 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 import isometry.torch as it
 import tolerance
+from isometry.torch.nn._base import RecurrentLayer
 
 D, N, T, B = 3, 6, 5, 4
+
+
+class LSTM(it.nn.LSTM):
+    """it.nn.LSTM whose states (h, c) are one tensor, for what is tested of every layer; `test_lstm_layer` has pairs."""
+
+    _joined = RecurrentLayer._joined
+    _apart = RecurrentLayer._apart
+    _starting_shapes = RecurrentLayer._starting_shapes
+    _start = RecurrentLayer._start
+
+
 LAYERS = {
     "ornn": it.nn.ORNN,
     "unitary-ornn": it.nn.UnitaryORNN,
@@ -29,7 +41,7 @@ FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 # W is free, or any operator
 PLAIN = {"rnn": it.nn.RNN, "rnn-transition": functools.partial(it.nn.RNN, transition=it.Cayley.random)}
 # with gates
-GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "rum": it.nn.RUM}
+GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "lstm": LSTM, "rum": it.nn.RUM}
 # whose state is no vector
 MATRIX = {"delta-product": functools.partial(it.nn.DeltaProduct, heads=2, householders=2)}
 KINDS = {**LAYERS, **FREE, **PLAIN, **GATED, **MATRIX}
@@ -39,6 +51,7 @@ FORMS = {
     "gru-after": ("gru", {"reset": "after"}),
     "goru": ("goru", {}),
     **{f"goru-{name}": ("goru", {"transition": name}) for name in ("householder", "cayley", "exponential")},
+    "lstm": ("lstm", {}),
     "rum": ("rum", {}),
     "rum-eta": ("rum", {"eta": 1.5, "nonlinearity": "tanh"}),
     "rum-memory": ("rum", {"lam": 1, "eta": 1.0}),

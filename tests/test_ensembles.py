@@ -23,6 +23,7 @@ OPTIONS = {
     "lengths": {"lengths": [2, 5, 1, 3]},
     "reverse": {"lengths": [5, 4, 2, 2], "reverse": True},
     "on the input": {"activation_on": "input"},
+    "marks": {"starts": np.random.default_rng(1).random((STEPS, BATCH)) < 0.3, "lengths": [2, 5, 1, 3]},
 }
 each_stack = pytest.mark.parametrize("stack", STACKS)
 each_option = pytest.mark.parametrize("option", OPTIONS)
@@ -99,6 +100,7 @@ def test_tensors(stack, option, shared, seed):
     expected = iso.recurrence_vjp(getattr(iso, name)(argument), states=states, ct=ct, **arrays, **keywords)
     leaf = torch.tensor(argument, requires_grad=True)
     given = {key: torch.tensor(a, requires_grad=True) for key, a in arrays.items()}
+    keywords |= {"starts": torch.from_numpy(keywords["starts"])} if "starts" in keywords else {}
     found = it.recurrence(getattr(it, name)(leaf), **given, **keywords)
     np.testing.assert_array_equal(found.detach().numpy(), states)
     found.backward(torch.from_numpy(ct))
@@ -125,6 +127,46 @@ def test_every_mode_of_torch(stack, shared, seed):
     every_order(f, at)
     every_member(f, at)
     same(compiled(f)(*at), f(*at))
+
+
+@each_stack
+@shared_or_not
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+def test_marks_of_each_member(stack, shared, reverse, seed):
+    """Marks (T, E, B) and states (E, B, n) before them: states, gradients, both faces, vmap, and without kernels."""
+    name, argument, arrays = problem(seed, stack, shared, np.float64)
+    starts = seed.random((STEPS, MEMBERS, BATCH)) < 0.3
+    arrays["start_state"] = ref.normal(seed, MEMBERS, BATCH, N)
+    keywords = {"activation": "tanh", "lengths": [2, 5, 1, 3], "reverse": reverse}
+    del arrays["activation_bias"]
+    op, ct = getattr(iso, name)(argument), ref.normal(seed, STEPS, MEMBERS, BATCH, N)
+    states = iso.recurrence(op, **arrays, starts=starts, **keywords)
+    grads = iso.recurrence_vjp(op, states=states, ct=ct, **arrays, starts=starts, **keywords)
+    last = iso.recurrence(op, **arrays, starts=starts, output="last", **keywords)
+    for i in range(MEMBERS):
+        own = alone({**arrays, "start_state": arrays["start_state"][i]}, i, shared)
+        own["start_state"] = arrays["start_state"][i]
+        one = iso.recurrence(op[i], **own, starts=starts[:, i], **keywords)
+        np.testing.assert_array_equal(states[:, i], one)
+        np.testing.assert_array_equal(last[i], iso.recurrence(op[i], **own, starts=starts[:, i], output="last", **keywords))
+        part = iso.recurrence_vjp(op[i], states=one, ct=np.ascontiguousarray(ct[:, i]), **own, starts=starts[:, i], **keywords)
+        np.testing.assert_array_equal(grads["start_state"][i], part["start_state"])
+    leaves = {key: torch.tensor(a, requires_grad=True) for key, a in {"argument": argument, **arrays}.items()}
+
+    def run(argument, **given):
+        return it.recurrence(getattr(it, name)(argument), **given, starts=torch.from_numpy(starts), **keywords)
+
+    found = run(**leaves)
+    np.testing.assert_array_equal(found.detach().numpy(), states)
+    found.backward(torch.from_numpy(ct))
+    (of_argument,) = grads.pop("transition").values()
+    for key, expected in {**grads, "argument": of_argument}.items():
+        if key != "activation_bias":
+            same(leaves[key].grad, torch.from_numpy(expected), key)
+    plain = {key: t.detach() for key, t in leaves.items()}
+    same(torch.func.vmap(lambda x: run(**{**plain, "x": x}))(plain["x"][None])[0], found)
+    _, tangent = torch.func.jvp(lambda start_state: run(**{**plain, "start_state": start_state}), *[(plain["start_state"],)] * 2)
+    assert tangent.any()
 
 
 def test_a_stack_of_any_operator(seed):
@@ -183,8 +225,8 @@ def test_the_extension_checks_what_memory_safety_needs():
     names = "x", "v", "h0", "b", "phi", "own", "slope", "on", "ends", "reverse"
     right = dict(zip(names, (x, v, None, None, "tanh", None, 0.1, False, None, False), strict=True))
     sequence = lambda **wrong: tuple((right | wrong).values())
-    run = lambda members=2, u=u, out=(2, 3, 2, 4), **wrong: _core.recurrence_ensemble(
-        members, "householder", (u, None, None), sequence(**wrong), np.empty(out), 2
+    run = lambda members=2, u=u, out=(2, 3, 2, 4), starts=None, **wrong: _core.recurrence_ensemble(
+        members, "householder", (u, None, None), sequence(**wrong), np.empty(out), 2, starts
     )
     run()
     for wrong in (
@@ -198,6 +240,9 @@ def test_the_extension_checks_what_memory_safety_needs():
         {"h0": np.ones((2, 4))},
         {"b": np.ones((2, 3))},
         {"ends": np.array([1, 1, 1])},
+        {"starts": (np.zeros((3, 3, 2), np.int64), None)},
+        {"starts": (np.zeros((2, 2, 2), np.int64), None)},
+        {"starts": (np.zeros((1, 3, 2), np.int64), np.zeros((1, 2, 3)))},
         {"ends": np.array([1, 3])},
         {"ends": np.array([4, 1])},
         {"phi": "modrelu", "own": np.ones((2, 3))},

@@ -154,19 +154,23 @@ def test_packed_operands():
 
 
 def test_packed_operands_of_gated_cells():
-    """As above; a GRU takes them in the order W_z and W_r, W_h, U_z and U_r, U_h, a rotational unit W, U_ut, U_e."""
+    """As above; a GRU takes them in the order W_z and W_r, W_h, U_z and U_r, U_h, an LSTM W, U, a rotational unit W,
+    U_ut, U_e."""
     rng = np.random.default_rng(1)
     x, w, u = rng.standard_normal((2, 1, 3)), rng.standard_normal((3, 5, 5)), rng.standard_normal((3, 5, 3))
     law = None, 0.0, None, False
     gru = x, w, u, None, None, None, True, "tanh", *law
     rum = (x, w[:2].reshape(10, 5), u.reshape(15, 3), None, None, None), False, None, "tanh", *law
+    lstm = x[..., :2], w.reshape(-1)[:64].reshape(16, 4), u.reshape(-1)[:32].reshape(16, 2), None, None, None, False
     split = u[:2].reshape(10, 3), u[2]
     cells = (
         (lambda out, *packs: _core.gru(gru, None, out, None, 1, *packs), [w[:2].reshape(10, 5), w[2], *split]),
+        (lambda out, *packs: _core.lstm(lstm, out, None, 1, *packs), lstm[1:3]),
         (lambda out, *packs: _core.rum(rum, (out, None, None), 1, *packs), [w[:2].reshape(10, 5), *split]),
     )
     for call, matrices in cells:
-        packs, expected, found = np.empty(_core.pack(matrices)), np.empty((2, 1, 5)), np.empty((2, 1, 5))
+        width = 8 if matrices[0] is lstm[1] else 5
+        packs, expected, found = np.empty(_core.pack(matrices)), np.empty((2, 1, width)), np.empty((2, 1, width))
         _core.pack(matrices, packs)
         call(expected)
         call(found, packs)

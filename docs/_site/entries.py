@@ -104,6 +104,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "GORU",
                 "RUM",
                 "GRU",
+                "LSTM",
                 "RNN",
                 "DeltaProduct",
                 "from_torch",

@@ -255,6 +255,29 @@ def gru_vjp(
     start_bar: Any | None = None,
 ) -> None: ...
 
+# LSTM: (x, w (4n, n), u (4n, d), b (4n,), h0 (B, 2n), lengths (B,) not increasing, reverse); states and cotangents
+# (T, B, 2n), h and c; saved (2, T, B, 2n).
+_Lstm = tuple[_R, _R, _R, _R | None, _R | None, NDArray[int64] | None, bool]
+
+def lstm(
+    given: _Lstm,
+    states: _Kept,
+    saved: _R | None,
+    threads: int,
+    packs: _R | None = None,
+    starts: _Starts | None = None,
+) -> None: ...
+def lstm_vjp(
+    given: _Lstm,
+    states: _Kept,
+    saved: _R | None,
+    ct: _R,
+    bars: tuple[_R | None, ...],
+    threads: int,
+    starts: _Starts | None = None,
+    start_bar: Any | None = None,
+) -> None: ...
+
 # RUM: (x, w (2n, n), u (3n, d), b (3n,), h0 (B, n), r0 (B, n, n)), a memory, eta, activation, activation_bias, slope,
 # lengths (B,) not increasing, reverse; outcome: states, the last memory (B, n, n) if there is one, saved (4, T, B, n).
 _Rum = tuple[

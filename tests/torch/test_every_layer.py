@@ -34,7 +34,7 @@ def test_per_sample_gradients(name):
         tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
 
 
-@pytest.mark.parametrize("form", ["gru", "rum-eta", "delta-product"])
+@pytest.mark.parametrize("form", ["gru", "lstm", "rum-eta", "delta-product"])
 def test_trains_as_in_double(form):
     """20 steps of a layer in single precision: losses fall, and are those of its copy in double precision."""
     layer, losses = formed(form, dtype=torch.float32), []

@@ -13,6 +13,7 @@ LAYERS = {
     "tanh": (torch.nn.RNN, {}),
     "relu": (torch.nn.RNN, {"nonlinearity": "relu"}),
     "gru": (torch.nn.GRU, {}),
+    "lstm": (torch.nn.LSTM, {}),
 }
 each = pytest.mark.parametrize("kind", LAYERS)
 

@@ -21,9 +21,10 @@ def arguments(rng, cell, stem, own):
         "recurrence": [x, draw(rng, n, FEATURES), None, draw(rng, n), None],
         "gru": [x, draw(rng, 3, n, n), draw(rng, 3, n, FEATURES), None, draw(rng, BATCH, n), None, None],
         "goru": [x, draw(rng, 2, n, n), draw(rng, 3, n, FEATURES), draw(rng, 3, n), None, None, None],
+        "lstm": [x, draw(rng, 4 * n, n), draw(rng, 4 * n, FEATURES), draw(rng, 4 * n), draw(rng, BATCH, 2 * n), None],
         "rum": [x, draw(rng, 2 * n, n), draw(rng, 3 * n, FEATURES), None, None, None, None],
     }[cell]
-    numbers = {"recurrence": [0.0], "gru": [1.0], "goru": [0.0], "rum": [1.0, float("nan")]}[cell]
+    numbers = {"recurrence": [0.0], "gru": [1.0], "goru": [0.0], "lstm": [], "rum": [1.0, float("nan")]}[cell]
     return (cell, stem, "tanh", 0.1, numbers, False, "none", False), tensors, own
 
 
@@ -35,11 +36,12 @@ def cases(rng):
         "W of an operator": arguments(rng, "recurrence", "cayley", [draw(rng, 6), None, None, None]),
         "gru": arguments(rng, "gru", "", []),
         "goru": arguments(rng, "goru", "cayley", [draw(rng, 6), None, None, None]),
+        "lstm": arguments(rng, "lstm", "", []),
         "rum": arguments(rng, "rum", "", []),
     }
 
 
-@pytest.mark.parametrize("example", ["a matrix", "reflections", "W of an operator", "gru", "goru", "rum"])
+@pytest.mark.parametrize("example", ["a matrix", "reflections", "W of an operator", "gru", "goru", "lstm", "rum"])
 def test_operators_of_sequences(example, seed):
     """Both are what torch asks of an operator: schema, fake results, no derivative of their own."""
     call, tensors, own = cases(seed)[example]
@@ -53,7 +55,7 @@ def test_operators_of_sequences(example, seed):
 
 
 @pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
-@pytest.mark.parametrize("example", ["a matrix", "gru"])
+@pytest.mark.parametrize("example", ["a matrix", "gru", "lstm"])
 def test_operators_of_the_last_state(example, checkpoint, seed):
     """The same where the last state of each sequence is all that is returned."""
     call, tensors, own = cases(seed)[example]

@@ -187,8 +187,6 @@ def test_refusals():
     with pytest.raises(ValueError, match="start_state"):
         it.recurrence(w, x, v, starts=marks(), start_state=torch.zeros(N + 1))
     with pytest.raises(NotImplementedError, match="starts"):
-        it.recurrence(it.Dense(torch.eye(N).expand(2, N, N)), x[:, None], v, starts=marks())
-    with pytest.raises(NotImplementedError, match="starts"):
         it.recurrence(w, x, v, starts=marks(), backend="gpu")
 
 

@@ -6,7 +6,7 @@ import torch
 import isometry.torch as it
 from isometry.torch import stepwise
 from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
-from isometry.torch.formulas import gru, recurrence, rum
+from isometry.torch.formulas import gru, lstm, recurrence, rum
 from isometry.torch.formulas.sequence import Law, states
 
 T, B, D, N = 7, 4, 3, 5
@@ -41,6 +41,13 @@ def gated(after, phi="tanh", own_weight=False):
     return cell, (phi, 0.1, (float(after),)), gru.formula, (*tensors, drawn(8, N) if after else None, own)
 
 
+def remembering(bias=True):
+    """None, x, w, u, b, the state (h, c), None."""
+    x, w, u = drawn(2, T, B, D), drawn(3, 4 * N, N), drawn(4, 4 * N, D)
+    b, h0 = (drawn(5, 4 * N), drawn(6, B, 2 * N)) if bias else (None, None)
+    return "lstm", ("tanh", 0.0, ()), lstm.formula, (None, x, w, u, b, h0, None)
+
+
 def rotated(phi="tanh", eta=None):
     """None, x, w, u, b, h0, r0, and modReLU's bias."""
     x, u, b, w = drawn(2, T, B, D), drawn(3, 3 * N, D), drawn(4, 3 * N), drawn(5, 2 * N, N)
@@ -58,6 +65,8 @@ CASES = {
     "gru before": (gated, False),
     "gru after": (gated, True),
     "goru": (gated, True, "modrelu", True),
+    "lstm": (remembering,),
+    "lstm without biases": (remembering, False),
     "goru before": (gated, False, "modrelu", True),
 }
 

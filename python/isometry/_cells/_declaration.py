@@ -47,8 +47,9 @@ class Cell:
     as_given: str  #: the arguments that the shapes of the others follow from, as a message names them
     real: bool = True  #: states are real
     settings: tuple[str, ...] = ()  #: numbers and flags, in the order of the extension
-    saved: Callable[..., int] = lambda *_: 0  #: of the settings: arrays (T, B, n) that forward saves for backward
+    saved: Callable[..., int] = lambda *_: 0  #: of the settings: arrays of the shape of the states that forward saves
     memory: Callable[..., bool] = lambda *_: False  #: of the settings: whether a matrix per sequence is returned too
+    width: int = 1  #: numbers of a state, in n
     operator: bool = False  #: an operator is the whole transition, and says what n is
     matrices: str = ""  #: an operator is one of the matrices of this array: the last
     names: tuple[str, ...] = field(init=False, repr=False)
@@ -109,5 +110,5 @@ class Cell:
     def results(self, settings: tuple[Any, ...], steps: int, batch: int, n: int) -> tuple[Shape, Shape, Shape]:
         """Shapes of the states, of the memory after them, and of what forward saves; (0,) for what a cell does not
         have."""
-        states, count = (steps, batch, n), self.saved(*settings)
+        states, count = (steps, batch, self.width * n), self.saved(*settings)
         return states, (batch, n, n) if self.memory(*settings) else (0,), (count, *states) if count else (0,)

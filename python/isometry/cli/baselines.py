@@ -1,4 +1,4 @@
-"""torch's LSTM, and its RNN on these kernels, with the initial values that long sequences need."""
+"""The LSTM and the RNN with the initial values that long sequences need."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import nn
 import isometry.torch as it
 
 
-class LSTM(nn.LSTM):
-    """torch.nn.LSTM whose biases start at zero, except the forget gate's."""
+class LSTM(it.nn.LSTM):
+    """it.nn.LSTM whose biases start at zero, except the forget gate's."""
 
     def __init__(self, *sizes: int, forget_bias: float = 1.0, **keywords: Any) -> None:
         super().__init__(*sizes, **keywords)
@@ -24,7 +24,7 @@ class LSTM(nn.LSTM):
 
     def recurrent_parameters(self) -> Iterator[nn.Parameter]:
         """The matrices that multiply the state."""
-        return (p for name, p in self.named_parameters() if name.startswith("weight_hh"))
+        yield from (p for name, p in self.named_parameters() if name.startswith("weight_hh"))
 
 
 class RNN(it.nn.RNN):

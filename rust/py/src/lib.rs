@@ -16,6 +16,7 @@ mod gru;
 mod hadamard;
 mod householder;
 mod linalg;
+mod lstm;
 mod operator;
 mod place;
 mod ranges;
@@ -62,6 +63,8 @@ mod _core {
         linalg_apply, linalg_apply_vjp, linalg_geqrf, linalg_geqrf_vjp, linalg_procrustes,
         linalg_procrustes_vjp, linalg_product, linalg_product_vjp,
     };
+    #[pymodule_export]
+    use crate::lstm::{lstm, lstm_vjp};
     #[pymodule_export]
     use crate::operator::{
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,

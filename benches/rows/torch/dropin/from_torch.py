@@ -20,9 +20,9 @@ from harness.row import Bar, Candidate, Results, Row
 
 N, BATCH, STEPS, INPUTS = 256, 32, 200, 64
 TOLERANCE = (1e-4, 1e-3)
-KINDS: dict[str, Any] = {"GRU": nn.GRU, "RNN": nn.RNN}
-TRAINED = {"GRU": 3.0, "RNN": 2.0}
-PACKED = {"GRU": 6.0, "RNN": 3.0}
+KINDS: dict[str, Any] = {"GRU": nn.GRU, "LSTM": nn.LSTM, "RNN": nn.RNN}
+TRAINED = {"GRU": 3.0, "LSTM": 1.3, "RNN": 2.0}
+PACKED = {"GRU": 6.0, "LSTM": 4.0, "RNN": 3.0}
 
 
 def rows() -> Iterator[Row]:
@@ -97,34 +97,40 @@ def norms(layer: Any) -> Tensor:
     return torch.stack([p.grad.norm() for key, p in sorted(layer.named_parameters()) if key.startswith("weight")])
 
 
+def joined(state: Any) -> Tensor:
+    found: Tensor = torch.cat(state) if isinstance(state, tuple) else state
+    return found
+
+
 def step(name: str) -> Row:
     inside = copy_context()  # in which the layer is cached
 
     @cache
-    def made() -> tuple[Any, nn.Module, Tensor, Tensor]:
+    def made() -> tuple[Any, nn.Module, Tensor, Any]:
         torch.manual_seed(0)
         theirs = KINDS[name](INPUTS, N)
         layer = it.nn.from_torch(theirs)
         inside.run(layer.cached().__enter__)
-        return layer, theirs, torch.randn(BATCH, INPUTS), torch.randn(1, BATCH, N)
+        h, c = torch.randn(2, 1, BATCH, N)
+        return layer, theirs, torch.randn(BATCH, INPUTS), (h, c) if name == "LSTM" else h
 
     @torch.no_grad()
     def ours() -> Tensor:
         layer, _, x, h = made()
-        return inside.run(layer.step, x, h)
+        return joined(inside.run(layer.step, x, h))
 
     @torch.no_grad()
     def called() -> Tensor:
         _, theirs, x, h = made()
-        last: Tensor = theirs(x[None], h)[1]
-        return last
+        return joined(theirs(x[None], h)[1])
 
     @torch.no_grad()
     def reference() -> Results:
         _, theirs, x, h = made()
         wide = KINDS[name](INPUTS, N).double()
         wide.load_state_dict(theirs.state_dict())
-        return {"value": wide(x.double()[None], h.double())[1]}
+        h = tuple(t.double() for t in h) if isinstance(h, tuple) else h.double()
+        return {"value": joined(wide(x.double()[None], h)[1])}
 
     return Row(
         name=f"from_torch {name} step",

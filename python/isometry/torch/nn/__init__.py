@@ -8,6 +8,7 @@ from .full_capacity_urnn import FullCapacityURNN
 from .goru import GORU
 from .gru import GRU
 from .kru import KRU
+from .lstm import LSTM
 from .operator_module import OperatorModule
 from .ornn import ORNN
 from .parameter_groups import parameter_groups
@@ -24,6 +25,7 @@ __all__ = [
     "GORU",
     "GRU",
     "KRU",
+    "LSTM",
     "ORNN",
     "RNN",
     "RUM",

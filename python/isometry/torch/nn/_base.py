@@ -87,7 +87,7 @@ class RecurrentLayer(Stepping, nn.Module):
             features = input_size if number < self._directions else hidden_size * self._directions
             shapes = self._shapes(features)
             if trainable_h0:
-                shapes["h0"] = self._stored(*self._state)
+                shapes |= self._starting_shapes()
             self._names = list(shapes)
             for name, shape in shapes.items():
                 self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
@@ -165,6 +165,24 @@ class RecurrentLayer(Stepping, nn.Module):
         """The shape of the state of one sequence."""
         return (self.hidden_size,)
 
+    def _starting_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and stored shapes of the trained initial state of one recurrence."""
+        return {"h0": self._stored(*self._state)}
+
+    def _start(self, suffix: str) -> Tensor | None:
+        """The trained initial state of one recurrence, if there is one."""
+        return self._value("h0" + suffix) if self.trainable_h0 else None
+
+    def _joined(self, hx: Any, _input: Any, _step: bool = False) -> Tensor | None:
+        """The states given beside an input, or the input of a step, as one tensor."""
+        if hx is not None and not isinstance(hx, Tensor):
+            check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
+        return hx
+
+    def _apart(self, last: Tensor) -> Any:
+        """The inverse of `_joined`."""
+        return last
+
     # ------------------------------------------------------------ parameters
 
     @property
@@ -179,7 +197,7 @@ class RecurrentLayer(Stepping, nn.Module):
                 for name, value in self._fixed().items():
                     getattr(self, name + suffix).copy_(value)
                 for name in self._names:
-                    if name == "h0" or name.endswith("bias"):
+                    if name in self._starting_shapes() or name.endswith("bias"):
                         getattr(self, name + suffix).zero_()
                 self._reset(suffix)
 
@@ -246,8 +264,11 @@ class RecurrentLayer(Stepping, nn.Module):
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``.
         """
-        if hx is not None and not isinstance(hx, Tensor):
-            check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
+        output, last = self._output(input, self._joined(hx, input), starts)
+        return output, self._apart(last)
+
+    def _output(self, input: Tensor | PackedSequence, hx: Tensor | None, starts: Tensor | None) -> tuple[Any, Tensor]:
+        """`forward`, where the states of all layers are one tensor."""
         if isinstance(input, PackedSequence):
             if starts is not None:
                 raise ValueError("starts must not be given with a PackedSequence: pack the pieces instead")
@@ -323,7 +344,7 @@ class RecurrentLayer(Stepping, nn.Module):
             for direction in range(self._directions):
                 number = layer * self._directions + direction
                 suffix = self._suffixes[number]
-                own = self._value("h0" + suffix) if self.trainable_h0 and (hx is None or starts is not None) else None
+                own = self._start(suffix) if hx is None or starts is not None else None
                 h0 = own if hx is None else hx[number]
                 marks = {} if starts is None else {"starts": starts, "start_state": own}
                 alone = self.last_only and layer == self.num_layers - 1

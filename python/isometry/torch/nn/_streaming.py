@@ -57,9 +57,10 @@ class Step(NamedTuple):
     h0_at: int
     start: Tensor | None  # h0 where no state is given
     packs: Array  # the matrices, as the kernel reads them
+    units: int  # numbers of a state that are the output
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
-        """The states twice: they are the output."""
+        """The output, which is the states or their first numbers, and the states."""
         if h0 is None and self.start is not None:
             h0 = self.start.expand(shape[1:])
         states, h = empty(shape, x.dtype)
@@ -67,7 +68,7 @@ class Step(NamedTuple):
         tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
         read = self.own, tuple(tensors), None, None
         CELLS[self.call.cell].forward(self.call, read, (h, None, None), at, self.packs)
-        return states, states
+        return states if self.units == shape[-1] else states[..., : self.units], states
 
 
 class _Unitary(Dense):
@@ -186,13 +187,14 @@ class Held:
             stem, own = _factored(op, kind) or ("dense", (op.matrix().to(kind),))
             own = tuple([None if t is None else t.detach() for t in own])
         call, at = Call(cell, stem, activation, float(slope), settings, False), names.index("h0")
-        start = self._layer._value("h0" + suffix).detach() if self._layer.trainable_h0 else None
+        start = self._layer._start(suffix)
+        start = None if start is None else start.detach()
         if stem == "dense":
             _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
         matrices = arrays(CELLS[cell].operands(call, plain, own))
         _, out = empty((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
-        return Step(call, arrays(plain), arrays(own), at, start, out)
+        return Step(call, arrays(plain), arrays(own), at, start, out, self._layer.hidden_size)
 
 
 def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ...]] | None:

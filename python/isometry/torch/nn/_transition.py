@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..._rules import check_recurrence
+from ..._rules import check, check_recurrence
+from .._dispatch.function import COMPLEX_OF
 from ._base import RecurrentLayer
 from ._contract import check_weights
 from ._pairs import paired
@@ -116,6 +117,79 @@ class TransitionLayer(RecurrentLayer):
         """
         check_weights(type(self).__name__, self.weight_ih_l0, self.is_complex)
         return self._rounded(self._transition(self._suffix(layer, reverse)).matrix())
+
+    @torch.no_grad()
+    def set_recurrent_matrix(self, w: Tensor, layer: int = 0, reverse: bool = False) -> None:
+        """Set the parameters of one W so that it is a given matrix; not differentiable.
+
+        Parameters
+        ----------
+        w : Tensor, shape (hidden_size, hidden_size)
+            A matrix that the layer can represent, such as ``recurrent_matrix()`` of another one.
+        layer, reverse
+            As in `recurrent_matrix`.
+
+        Raises
+        ------
+        ValueError
+            A matrix that no parameters reach, which then stay as they were: another shape, one that is not orthogonal,
+            too few reflections or blocks, another determinant; a layer without an inverse map. Otherwise as
+            `recurrent_matrix`.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> layer, w = it.nn.ExpRNN(3, 4), torch.eye(4).roll(2, 0)
+        >>> layer.set_recurrent_matrix(w)
+        >>> torch.allclose(layer.recurrent_matrix(), w, atol=1e-5)
+        True
+        """
+        suffix, n = self._suffix(layer, reverse), self.hidden_size
+        weight = self.weight_ih_l0
+        if not isinstance(w, Tensor):
+            check.kind("w", "a torch.Tensor", w)
+        if tuple(w.shape) != (n, n):
+            raise ValueError(f"w must have shape {(n, n)}, not {tuple(w.shape)}")
+        if w.is_complex() and not self.is_complex:
+            raise ValueError("w must be real, as W of this layer is")
+        kind = COMPLEX_OF[self._weight_dtype] if self.is_complex else self._weight_dtype
+        w = w.detach().to(device=weight.device, dtype=kind)
+        owned = self._of_transition(suffix)
+        before = {name: t.clone() for name, t in owned.items()}
+        found = self._inverse(w, suffix)
+        for name, value in found.items():
+            stored = paired(value)
+            if owned[name].shape != stored.shape:
+                raise ValueError(
+                    f"w is not reached by the {name} of this layer, {tuple(owned[name].shape)}: {tuple(stored.shape)} "
+                    "would be needed"
+                )
+        for name, value in found.items():
+            owned[name].copy_(paired(value))
+        if not torch.allclose(self._transition(suffix).matrix().to(kind), w, rtol=0, atol=self._reached(weight.dtype)):
+            for name, t in owned.items():
+                t.copy_(before[name])
+            raise ValueError("w is not reached by the parameters of this layer")
+
+    def _reached(self, stored: torch.dtype) -> float:
+        """How far W may be from the matrix that it was set to."""
+        return float(self.hidden_size * torch.finfo(stored).eps ** 0.5)
+
+    def _of_transition(self, suffix: str) -> dict[str, Tensor]:
+        """The parameters of one W, by name."""
+        return {name: getattr(self, name + suffix) for name in self._transition_shapes()}
+
+    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+        """Parameters of W by name, as numbers of the states' field."""
+        inverse = getattr(self._object, "from_matrix", None)
+        if inverse is None:
+            raise ValueError(f"{type(self).__name__} has no map from W to its parameters")
+        fixed = {name: getattr(self, name + suffix).to(self._weight_dtype) for name in self._untrained}
+        operator = inverse(w, **fixed)
+        found = {name: getattr(operator, name) for name in self._trained}
+        if missing := [name for name, value in found.items() if value is None]:
+            raise ValueError(f"w is not reached by the {missing[0]} of this layer")
+        return found
 
     def _reset_transition(self, suffix: str) -> None:
         """Draw the initial values of one W."""

@@ -196,8 +196,8 @@ class DeltaProduct(RecurrentLayer):
         return q, k, v, beta, None if decay is None else decay * F.softplus(transition[..., keys + rates :])
 
     def _kernel(self, suffix: str) -> _Step:
-        start = self._value("h0" + suffix).detach() if self.trainable_h0 else None
-        return _Step(self, self._weights(suffix), start)
+        start = self._start(suffix)
+        return _Step(self, self._weights(suffix), None if start is None else start.detach())
 
     @full_precision
     def _outcome(

@@ -11,24 +11,28 @@ from ..._rules import check
 from ._base import RecurrentLayer
 from ._gates_of_torch import NAMES, apart, together
 from .gru import GRU
+from .lstm import LSTM
 from .rnn import RNN
 
+#: Torch's layers and ours.
+_KINDS: dict[Any, Any] = {nn.RNN: RNN, nn.GRU: GRU, nn.LSTM: LSTM}
+_OURS = {ours: theirs for theirs, ours in _KINDS.items()}
 _SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
 
 
 def from_torch(module: nn.Module) -> Any:
-    """A layer of this package with the weights of a ``torch.nn.RNN`` or ``torch.nn.GRU``; or a whole model with such
+    """A layer of this package with the weights of a ``torch.nn.RNN``, ``GRU`` or ``LSTM``; or a whole model with such
     layers in it.
 
     Parameters
     ----------
     module : torch.nn.Module
-        A ``torch.nn.RNN`` or ``torch.nn.GRU``, or a module that contains some. Of these exact types: a subclass is left
-        alone.
+        A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a module that contains some. Of these exact types: a subclass is
+        left alone.
 
     Returns
     -------
-    RNN or GRU
+    RNN, GRU or LSTM
         A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
         with its ``requires_grad``, in the same mode of training. A ``GRU`` has ``reset="after"``.
     torch.nn.Module
@@ -38,7 +42,7 @@ def from_torch(module: nn.Module) -> Any:
     Raises
     ------
     NotImplementedError
-        A layer with ``proj_size``, and a ``torch.nn.LSTM`` that is the module itself: there are no kernels for it.
+        A layer with ``proj_size``.
     TypeError
         If module is no module, or a subclass of one of torch's layers.
 
@@ -52,37 +56,32 @@ def from_torch(module: nn.Module) -> Any:
     """
     if not isinstance(module, nn.Module):
         check.kind("module", "a torch.nn.Module", module)
-    if type(module) in (nn.RNN, nn.GRU):
+    if type(module) in _KINDS:
         return _layer(module)
     if isinstance(module, nn.RNNBase):
-        if getattr(module, "proj_size", 0):
-            raise NotImplementedError("from_torch has no layers with proj_size")
-        if type(module) is nn.LSTM:
-            raise NotImplementedError("from_torch has no kernels for torch.nn.LSTM")
-        raise TypeError(
-            f"module must be a torch.nn.RNN or torch.nn.GRU itself, not the subclass {type(module).__name__}"
-        )
+        name = type(module).__name__
+        raise TypeError(f"module must be a torch.nn.RNN, GRU or LSTM itself, not the subclass {name}")
     made: dict[Any, nn.Module] = {}
     for parent in list(module.modules()):
         for name, child in list(parent._modules.items()):
-            if type(child) in (nn.RNN, nn.GRU):
+            if type(child) in _KINDS:
                 made[child] = made.get(child) or _layer(child)
                 setattr(parent, name, made[child])
     return module
 
 
-def to_torch(layer: RNN | GRU) -> Any:
-    """The layer of torch with the weights of an `RNN` or `GRU`.
+def to_torch(layer: RNN | GRU | LSTM) -> Any:
+    """The layer of torch with the weights of an `RNN`, `GRU` or `LSTM`.
 
     Parameters
     ----------
-    layer : RNN or GRU
-        One that torch has: a `GRU` with ``reset="after"``; an `RNN` with tanh or relu and a free W; neither with
-        ``trainable_h0`` nor ``last_only``.
+    layer : RNN, GRU or LSTM
+        One that torch has: a `GRU` with ``reset="after"``; an `RNN` with tanh or relu and a free W; none with
+        ``trainable_h0`` or ``last_only``.
 
     Returns
     -------
-    torch.nn.RNN or torch.nn.GRU
+    torch.nn.RNN, torch.nn.GRU or torch.nn.LSTM
         A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
         with its ``requires_grad``, in the same mode of training.
 
@@ -97,7 +96,7 @@ def to_torch(layer: RNN | GRU) -> Any:
     >>> it.nn.to_torch(it.nn.RNN(3, 8))
     RNN(3, 8)
     """
-    why = None if type(layer) in (RNN, GRU) else "it is neither an RNN nor a GRU of isometry.torch"
+    why = None if type(layer) in _OURS else "it is no RNN, GRU or LSTM of isometry.torch"
     if isinstance(layer, RecurrentLayer):
         for name in ("trainable_h0", "last_only"):
             why = why or (f"torch has no {name}" if getattr(layer, name) else None)
@@ -109,7 +108,7 @@ def to_torch(layer: RNN | GRU) -> Any:
         why = why or (None if plain else f"torch has no nonlinearity {layer.nonlinearity!r}")
     if why is not None:
         raise TypeError(f"layer {type(layer).__name__} cannot become one of torch: {why}")
-    kind: Any = nn.RNN if type(layer) is RNN else nn.GRU
+    kind = _OURS[type(layer)]
     found = _like(layer, kind, {"nonlinearity": layer.nonlinearity} if type(layer) is RNN else {})
     for suffix in layer._suffixes:
         for theirs, ours in _names(kind):
@@ -124,13 +123,13 @@ def _names(kind: type[nn.Module]) -> list[tuple[str, str]]:
     return list(NAMES.items()) if kind is nn.GRU else [(name, name) for name in NAMES]
 
 
-def _layer(module: Any) -> RNN | GRU:
+def _layer(module: Any) -> RNN | GRU | LSTM:
     """The layer of this package for one of torch."""
     if getattr(module, "proj_size", 0):
         raise NotImplementedError("from_torch has no layers with proj_size")
     gated = type(module) is nn.GRU
-    own = {"reset": "after"} if gated else {"nonlinearity": module.nonlinearity}
-    found = _like(module, GRU if gated else RNN, own)
+    own = {"nonlinearity": module.nonlinearity} if type(module) is nn.RNN else {"reset": "after"} if gated else {}
+    found = _like(module, _KINDS[type(module)], own)
     for suffix in found._suffixes:
         for theirs, ours in _names(type(module)):
             if hasattr(module, theirs + suffix):

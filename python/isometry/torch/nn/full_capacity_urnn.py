@@ -61,5 +61,11 @@ class FullCapacityURNN(OrthogonalRNN):
     is_complex = True
     _object, _trained = Dense, ("weight",)
 
+    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+        excess = w.mH @ w - torch.eye(len(w), dtype=w.dtype, device=w.device)
+        if not excess.abs().max() <= self._reached(self.weight_ih_l0.dtype):
+            raise ValueError("w must be unitary")
+        return {"weight": w}
+
     def _sizes(self) -> dict[str, int]:
         return super()._sizes() | {"p": self.hidden_size, "q": self.hidden_size}

@@ -109,6 +109,10 @@ class KRU(OrthogonalRNN):
     def _transition(self, suffix: str) -> Kronecker:
         return Kronecker(self._factors(suffix))
 
+    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+        found = Kronecker.from_matrix(w, self.factor_sizes).factors
+        return {f"factors_{f}": factor for f, factor in enumerate(found)}
+
     def _factors(self, suffix: str) -> list[Tensor]:
         return [self._value(f"factors_{f}{suffix}") for f in range(len(self.factor_sizes))]
 

@@ -114,6 +114,16 @@ class ORNN(OrthogonalRNN):
         last[-1] = 1
         return {"vectors": torch.cat((vectors, last), 1)}
 
+    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+        found, n = Householder.from_matrix(w), self.hidden_size
+        vectors, sign = found.vectors, found.sign
+        assert sign is not None
+        if self.reflections == n:
+            last = vectors.new_zeros(n, 1)
+            last[-1] = sign
+            vectors = torch.cat((vectors, last), 1)
+        return {"vectors": vectors}
+
     def _transition(self, suffix: str) -> Householder:
         u = self._read("vectors" + suffix)
         if self.reflections < self.hidden_size or self.sign == "hard":

@@ -145,6 +145,21 @@ class RNN(TransitionLayer):
             return Dense(self._read("weight_hh" + suffix))
         return getattr(self, "transition" + suffix).operator()
 
+    def _of_transition(self, suffix: str) -> dict[str, Tensor]:
+        if self.transition is None:
+            return super()._of_transition(suffix)
+        return dict(getattr(self, "transition" + suffix).named_parameters())
+
+    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+        if self.transition is None:
+            return {"weight_hh": w}
+        operator = self._transition(suffix)
+        inverse, owned = getattr(type(operator), "from_matrix", None), self._of_transition(suffix)
+        if inverse is None or not all(hasattr(operator, name) for name in owned):
+            raise ValueError(f"{type(operator).__name__} has no map from W to its parameters")
+        found = inverse(w)
+        return {name: getattr(found, name) for name in owned}
+
     def _bias(self, suffix: str) -> Tensor | None:
         if not self.bias or self._biased_units:
             return None

@@ -184,7 +184,7 @@ class RUM(RecurrentLayer):
         new, memories = [], []
         for number, suffix in enumerate(self._suffixes):
             h0, r0 = (None if t is None else self._widened(t[number]) for t in (h, memory))
-            h0 = self._read("h0" + suffix) if h0 is None and self.trainable_h0 else h0
+            h0 = self._start(suffix) if h0 is None else h0
             x, r = self._remembered(suffix, x, h0, r0, None, False)
             assert r is not None
             new.append(self._rounded(x))

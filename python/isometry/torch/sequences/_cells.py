@@ -10,9 +10,10 @@ from ..._backend import Place
 from ..._cells._declaration import Cell
 from ..._cells.affine import AFFINE
 from ..._cells.gru import GORU, GRU
+from ..._cells.lstm import LSTM
 from ..._cells.rum import RUM
 from .._dispatch.function import Array
-from ..formulas import gru, recurrence, rum
+from ..formulas import gru, lstm, recurrence, rum
 from ..formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
@@ -125,6 +126,27 @@ def _gru_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars
     _core.gru_vjp(given, transition, *kept, of_cell, of_factors, at, read[3], start_bar)  # type: ignore[arg-type]
 
 
+def _lstm(call: Call, read: Read) -> Any:
+    _, (*others, _), ends, _ = read
+    return (*others, ends, call.reverse)
+
+
+def _lstm_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
+    states, _, saved = out
+    _core.lstm(_lstm(call, read), states, saved, at, packs=packs, starts=read[3])  # type: ignore[arg-type]
+
+
+def _lstm_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
+    return arrays[1:3]
+
+
+def _lstm_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
+    states, _, saved = out
+    of_cell, _, start_bar = bars
+    kept = states, saved, cts[0]
+    _core.lstm_vjp(_lstm(call, read), *kept, of_cell[:-1], at, read[3], start_bar)  # type: ignore[arg-type]
+
+
 def _rum(call: Call, read: Read) -> Any:
     _, (*others, own_bias), ends, _ = read
     memory, eta = call.settings
@@ -157,6 +179,7 @@ CELLS = {
     ),
     "gru": Kernels(GRU, gru.formula, _gru_forward, _gru_backward, _gru_operands),
     "goru": Kernels(GORU, gru.formula, _gru_forward, _gru_backward, _gru_operands),
+    "lstm": Kernels(LSTM, lstm.formula, _lstm_forward, _lstm_backward, _lstm_operands),
     "rum": Kernels(RUM, rum.formula, _rum_forward, _rum_backward, _rum_operands),
 }
 

@@ -90,8 +90,9 @@ def run(
         check_recurrence.starts_served(gpu=backend == "gpu", ensemble=members is not None)
         marks = _marks(starts, steps, batch, x.device)
         if state is not None:
-            check_recurrence.start_state_shape(tuple(state.shape), batch, n)
-            state = state.expand(batch, n)
+            width = declaration.width * n
+            check_recurrence.start_state_shape(tuple(state.shape), batch, width)
+            state = state.expand(batch, width)
         # the states before a mark cannot be obtained from those after it
         checkpoint = "sqrt" if checkpoint == "reversible" else checkpoint
     else:
@@ -115,7 +116,7 @@ def run(
         return states, None
     for name, axes in declaration.each:
         t = tensors[name]
-        tensors[name] = None if t is None else t.expand(batch, *(n,) * axes)
+        tensors[name] = None if t is None else t.expand(batch, *t.shape[-axes:])
     ends, order = _order(lengths, steps, batch, x.device)
     if order is not None:  # the kernels want the longest sequence first
         tensors["x"] = x[:, order]

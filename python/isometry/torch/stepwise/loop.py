@@ -19,13 +19,13 @@ from .._dispatch.mode import differentiated, wanted
 from ..formulas import sequence
 from ..formulas._precision import full_precision
 from ..formulas.sequence import Law
-from . import affine, gru, rum
+from . import affine, gru, lstm, rum
 from .activation import Phi, readable
 from .history import History
 
 #: By the name of a cell: `prepared`, what does not depend on the steps; its `Steps`; its `formula`, for gradients of
 #: gradients.
-CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru, "rum": rum}
+CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru, "lstm": lstm, "rum": rum}
 
 
 def serves(cell: str, law: Law, n: int) -> bool:

@@ -14,6 +14,8 @@ use std::ops::Range;
 pub struct DenseStep<'a, T: Scalar> {
     p: usize,
     q: usize,
+    /// Real numbers from one state to the next.
+    apart: usize,
     weight: &'a [T],
     forward: Option<Packed<T>>,
     backward: Option<Packed<T>>,
@@ -36,7 +38,13 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
         let bar = bar.filter(|_| backward.is_some());
         let second = usize::from(bar.is_some() && backward == Some(2));
         let backward = backward.map(|_| Packed::new(arena, p, q, None));
-        DenseStep { p, q, weight, forward, backward, second: arena.take(&[second, p, q]), bar }
+        let second = arena.take(&[second, p, q]);
+        DenseStep { p, q, apart: q * T::PARTS, weight, forward, backward, second, bar }
+    }
+
+    /// The same for states that are the first numbers of rows of so many real ones.
+    pub fn within(self, apart: usize) -> Self {
+        DenseStep { apart, ..self }
     }
 
     /// W^H z_bar
@@ -79,7 +87,7 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         _scratch: *mut T::Real,
     ) {
         if let Some(w) = &self.forward {
-            map.terms[1] = w.times(previous);
+            map.terms[1] = w.times_apart(previous, self.apart);
         }
         // SAFETY: the map and the packed W have as many columns; this part's rows exist, and no other member writes its
         // columns of them.
@@ -103,7 +111,7 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         let (&DenseStep { p, q, .. }, Some(bar)) = (self, self.bar) else { return };
         let bar = if chunk.half == 0 { bar.0 } else { self.second.ptr() };
         let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), chunk.trace.apart / T::PARTS);
-        let previous = Operand::new(chunk.previous.cast::<T>(), q);
+        let previous = Operand::new(chunk.previous.cast::<T>(), self.apart / T::PARTS);
         let product = Product::new((p, q, chunk.rows), z_bar.t(), previous.conj(), bar, q);
         let product = if chunk.first { product } else { product.add() };
         // SAFETY: `rows` rows of p and q elements at the pointers, p x q at `bar`; members write disjoint parts of it.

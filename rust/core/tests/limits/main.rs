@@ -6,6 +6,7 @@ mod delta;
 mod gru;
 mod lengths;
 mod linalg;
+mod lstm;
 mod mesh;
 mod operators;
 mod own;
@@ -125,6 +126,7 @@ fn every_public_function_at_the_limits() {
         threads.spawn(all::<c64>);
         all::<f32>();
         gru::grus::<f32>();
+        lstm::lstms::<f32>();
         own::gated::<f32>();
         rum::rums::<f32>();
         delta::deltas::<f32>();

@@ -18,7 +18,9 @@ mod tanh;
 pub use elementwise::Elementwise;
 pub(crate) use phi::TOGETHER;
 pub use phi::{Nonlinearity, Pass, Phi, Source};
+pub(crate) use sigmoid::Sigmoid;
 pub use sums::{Along, Columns, units};
+pub(crate) use tanh::Tanh;
 
 use crate::dispatch::compiled;
 use crate::scalar::Real;

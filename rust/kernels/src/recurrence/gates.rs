@@ -110,7 +110,7 @@ pub struct ResetPull<R> {
 
 /// Numbers of a row, or zeros.
 #[inline(always)]
-unsafe fn or_zero<S: Simd>(p: *const S::R, at: usize, live: usize) -> S::V {
+pub(super) unsafe fn or_zero<S: Simd>(p: *const S::R, at: usize, live: usize) -> S::V {
     // SAFETY: the contract of the passes.
     unsafe { if p.is_null() { S::zero() } else { S::load_n(p.add(at), live) } }
 }
@@ -118,7 +118,7 @@ unsafe fn or_zero<S: Simd>(p: *const S::R, at: usize, live: usize) -> S::V {
 impl Area {
     /// (row, first column, columns of a vector that exist)
     #[inline(always)]
-    fn vectors(&self, lanes: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    pub(super) fn vectors(&self, lanes: usize) -> impl Iterator<Item = (usize, usize, usize)> {
         let (columns, step) = (self.columns.clone(), lanes);
         self.rows.clone().flat_map(move |row| {
             let end = columns.end;

@@ -3,11 +3,13 @@
 mod affine;
 mod cross;
 mod gates;
+mod lstm;
 mod rum;
 
 pub use affine::{Affine, Finish, Sweep};
 pub use cross::Cross;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
+pub use lstm::{Remember, RememberPull};
 pub use rum::{Heard, HeardPull, Sphere, SpherePull, heard_len};
 
 use crate::dispatch::compiled;
@@ -28,6 +30,10 @@ compiled! {
         fn blend_pull(BlendPull);
         /// [`ResetPull`]
         fn reset_pull(ResetPull);
+        /// [`Remember`]
+        fn remember(Remember);
+        /// [`RememberPull`]
+        fn remember_pull(RememberPull);
         /// [`Heard`]
         fn heard(Heard);
         /// [`HeardPull`]

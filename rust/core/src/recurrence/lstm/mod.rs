@@ -1,0 +1,154 @@
+//! The LSTM over a whole sequence, real numbers, with gates in the order of `torch.nn.LSTM`:
+//!
+//! ```text
+//! (i', f', g', o') = W h_{t-1} + U x_t + b
+//! i = sigma(i'),  f = sigma(f'),  g = tanh(g'),  o = sigma(o')
+//! c_t = f * c_{t-1} + i * g,      h_t = o * tanh(c_t)
+//! ```
+//!
+//! A state is (h, c), 2n numbers: what the driver does to states, it does to both. Forward saves the gates for backward
+//! ([`SAVED`]). Backward, with the cotangents h_bar and c_bar of h_t and c_t and a prime for those of the arguments of the gates,
+//!
+//! ```text
+//! s = c_bar + h_bar * o * (1 - tanh(c_t)^2)
+//! i' = s * g * i * (1 - i),  f' = s * c_{t-1} * f * (1 - f),  g' = s * i * (1 - g^2),  o' = h_bar * tanh(c_t) * o * (1 - o)
+//! h_bar_{t-1} = W^T (i', f', g', o'),    c_bar_{t-1} = s * f
+//! ```
+
+mod cell;
+mod gradients;
+mod pull;
+#[cfg(test)]
+mod tests;
+
+pub use gradients::LstmGradients;
+
+use super::driver;
+use super::driver::ends::{Cotangent, Trajectory, Written};
+use super::parts::padded::padded;
+use super::time::checkpoint::{Checkpoint, refuse_undoing};
+use super::time::timeline::{Run, Timeline};
+use crate::activation::Activation;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::kernels::Buffer;
+use crate::scalar::Real;
+use crate::sizes::check_len;
+use crate::transition::{check_packs, each_pack};
+use cell::LstmCell;
+use isometry_kernels::recurrence::Area;
+use pull::LstmPull;
+use std::ops::Range;
+
+/// Arrays (T, B, 2n) that forward saves for backward.
+pub const SAVED: usize = 2;
+
+/// The arguments of an LSTM. The order of the gates in w, u and b is i, f, g, o.
+#[derive(Clone, Copy)]
+pub struct Lstm<'a, R: Real> {
+    /// What every cell has. Its state size is 2n: h and c, also in h0 and in the state before marked steps. The activation is tanh.
+    /// `packs` are W and U.
+    pub run: Run<'a, R>,
+    /// W (4n, n)
+    pub w: &'a [R],
+    /// U (4n, d)
+    pub u: &'a [R],
+    /// b (4n)
+    pub b: Option<&'a [R]>,
+}
+
+impl<'a, R: Real> Lstm<'a, R> {
+    /// Refuses sizes that do not fit.
+    pub fn check(&self) -> Result<()> {
+        let (n, Run { features, activation, activation_bias, .. }) = (self.n(), self.run);
+        if !self.run.n.is_multiple_of(2) {
+            return Err(Error::shape("n", "an even state size, that of h and c", self.run.n.to_string()));
+        }
+        if activation != Activation::Tanh || activation_bias.is_some() {
+            return Err(Error::value("activation", "must be tanh, without a bias"));
+        }
+        self.run.check()?;
+        check_len("w", self.w.len(), &[4, n, n])?;
+        check_len("u", self.u.len(), &[4, n, features])?;
+        self.b.map_or(Ok(()), |b| check_len("b", b.len(), &[4, n]))?;
+        check_packs::<R>(self.run.packs, &self.packed())
+    }
+
+    /// Numbers of h.
+    fn n(&self) -> usize {
+        self.run.n / 2
+    }
+
+    /// Sizes of the operands that the caller may have packed.
+    fn packed(&self) -> [[usize; 2]; 2] {
+        [[4 * self.n(), self.n()], [4 * self.n(), self.run.features]]
+    }
+}
+
+/// A checked LSTM, prepared.
+struct Setting<'a, R: Real> {
+    line: Timeline<'a, R>,
+    n: usize,
+    w: &'a [R],
+    u: &'a [R],
+    /// b for whole vectors; empty without.
+    bias: Buffer<R>,
+    /// W and U, where the caller has packed them.
+    packs: [Option<&'a [R]>; 2],
+}
+
+impl<'a, R: Real> Setting<'a, R> {
+    /// From an LSTM that has passed its check.
+    fn new(lstm: &Lstm<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
+        let Lstm { run, w, u, b } = *lstm;
+        let packs = each_pack::<R, 2>(run.packs, lstm.packed());
+        Ok(Setting { line: run.timeline(checkpoint)?, n: lstm.n(), w, u, bias: padded(b)?, packs })
+    }
+
+    /// These rows and columns of h.
+    fn area(&self, rows: &Range<usize>, columns: &Range<usize>) -> Area {
+        Area { n: self.n, rows: rows.clone(), columns: columns.clone() }
+    }
+}
+
+/// States (T, B, 2n), h and c, zeros past the end of a sequence; or the last of each sequence, and those at the borders of a
+/// checkpoint's segments. `saved` takes [`SAVED`] arrays (T, B, 2n) for a [`backward`] from all states; past the end of a
+/// sequence nothing is written.
+pub fn forward<'a, R: Real>(
+    lstm: &Lstm<'_, R>,
+    written: impl Into<Written<'a, R>>,
+    saved: Option<&mut [R]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    let written: Written<'_, R> = written.into();
+    lstm.check()?;
+    written.check(lstm.run.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
+    let setting = Setting::new(lstm, written.checkpoint())?;
+    let carve = |arena: &mut _| LstmCell::carve(arena, &setting);
+    // SAFETY: everything has passed its check.
+    unsafe { driver::forward(&setting.line, written, (saved, SAVED), budget, carve) }
+}
+
+/// The gradients of [`forward`] for the cotangents of what it returned. Gradients that are None are not computed. `saved` is what
+/// forward wrote, empty with a checkpoint.
+pub fn backward<'a, R: Real>(
+    lstm: &Lstm<'_, R>,
+    states: impl Into<Trajectory<'a, R>>,
+    saved: &[R],
+    ct: impl Into<Cotangent<'a, R>>,
+    gradients: LstmGradients<'_, R>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    let (states, ct): (Trajectory<'_, R>, Cotangent<'_, R>) = (states.into(), ct.into());
+    let checkpoint = states.checkpoint();
+    lstm.check()?;
+    states.check(lstm.run.sizes(), (saved.len(), SAVED))?;
+    ct.check(lstm.run.sizes())?;
+    gradients.check(lstm)?;
+    refuse_undoing(checkpoint)?;
+    let setting = Setting::new(lstm, checkpoint)?;
+    let wanted = gradients.shared(&ct, &setting.line);
+    let carve = |arena: &mut _| LstmPull::carve(arena, &setting, checkpoint.is_some(), wanted);
+    // SAFETY: everything has passed its check.
+    unsafe { driver::backward(&setting.line, states, (saved, SAVED), budget, carve) }
+}
