@@ -75,6 +75,7 @@ def test_each_member_is_a_call_of_its_own(stack, option, shared, dtype, seed):
                 each.append(iso.recurrence_vjp(op[i], states=one, ct=part, **own, **keywords))
             for key, found in grads.pop("transition").items():
                 np.testing.assert_array_equal(found, np.stack([grad["transition"][key] for grad in each]))
+            assert grads.pop("start_state") is None
             for key, found in grads.items():
                 axis = int(key == "x")
                 whole = np.stack([grad[key] for grad in each], axis)
@@ -148,8 +149,12 @@ def test_marks_of_each_member(stack, shared, reverse, seed):
         own["start_state"] = arrays["start_state"][i]
         one = iso.recurrence(op[i], **own, starts=starts[:, i], **keywords)
         np.testing.assert_array_equal(states[:, i], one)
-        np.testing.assert_array_equal(last[i], iso.recurrence(op[i], **own, starts=starts[:, i], output="last", **keywords))
-        part = iso.recurrence_vjp(op[i], states=one, ct=np.ascontiguousarray(ct[:, i]), **own, starts=starts[:, i], **keywords)
+        np.testing.assert_array_equal(
+            last[i], iso.recurrence(op[i], **own, starts=starts[:, i], output="last", **keywords)
+        )
+        part = iso.recurrence_vjp(
+            op[i], states=one, ct=np.ascontiguousarray(ct[:, i]), **own, starts=starts[:, i], **keywords
+        )
         np.testing.assert_array_equal(grads["start_state"][i], part["start_state"])
     leaves = {key: torch.tensor(a, requires_grad=True) for key, a in {"argument": argument, **arrays}.items()}
 
@@ -165,7 +170,9 @@ def test_marks_of_each_member(stack, shared, reverse, seed):
             same(leaves[key].grad, torch.from_numpy(expected), key)
     plain = {key: t.detach() for key, t in leaves.items()}
     same(torch.func.vmap(lambda x: run(**{**plain, "x": x}))(plain["x"][None])[0], found)
-    _, tangent = torch.func.jvp(lambda start_state: run(**{**plain, "start_state": start_state}), *[(plain["start_state"],)] * 2)
+    _, tangent = torch.func.jvp(
+        lambda start_state: run(**{**plain, "start_state": start_state}), *[(plain["start_state"],)] * 2
+    )
     assert tangent.any()
 
 

@@ -161,7 +161,15 @@ def test_packed_operands_of_gated_cells():
     law = None, 0.0, None, False
     gru = x, w, u, None, None, None, True, "tanh", *law
     rum = (x, w[:2].reshape(10, 5), u.reshape(15, 3), None, None, None), False, None, "tanh", *law
-    lstm = x[..., :2], w.reshape(-1)[:64].reshape(16, 4), u.reshape(-1)[:32].reshape(16, 2), None, None, None, False
+    lstm = (
+        x[..., :2].copy(),
+        w.reshape(-1)[:64].reshape(16, 4),
+        u.reshape(-1)[:32].reshape(16, 2),
+        None,
+        None,
+        None,
+        False,
+    )
     split = u[:2].reshape(10, 3), u[2]
     cells = (
         (lambda out, *packs: _core.gru(gru, None, out, None, 1, *packs), [w[:2].reshape(10, 5), w[2], *split]),

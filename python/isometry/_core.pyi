@@ -211,7 +211,13 @@ def recurrence_vjp(
 # An ensemble: every array has the members as first axis, of size 1 where one serves all; the arguments of the
 # transitions, states and gradients have one entry per member.
 def recurrence_ensemble(
-    members: int, object: str, arguments: _Arguments, sequence: _Sequence, states: _T, place: _Place
+    members: int,
+    object: str,
+    arguments: _Arguments,
+    sequence: _Sequence,
+    states: _T,
+    place: _Place,
+    starts: _Starts | None = None,
 ) -> None: ...
 def recurrence_ensemble_vjp(
     members: int,
@@ -223,6 +229,8 @@ def recurrence_ensemble_vjp(
     bars: _Arguments,
     sequence_bars: _SequenceBars,
     place: _Place,
+    starts: _Starts | None = None,
+    start_bar: Any | None = None,
 ) -> None: ...
 
 # GRU: x, w (3, n, n), or (2, n, n) beside a transition, u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,),

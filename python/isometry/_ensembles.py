@@ -32,7 +32,9 @@ def states(call: Call) -> Array:
     """The states (T, E, B, n)."""
     assert call.members is not None
     found, route = np.empty((call.members, *call.shape), call.dtype), call.route
-    _core.recurrence_ensemble(call.members, route.object, route.arguments, call.sequence, found, call.place)
+    _core.recurrence_ensemble(
+        call.members, route.object, route.arguments, call.sequence, found, call.place, call.starts
+    )
     return ready(np.moveaxis(_sorted(found, _back(call.order), 2), 0, 1), call.dtype)
 
 
@@ -57,15 +59,15 @@ def gradients(
     x, weight, h0, bias, _, own_bias, *_ = call.sequence
     arrays = {"x": x, "input_weight": weight, "h0": h0, "bias": bias, "activation_bias": own_bias}
     bars = {name: None if a is None else np.empty((members, *a.shape[1:]), a.dtype) for name, a in arrays.items()}
-    out = tuple(bars.values())
-    _core.recurrence_ensemble_vjp(
-        members, route.object, route.arguments, call.sequence, states, ct, route.bars, out, call.place
-    )
+    out, start = tuple(bars.values()), None if call.starts is None else call.starts[1]
+    bars["start_state"] = None if start is None else np.empty((members, *start.shape[1:]), dtype)
+    rest = route.bars, out, call.place, call.starts, bars["start_state"]
+    _core.recurrence_ensemble_vjp(members, route.object, route.arguments, call.sequence, states, ct, *rest)
     back = _back(call.order)
-    bars |= {name: _sorted(bars[name], back, axis) for name, axis in (("x", 2), ("h0", 1))}
+    bars |= {name: _sorted(bars[name], back, axis) for name, axis in (("x", 2), ("h0", 1), ("start_state", 1))}
     found: dict[str, Any] = {"transition": route.pull()}
     for name, bar in bars.items():
-        own = given[name]
+        own = given.get(name)
         if bar is None or own is None:
             found[name] = None
         else:
@@ -78,8 +80,13 @@ def _check(call: Call, states: Array, i: int) -> None:
     own = tuple([None if a is None else a[i] for a in call.route.arguments])
     *arrays, lengths, reverse = call.sequence
     each = [a[i if len(a) > 1 else 0] if isinstance(a, np.ndarray) else a for a in arrays]
+    starts = call.starts
+    if starts is not None:
+        marks, state = [None if a is None else a[i if len(a) > 1 else 0] for a in starts]
+        assert marks is not None
+        starts = marks, state
     remake = partial(_core.recurrence, call.route.object, own)
-    checked(states, (*each, lengths, reverse), lambda step, out: remake(step, out, call.place))
+    checked(states, (*each, lengths, reverse), lambda step, out: remake(step, out, call.place), starts)
 
 
 def _first(given: dict[str, Array | None], name: str) -> Array | None:

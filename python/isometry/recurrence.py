@@ -128,7 +128,7 @@ def recurrence(
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if starts is not None or start_state is not None:
-        arrays |= starts_served(transition, start_state, backend)
+        arrays |= starts_served(start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
         check_recurrence.on_the_device(output)
         given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
@@ -218,7 +218,7 @@ def recurrence_vjp(
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if starts is not None or start_state is not None:
-        arrays |= starts_served(transition, start_state, backend)
+        arrays |= starts_served(start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
         take = partial(_calls.single, check_finite=check.flag("check_finite", check_finite))
         given = _given(arrays, take)
@@ -359,7 +359,7 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
     dtype = common(dtype, results.get("ct"))
     own, starts = given.get("start_state"), None
     if options.starts is not None or own is not None:
-        starts = marks(options.starts, own, right.shape, dtype, order)
+        starts = marks(options.starts, own, right.shape, dtype, order, right.members)
     own_bias = given["activation_bias"]
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
     if right.members is not None and own_bias is not None:

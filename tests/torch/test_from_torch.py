@@ -32,9 +32,11 @@ def test_values_gradients_and_back(kind, bias):
     ours = it.nn.from_torch(layer)
     x = pack_sequence([draw(k, D, seed=k) for k in (2, 5, 1)], enforce_sorted=False)
     h = draw(4, 3, N, seed=9)
+    h = (h, draw(4, 3, N, seed=8)) if kind == "lstm" else h
     (a, s), (b, r) = ours(x, h), layer(x, h)
     torch.testing.assert_close(a.data, b.data, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(s, r, rtol=1e-12, atol=1e-12)
+    s, r = (torch.cat(t) if kind == "lstm" else t for t in (s, r))
     (a.data.square().sum() + s.sum()).backward()
     (b.data.square().sum() + r.sum()).backward()
     found, expected = (sum(p.grad.square().sum() for p in net.parameters()) for net in (ours, layer))
@@ -75,7 +77,7 @@ def test_steps_of_a_layer_from_torch():
 def test_state_dicts(kind):
     """Torch's goes in as it is, into a model too; a wrong shape is an error that names the entry."""
     layer = theirs(kind, 2)
-    make = {torch.nn.RNN: it.nn.RNN, torch.nn.GRU: it.nn.GRU}[type(layer)]
+    make = getattr(it.nn, type(layer).__name__)
     own = {"reset": "after"} if make is it.nn.GRU else LAYERS[kind][1]
     ours = torch.nn.Sequential(make(D, N, 2, **own, dtype=torch.float64))
     state = torch.nn.Sequential(layer).state_dict()
@@ -106,7 +108,7 @@ def test_the_second_bias_of_a_gru():
 
 
 def test_a_model():
-    """Layers in places of their own, one in two places, a subclass left alone, and an LSTM."""
+    """Layers in places of their own, one in two places, a subclass left alone; all or none are replaced."""
 
     class Own(torch.nn.GRU):
         pass
@@ -116,13 +118,15 @@ def test_a_model():
     model["again"] = shared
     assert it.nn.from_torch(model) is model
     assert type(model["a"]) is it.nn.RNN and type(model["b"]) is it.nn.GRU and model["again"] is model["b"]
-    assert type(model["c"]) is Own and type(model["d"]) is torch.nn.LSTM
+    assert type(model["c"]) is Own and type(model["d"]) is it.nn.LSTM
     with pytest.raises(TypeError, match="subclass Own"):
         it.nn.from_torch(model["c"])
-    with pytest.raises(NotImplementedError, match="LSTM"):
-        it.nn.from_torch(model["d"])
     with pytest.raises(NotImplementedError, match="proj_size"):
         it.nn.from_torch(torch.nn.LSTM(D, N, proj_size=2))
+    model = torch.nn.Sequential(torch.nn.RNN(D, N), torch.nn.LSTM(D, N, proj_size=2))
+    with pytest.raises(NotImplementedError, match="proj_size"):
+        it.nn.from_torch(model)
+    assert type(model[0]) is torch.nn.RNN
     with pytest.raises(TypeError, match="module must be"):
         it.nn.from_torch(shared.state_dict())
 
@@ -135,8 +139,8 @@ def test_a_model():
         (lambda: it.nn.RNN(D, N, transition=it.Cayley.random), "transition"),
         (lambda: it.nn.RNN(D, N, trainable_h0=True), "trainable_h0"),
         (lambda: it.nn.GRU(D, N, reset="after", last_only=True), "last_only"),
-        (lambda: it.nn.ScoRNN(D, N), "neither"),
-        (lambda: torch.nn.GRU(D, N), "neither"),
+        (lambda: it.nn.ScoRNN(D, N), "no RNN"),
+        (lambda: torch.nn.GRU(D, N), "no RNN"),
     ],
 )
 def test_what_torch_has_not(layer, why):

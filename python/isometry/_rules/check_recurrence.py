@@ -171,25 +171,32 @@ def of_ensemble(kind: str) -> None:
         raise ValueError(f"checkpoint must be 'none' for an ensemble, not {kind!r}; call its members one by one")
 
 
-def starts(dtype: str, shape: Shape, steps: int, batch: int) -> None:
-    """Marks are bools, one for each step and sequence."""
+def starts(dtype: str, shape: Shape, steps: int, batch: int, members: int | None = None) -> None:
+    """Marks are bools, one for each step and sequence, for all members of an ensemble or for each."""
     if dtype != "bool":
         raise TypeError(f"starts must be bool, not {dtype}")
-    check.exact("starts", shape, (steps, batch), "(T, B)")
+    if members is None or len(shape) == 2:
+        check.exact("starts", shape, (steps, batch), "(T, B)")
+    else:
+        check.exact("starts", shape, (steps, members, batch), "(T, E, B)")
 
 
-def start_state_shape(shape: Shape, batch: int, n: int) -> None:
-    """The state before a mark, of each sequence or for all."""
-    if tuple(shape) not in ((n,), (1, n), (batch, n)):
-        raise ValueError(f"start_state must have shape (B, n) = {(batch, n)} or (n,) = {(n,)}, not {tuple(shape)}")
+def start_state_shape(shape: Shape, batch: int, n: int, members: int | None = None) -> None:
+    """The state before a mark, of each sequence or for all, and of each member of an ensemble or for all."""
+    shape = tuple(shape)
+    if shape in ((n,), (1, n), (batch, n)):
+        return
+    if members is None:
+        raise ValueError(f"start_state must have shape (B, n) = {(batch, n)} or (n,) = {(n,)}, not {shape}")
+    if len(shape) != 3 or shape[0] not in (1, members) or shape[1:] not in ((1, n), (batch, n)):
+        forms = f"(E, B, n) = {(members, batch, n)}, (B, n) or (n,)"
+        raise ValueError(f"start_state must have shape {forms}, not {shape}")
 
 
-def starts_served(*, gpu: bool, ensemble: bool) -> None:
-    """Marks need the kernels of the CPU, and a single operator."""
+def starts_served(*, gpu: bool) -> None:
+    """Marks need the kernels of the CPU."""
     if gpu:
         raise NotImplementedError("backend='gpu' cannot serve starts: use backend='cpu'")
-    if ensemble:
-        raise NotImplementedError("starts of an ensemble are not served: call its members one by one")
 
 
 def on_the_device(output: str) -> None:

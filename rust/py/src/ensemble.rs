@@ -7,13 +7,13 @@ use crate::dtype::Typed;
 use crate::error::exception;
 use crate::operator::{ArgumentBars, Arguments};
 use crate::place::Place;
-use crate::sequence::{Given, GivenBars, counts};
+use crate::sequence::{Given, GivenBars, Starts, counts};
 use crate::{by_dtype, detached};
 use isometry_core::activation::Activation;
 use isometry_core::argument::{Bar, Given as Argument};
 use isometry_core::operators::view;
 use isometry_core::parallel::{Cut, cut};
-use isometry_core::recurrence::{Gradients, Run, Sequence, ensemble};
+use isometry_core::recurrence::{Gradients, Run, Sequence, Starts as Marks, ensemble};
 use isometry_core::{Budget, Error};
 use numpy::Element;
 use pyo3::prelude::*;
@@ -86,6 +86,8 @@ struct Arrays<'py, T: Number> {
     /// Of one member after the other, or of all.
     lengths: Option<Vec<usize>>,
     reverse: bool,
+    /// Marks of one member after the other, or of all, and the states before them.
+    starts: Option<(Vec<bool>, Option<Each<'py, T>>)>,
     members: usize,
     /// steps, batch, features, n
     sizes: [usize; 4],
@@ -94,7 +96,7 @@ struct Arrays<'py, T: Number> {
 }
 
 impl<'py, T: Number> Arrays<'py, T> {
-    fn new(members: usize, given: &Given<'py>) -> PyResult<Self> {
+    fn new(members: usize, given: &Given<'py>, starts: &Option<Starts<'py>>) -> PyResult<Self> {
         let (x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse) =
             given;
         let [_, steps, batch, features] = Input::<T>::new("x", x)?.sizes("x")?;
@@ -110,7 +112,18 @@ impl<'py, T: Number> Arrays<'py, T> {
             let wrong = Error::shape("lengths", format!("{batch} or {} numbers", members * batch), got);
             return Err(exception(wrong));
         }
+        let starts = starts.as_ref().map(|(marks, state)| {
+            let marks = Input::<i64>::new("starts", marks)?;
+            let each = [marks.shape().first() == Some(&1), marks.shape().first() == Some(&members)];
+            if !each.contains(&true) || marks.shape()[1..] != [steps, batch] {
+                let expected = format!("shape [{members} or 1, {steps}, {batch}]");
+                return Err(exception(Error::shape("starts", expected, format!("{:?}", marks.shape()))));
+            }
+            let marks = marks.copied(|mark| Ok(mark != 0))?;
+            Ok((marks, Each::optional("start_state", state.as_ref(), members, &[batch, n])?))
+        });
         Ok(Arrays {
+            starts: starts.transpose()?,
             x: Each::new("x", x, members, &[steps, batch, features])?,
             input_weight: Each::new("input_weight", input_weight, members, &[n, features])?,
             h0: Each::optional("h0", h0.as_ref(), members, &[batch, n])?,
@@ -141,6 +154,11 @@ impl<'py, T: Number> Arrays<'py, T> {
     fn of(&self, i: usize) -> Sequence<'_, T> {
         let [steps, batch, features, n] = self.sizes;
         let lengths = self.lengths.as_deref();
+        let starts = self.starts.as_ref().map(|(marks, state)| {
+            let each = steps * batch;
+            let first = if marks.len() == each { 0 } else { i * each };
+            Marks { marks: &marks[first..first + each], state: state.as_ref().map(|state| state.of(i)) }
+        });
         Sequence {
             run: Run {
                 h0: self.h0.as_ref().map(|h0| h0.of(i)),
@@ -149,6 +167,7 @@ impl<'py, T: Number> Arrays<'py, T> {
                 lengths: lengths
                     .map(|all| if all.len() == batch { all } else { &all[i * batch..(i + 1) * batch] }),
                 reverse: self.reverse,
+                starts,
                 ..Run::new([steps, batch, features, n], self.x.of(i))
             },
             input_weight: self.input_weight.of(i),
@@ -182,6 +201,7 @@ fn budget<'a>(place: Place, cancel: &'a (dyn Fn() -> bool + Sync)) -> Budget<'a>
 
 /// States (members, T, B, n).
 #[pyfunction]
+#[pyo3(signature = (members, object, arguments, sequence, states, place, starts = None))]
 pub fn recurrence_ensemble(
     members: usize,
     object: &str,
@@ -189,9 +209,10 @@ pub fn recurrence_ensemble(
     sequence: Given<'_>,
     states: Any<'_>,
     place: Place,
+    starts: Option<Starts<'_>>,
 ) -> PyResult<()> {
     by_dtype!("x", &sequence.0, T, py => {
-        let arrays = Arrays::<T>::new(members, &sequence)?;
+        let arrays = Arrays::<T>::new(members, &sequence, &starts)?;
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let given = arguments.given();
         stacked(&given, members)?;
@@ -212,7 +233,9 @@ type Part<'a, T> =
     (Vec<Argument<'a, T>>, Vec<Bar<'a, T>>, Sequence<'a, T>, &'a [T], &'a [T], Gradients<'a, T>);
 
 /// Gradients of everything from the states and their cotangents; every gradient has one entry per member.
+#[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 #[pyfunction]
+#[pyo3(signature = (members, object, arguments, sequence, states, ct, bars, sequence_bars, place, starts = None, start_bar = None))]
 pub fn recurrence_ensemble_vjp(
     members: usize,
     object: &str,
@@ -223,9 +246,11 @@ pub fn recurrence_ensemble_vjp(
     bars: Bound<'_, PyTuple>,
     sequence_bars: GivenBars<'_>,
     place: Place,
+    starts: Option<Starts<'_>>,
+    start_bar: Optional<'_>,
 ) -> PyResult<()> {
     by_dtype!("x", &sequence.0, T, py => {
-        let arrays = Arrays::<T>::new(members, &sequence)?;
+        let arrays = Arrays::<T>::new(members, &sequence, &starts)?;
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let given = arguments.given();
         stacked(&given, members)?;
@@ -241,6 +266,8 @@ pub fn recurrence_ensemble_vjp(
         let mut bias = Room::new("bias_bar", bias, members, &[n])?;
         let mut activation_bias =
             Room::new("activation_bias_bar", activation_bias, members, &[arrays.units])?;
+        let mut start_state = Room::new("start_state_bar", &start_bar, members, &[batch, n])?;
+        let mut start_state = start_state.each();
         let (mut x, mut input_weight, mut h0) = (x.each(), input_weight.each(), h0.each());
         let (mut bias, mut activation_bias) = (bias.each(), activation_bias.each());
         let parts: Vec<Part<'_, T>> = (0..members)
@@ -249,7 +276,7 @@ pub fn recurrence_ensemble_vjp(
                     x: x.next().flatten(),
                     input_weight: input_weight.next().flatten(),
                     h0: h0.next().flatten(),
-                    start_state: None,
+                    start_state: start_state.next().flatten(),
                     bias: bias.next().flatten(),
                     activation_bias: activation_bias.next().flatten(),
                 };

@@ -61,6 +61,9 @@ def from_torch(module: nn.Module) -> Any:
     if isinstance(module, nn.RNNBase):
         name = type(module).__name__
         raise TypeError(f"module must be a torch.nn.RNN, GRU or LSTM itself, not the subclass {name}")
+    for layer in module.modules():
+        if type(layer) in _KINDS:
+            _check(layer)
     made: dict[Any, nn.Module] = {}
     for parent in list(module.modules()):
         for name, child in list(parent._modules.items()):
@@ -118,6 +121,12 @@ def to_torch(layer: RNN | GRU | LSTM) -> Any:
     return found.train(layer.training)
 
 
+def _check(module: Any) -> None:
+    """Refuses what these layers do not have."""
+    if module.proj_size:
+        raise NotImplementedError("from_torch has no layers with proj_size")
+
+
 def _names(kind: type[nn.Module]) -> list[tuple[str, str]]:
     """Torch's names and ours for a layer of torch."""
     return list(NAMES.items()) if kind is nn.GRU else [(name, name) for name in NAMES]
@@ -125,8 +134,7 @@ def _names(kind: type[nn.Module]) -> list[tuple[str, str]]:
 
 def _layer(module: Any) -> RNN | GRU | LSTM:
     """The layer of this package for one of torch."""
-    if getattr(module, "proj_size", 0):
-        raise NotImplementedError("from_torch has no layers with proj_size")
+    _check(module)
     gated = type(module) is nn.GRU
     own = {"nonlinearity": module.nonlinearity} if type(module) is nn.RNN else {"reset": "after"} if gated else {}
     found = _like(module, _KINDS[type(module)], own)

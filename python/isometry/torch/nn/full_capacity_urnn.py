@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from ..operators.dense import Dense
 from ._orthogonal import OrthogonalRNN
 
@@ -61,7 +64,7 @@ class FullCapacityURNN(OrthogonalRNN):
     is_complex = True
     _object, _trained = Dense, ("weight",)
 
-    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
         excess = w.mH @ w - torch.eye(len(w), dtype=w.dtype, device=w.device)
         if not excess.abs().max() <= self._reached(self.weight_ih_l0.dtype):
             raise ValueError("w must be unitary")

@@ -109,7 +109,7 @@ class KRU(OrthogonalRNN):
     def _transition(self, suffix: str) -> Kronecker:
         return Kronecker(self._factors(suffix))
 
-    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
         found = Kronecker.from_matrix(w, self.factor_sizes).factors
         return {f"factors_{f}": factor for f, factor in enumerate(found)}
 

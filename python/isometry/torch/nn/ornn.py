@@ -114,7 +114,7 @@ class ORNN(OrthogonalRNN):
         last[-1] = 1
         return {"vectors": torch.cat((vectors, last), 1)}
 
-    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
         found, n = Householder.from_matrix(w), self.hidden_size
         vectors, sign = found.vectors, found.sign
         assert sign is not None

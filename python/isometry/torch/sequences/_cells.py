@@ -92,12 +92,14 @@ def _affine_backward(call: Call, read: Read, out: Results, cts: Results, bars: B
 
 
 def _affine_ensemble(call: Call, members: int, read: Read, h: Any, at: Place) -> None:
-    _core.recurrence_ensemble(members, call.stem, read[0], _affine(call, read), h, at)  # type: ignore[type-var]
+    _core.recurrence_ensemble(members, call.stem, read[0], _affine(call, read), h, at, read[3])  # type: ignore[type-var]
 
 
 def _affine_ensemble_backward(call: Call, members: int, read: Read, h: Any, ct: Any, bars: Bars, at: Place) -> None:
-    (of_cell, of_factors, _), given = bars, _affine(call, read)
-    _core.recurrence_ensemble_vjp(members, call.stem, read[0], given, h, ct, of_factors, of_cell, at)
+    (of_cell, of_factors, start_bar), given = bars, _affine(call, read)
+    _core.recurrence_ensemble_vjp(
+        members, call.stem, read[0], given, h, ct, of_factors, of_cell, at, read[3], start_bar
+    )
 
 
 def _gru(call: Call, read: Read) -> Any:

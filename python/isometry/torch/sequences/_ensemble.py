@@ -35,11 +35,24 @@ def arranged(arrays: dict[str, Tensor | None], batch: int, sorting: Tensor | Non
     return tuple([None if t is None else t.contiguous() for t in tensors.values()])
 
 
+def marked(state: Tensor | None, marks: Tensor | None, sorting: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """The state before marked steps and the marks, with the members as first axis and the sequences in this order."""
+    if marks is None:
+        return None, None
+    marks = marks.movedim(1, 0) if marks.dim() == 3 else marks[None]
+    if sorting is not None:
+        marks, state = marks[:, :, sorting], None if state is None else state[:, sorting]
+    return None if state is None else state.contiguous(), marks.contiguous()
+
+
 def ensemble(
-    how: Mode, backend: str | None, call: Call, tensors: Tensors, factors: Tensors, ends: Tensor | None, members: int
+    how: Mode, backend: str | None, call: Call, tensors: Tensors, factors: Tensors, around: Tensors, members: int
 ) -> Tensor:
-    """The states (E, T, B, n) of all members; graphs and formulas compute them one by one."""
-    every = *tensors, *factors, None, None, None if ends is None else ends[None]
+    """The states (E, T, B, n) of all members; graphs and formulas compute them one by one.
+
+    `around` are the state before marked steps, the marks, the lengths.
+    """
+    every = *tensors, *factors, *around
     if how in WITHOUT_KERNELS or how is GRAPH:
         each = [computed(SEQUENCE, how, backend, call, member(every, i))[0] for i in range(members)]
         return torch.stack(each)

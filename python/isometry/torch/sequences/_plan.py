@@ -165,7 +165,7 @@ class Recurrence(Plan):
 
     def run_stack(self, settings: Call, stack: int, tensors: Tensors, at: Place) -> tuple[Results, Saved]:
         ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None or around[1] is not None:
+        if ensemble is None:
             return super().run_stack(settings, stack, tensors, at)
         first, weight = member(of_cell, 0), None
         shape, x = shapes_of(call, first)[0], of_cell[0]
@@ -180,7 +180,7 @@ class Recurrence(Plan):
 
     def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
         ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None or around[1] is not None:
+        if ensemble is None:
             return super().pull_stack(settings, stack, tensors, out, wanted, at)
         count, factors, (_, _, weight, *_) = len(of_cell), full(factors, stack), out[1]
         grads, bars = empty_gradients(wanted[:count], full(of_cell, stack))
@@ -191,16 +191,17 @@ class Recurrence(Plan):
             steps: Tensors = factors
         else:
             call, steps = call._replace(stem="dense"), (weight,)
-            (w_bar,), step_bars = empty_gradients((any(wanted[count:]),), steps)
+            (w_bar,), step_bars = empty_gradients((any(wanted[count:-_REST]),), steps)
         read = _read((of_cell, steps, around))
-        ensemble.backward(call, stack, read, *arrays((out[0][0], out[2][0])), (bars, step_bars, None), at)
+        (start,), (start_bar,) = empty_gradients((wanted[-3] and around[1] is not None,), full(around[:1], stack))
+        ensemble.backward(call, stack, read, *arrays((out[0][0], out[2][0])), (bars, step_bars, start_bar), at)
         if w_bar is not None:
             matrix = BY_STEM[settings.stem].matrix
             weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
             more = matrix.pull((), factors, (matrix.kept((), (weight,)), (), (w_bar,)), wanted[count:-_REST], at)
         elif weight is not None:
             more = (None,) * len(factors)
-        return [*grads, *more, None, None, None]
+        return [*grads, *more, start, None, None]
 
 
 SEQUENCE: Plan = Recurrence("Recurrence")

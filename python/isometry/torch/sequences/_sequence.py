@@ -17,7 +17,7 @@ from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
 from ..operators._operator import Operator, integers, real_tensor, tensor
 from ._cells import CELLS, Call
-from ._ensemble import arranged, ensemble, last_of_members
+from ._ensemble import arranged, ensemble, last_of_members, marked
 from ._plan import SEQUENCE
 from ._states import last_of
 
@@ -87,12 +87,13 @@ def run(
     )
     marks = None
     if starts is not None:
-        check_recurrence.starts_served(gpu=backend == "gpu", ensemble=members is not None)
-        marks = _marks(starts, steps, batch, x.device)
+        check_recurrence.starts_served(gpu=backend == "gpu")
+        marks = _marks(starts, steps, batch, x.device, members)
         if state is not None:
             width = declaration.width * n
-            check_recurrence.start_state_shape(tuple(state.shape), batch, width)
-            state = state.expand(batch, width)
+            check_recurrence.start_state_shape(tuple(state.shape), batch, width, members)
+            lead = () if members is None else state.shape[:-2] or (1,)
+            state = state.expand(*lead, batch, width)
         # the states before a mark cannot be obtained from those after it
         checkpoint = "sqrt" if checkpoint == "reversible" else checkpoint
     else:
@@ -104,10 +105,11 @@ def run(
         call = Call(cell, stem, activation, float(slope), settings, reverse)
         ends, sorting = _order(lengths, steps, batch, x.device)
         values = arranged(tensors, batch, sorting)
-        how = mode(*values, ends, *factors)
+        around = (*marked(state, marks, sorting), None if ends is None else ends[None])
+        how = mode(*values, *around, *factors)
         if how in WITHOUT_KERNELS and stem != "dense":
             call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
-        states = ensemble(how, backend, call, values, factors, ends, members)
+        states = ensemble(how, backend, call, values, factors, around, members)
         states = states if sorting is None else states[:, :, sorting.argsort()]
         states = states.movedim(0, 1)
         if output == "last":
@@ -147,10 +149,10 @@ def run(
     return states[back] if last else states[:, back], None if memory is None else memory[back]
 
 
-def _marks(starts: Any, steps: int, batch: int, device: torch.device) -> Tensor:
+def _marks(starts: Any, steps: int, batch: int, device: torch.device, members: int | None) -> Tensor:
     """The marks as integers, as the kernels take them."""
     marks = torch.as_tensor(starts, device=device)
-    check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch)
+    check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch, members)
     return marks.long()
 
 
