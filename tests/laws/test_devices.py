@@ -126,9 +126,12 @@ def test_numbers_are_not_copied_to_the_device(seed):
 
 
 class WithoutDoublePrecision(Elsewhere):
-    """Stands for "mps", which has no tensors of double precision."""
+    """Stands for "mps", which has no tensors of double precision and solves no complex systems; nor triangular ones
+    here, since they are slow."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if "solve" in func.__name__ and ("triangular" in func.__name__ or args[0].is_complex()):
+            raise RuntimeError(f"{func.__name__} on MPS")
         if func == torch.Tensor.device.__get__ and is_far(args[0]):
             return torch.device("mps")
         there = lambda a: DEVICE if a == "mps" or a == torch.device("mps") else a
@@ -174,6 +177,34 @@ def test_weights_of_a_device_without_double_precision(name, shape):
         assert w.device.type == "mps" and original.grad.isfinite().all()
         tall = w.detach() if shape[0] > shape[1] else w.detach().mT
         assert it.orthogonality_error(tall) < UNITARITY
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=["real", "complex"])
+def test_systems_of_that_device_are_solved_by_products(dtype):
+    """Rows by reflections, products of them, Cayley transforms and the delta rule, with gradients: the numbers of the
+    CPU."""
+    u, x, a = draw(12, 5).to(dtype), draw(3, 12).to(dtype), draw(15).to(dtype)
+    tau, (q, k, v, beta) = torch.full((5,), 0.15, dtype=dtype), draw(4, 1, 70, 2, 6).float()
+    calls = {
+        "rows": (lambda u, x: it.Householder(u).apply(x), (u, x)),
+        "matrix": (lambda u: it.Householder(u).matrix(), (u,)),
+        "ormqr": (lambda u, tau, x: it.linalg.ormqr(u, tau, x, left=False), (u, tau, x)),
+        "cayley": (lambda a: it.Cayley(a).matrix(), (a,)),
+        "delta": (
+            lambda q, k, v, beta: it.delta_rule(q, k, v, beta[..., 0].sigmoid(), normalise=True)[0],
+            (q, k, v, beta),
+        ),
+    }
+    for name, (call, given) in calls.items():
+        here, there = ([t.detach().clone().requires_grad_() for t in given] for _ in range(2))
+        expected = call(*here)
+        expected.abs().square().cos().sum().backward()
+        with WithoutDoublePrecision() as device:
+            found = call(*map(device.send, there))
+            assert found.device.type == "mps"
+            found.abs().square().cos().sum().backward()
+        for a, b in zip((found, *[t.grad for t in there]), (expected, *[t.grad for t in here]), strict=True):
+            assert (a - b).detach().abs().max() < 2e-5 * b.detach().abs().max(), name
 
 
 def test_the_default_device_does_not_move_what_kernels_write():

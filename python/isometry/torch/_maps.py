@@ -28,6 +28,7 @@ from torch.nn.functional import pad
 from . import _thin
 from ._dispatch.mode import DEVICE, mode
 from .formulas._precision import doubled, full_precision
+from .formulas._solve import triangular
 from .linalg import geqrf, householder_product, ormqr
 from .operators import Cayley, Exponential
 
@@ -86,10 +87,10 @@ def cayley(x: Tensor) -> Tensor:
     first, below, gram = _blocks(x)
     eye = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
     lower = torch.linalg.cholesky_ex(eye + gram / 4)[0]
-    left = torch.linalg.solve_triangular(lower, first, upper=False)
-    skew = torch.linalg.solve_triangular(lower.mH, left, upper=True, left=False)
-    right = torch.linalg.solve_triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
-    twice = torch.linalg.solve_triangular(lower.mH, right, upper=True)  # 2P
+    left = triangular(lower, first, upper=False)
+    skew = triangular(lower.mH, left, upper=True, left=False)
+    right = triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
+    twice = triangular(lower.mH, right, upper=True)  # 2P
     return torch.cat((twice - eye, below @ twice / 2), -2).to(x.dtype)
 
 

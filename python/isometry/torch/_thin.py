@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.linalg import solve_triangular
 
 from ._dispatch.device import computed_there
 from .formulas._precision import doubled, full_precision
+from .formulas._solve import solve, triangular
 
 Saved = tuple[Tensor, ...]
 
@@ -100,10 +100,10 @@ class Reflections(NamedTuple):
         """T h, or T^H h."""
         m, tau = self.inverse, self.tau.unsqueeze(-1)
         if not tau.numel():
-            return solve_triangular(m.mH if adjoint else m, h, upper=not adjoint)
+            return triangular(m.mH if adjoint else m, h, upper=not adjoint)
         if adjoint:
-            return tau.conj() * solve_triangular(m.mH, h, upper=False, unitriangular=True)
-        return solve_triangular(m, tau * h, upper=True, unitriangular=True)
+            return tau.conj() * triangular(m.mH, h, upper=False, unit=True)
+        return triangular(m, tau * h, upper=True, unit=True)
 
     def apply_(self, w: Tensor) -> Tensor:
         """The product with W, written to W."""
@@ -146,7 +146,7 @@ def _reflections(a: Tensor, kept: Tensor | None) -> Reflections:
 def _product(own: Reflections) -> tuple[Tensor, Saved]:
     """W = (E - V Z) D, Z = T V1^T, of real reflections."""
     v, m, _, signs = own
-    z = solve_triangular(m, v[:, : v.shape[-1]].mT * signs.unsqueeze(-2), upper=True)  # times D
+    z = triangular(m, v[:, : v.shape[-1]].mT * signs.unsqueeze(-2), upper=True)  # times D
     w = torch.baddbmm(v, v, z, beta=0, alpha=-1)
     _diagonal(w).add_(signs)
     return w, (v, m, z, signs)
@@ -156,7 +156,7 @@ def _product_gradient(ct: Tensor, v: Tensor, m: Tensor, z: Tensor, signs: Tensor
     """X_bar, through the vectors and their Gram matrix."""
     k = v.shape[-1]
     z_bar = torch.baddbmm(z, v.mT, ct, beta=0, alpha=-1)
-    r_bar = solve_triangular(m.mT, z_bar, upper=False)
+    r_bar = triangular(m.mT, z_bar, upper=False)
     v_bar = torch.baddbmm(v, ct, z.mT, beta=0, alpha=-1)
     v_bar[:, :k].addcmul_(r_bar.mT, signs.unsqueeze(-1))
     gram_bar = torch.baddbmm(z, r_bar, z.mT, beta=0, alpha=-1).triu_()
@@ -179,12 +179,12 @@ def _cayley(x: Tensor) -> tuple[Tensor, Saved]:
     gram = torch.baddbmm(a, below.mH, below, beta=0, alpha=0.25)
     _diagonal(gram).add_(1)
     lower = torch.linalg.cholesky_ex(gram)[0]
-    skew = solve_triangular(lower.mH, solve_triangular(lower, a, upper=False), upper=True, left=False)
+    skew = triangular(lower.mH, triangular(lower, a, upper=False), upper=True, left=False)
     inner = (skew.mH - skew).mul_(0.25)
     _diagonal(inner).add_(1)
     eye = torch.eye(k, dtype=a.dtype, device=a.device).expand_as(a)
-    right = torch.linalg.solve_ex(inner, solve_triangular(lower, eye, upper=False))[0]
-    p = solve_triangular(lower.mH, right, upper=True)
+    right = solve(inner, triangular(lower, eye, upper=False))
+    p = triangular(lower.mH, right, upper=True)
     w = a.new_empty(x.shape)
     torch.mul(p, 2, out=w[:, :k])
     _diagonal(w).sub_(1)

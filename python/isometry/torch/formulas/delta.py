@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ._precision import full_precision
+from ._solve import triangular
 
 # Rows (keys) of a chunk; fewer where every row of the state has a gate, whose decays stand inside the products of keys.
 _ROWS, _WIDE = 64, 16
@@ -101,7 +102,7 @@ def _sequences(
     pairs = pairs.masked_fill(~lower[last], 0)
     a = (beta * gram).masked_fill(~lower.tril(-1), 0)
     both = torch.cat((v, -early), -1) * beta
-    solved = torch.linalg.solve_triangular(a, both, upper=False, unitriangular=True)
+    solved = triangular(a, both, upper=False, unit=True)
     flat = (*solved.split((value, key), -1), early_q, pairs, late, state)
     u, w, early_q, pairs, late, state = (x.flatten(0, 1) for x in flat)
     # not slices: the gradient of each would fill an array of all chunks
