@@ -85,7 +85,9 @@ def library(monkeypatch):
         return function
 
     _library._function.cache_clear()
-    monkeypatch.setitem(sys.modules, "fla", ModuleType("fla"))
+    package = ModuleType("fla")
+    package.__version__ = "0.5.2"
+    monkeypatch.setitem(sys.modules, "fla", package)
     monkeypatch.setitem(sys.modules, "fla.ops", ModuleType("fla.ops"))
     for module, name in FUNCTIONS.items():
         made = ModuleType(f"fla.ops.{module}")
@@ -190,8 +192,12 @@ def test_its_names(library):
     assert library == ["chunk_gated_delta_rule", "chunk_delta_rule"]
 
 
-def test_a_library_that_does_not_load(library, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fla.ops.delta_rule", None)
+@pytest.mark.parametrize("broken", ["missing", "old"])
+def test_a_library_that_does_not_load(broken, library, monkeypatch):
+    if broken == "old":
+        monkeypatch.setattr(sys.modules["fla"], "__version__", "0.4.9")
+    else:
+        monkeypatch.setitem(sys.modules, "fla.ops.delta_rule", None)
     named = given(SIZES["chunk_delta_rule"])
     with Elsewhere() as device:
         found = called(sent(device, named))

@@ -21,6 +21,8 @@ from ._plan import DELTA_RULE, Call
 
 #: The largest key of its kernels.
 _KEY = 256
+#: Its oldest release that is called: earlier ones had other layouts.
+_OLDEST = (0, 5)
 
 
 def computed(call: Call, tensors: Sequence[Tensor | None], ends: Tensor | None) -> tuple[Tensor, ...] | None:
@@ -52,9 +54,11 @@ def _name(call: Call, tensors: Sequence[Tensor | None]) -> str | None:
 
 @cache
 def _function(name: str) -> Callable[..., Any] | None:
+    """None where it does not load, for whatever reason."""
     module, function = name.split(".")
     try:
-        return getattr(importlib.import_module(f"fla.ops.{module}"), function, None)
+        known = tuple(map(int, importlib.import_module("fla").__version__.split(".")[:2])) >= _OLDEST
+        return getattr(importlib.import_module(f"fla.ops.{module}"), function, None) if known else None
     except Exception:
         return None
 
