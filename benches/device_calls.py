@@ -1,4 +1,6 @@
-"""Calls of torch per step of a recurrence on a device without kernels, and what is kept: the table of the README.
+"""Calls of torch on a device without kernels, and what is kept: the tables of the README.
+
+Of a recurrence per step, of the delta rule per chunk of 64 tokens, and of a thin weight that is made orthogonal.
 
     python benches/device_calls.py
 
@@ -8,7 +10,9 @@ out.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -75,6 +79,13 @@ def per_step(layer: nn.Module) -> tuple[int, int, float]:
         x = torch.empty(length, BATCH, INPUTS, device="meta", requires_grad=True)
         forward, (y, _) = counted(lambda x=x: layer(x))
         counts.append((forward, counted(lambda y=y: y.backward(torch.empty_like(y)))[0]))
+    y, kept = saved(lambda: layer(torch.empty(16 * steps, BATCH, INPUTS, device="meta"))[0])
+    (f0, b0), (f1, b1) = counts
+    return round((f1 - f0) / steps), round((b1 - b0) / steps), kept
+
+
+def saved(run: Callable[[], Tensor]) -> tuple[Tensor, float]:
+    """The result, and the memory that is kept for its gradient, in units of its own."""
     kept: dict[int, int] = {}
 
     def pack(t: Tensor) -> Tensor:
@@ -83,18 +94,59 @@ def per_step(layer: nn.Module) -> tuple[int, int, float]:
         return t
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        y, _ = layer(torch.empty(16 * steps, BATCH, INPUTS, device="meta"))
+        y = run()
+    return y, sum(kept.values()) / (y.numel() * y.itemsize)
+
+
+def per_chunk(gated: bool) -> tuple[int, int]:
+    """Calls of the delta rule forward and backward."""
+    counts, tokens = [], 640
+    for length in (tokens, 2 * tokens):
+        new = lambda *more, length=length: torch.empty(1, length, 2, *more, device="meta", requires_grad=True)
+        q, k, v, beta, g = new(SIZE), new(SIZE), new(SIZE), new(), new() if gated else None
+        forward, (o, _) = counted(lambda q=q, k=k, v=v, beta=beta, g=g: it.delta_rule(q, k, v, beta, g=g))
+        counts.append((forward, counted(lambda o=o: o.backward(torch.empty_like(o)))[0]))
     (f0, b0), (f1, b1) = counts
-    return round((f1 - f0) / steps), round((b1 - b0) / steps), sum(kept.values()) / (y.numel() * y.itemsize)
+    return (f1 - f0) * 64 // tokens, (b1 - b0) * 64 // tokens
+
+
+def weights() -> dict[str, Callable[[nn.Linear], nn.Module]]:
+    """Ways to a thin orthogonal weight; geotorch's where it is installed."""
+    made: dict[str, Callable[[nn.Linear], nn.Module]] = {}
+    for name in ("householder", "cayley", "matrix_exp"):
+        for peer, law in (("isometry", it.parametrizations), ("torch", nn.utils.parametrizations)):
+            made[f"{name}, {peer}"] = lambda layer, law=law, name=name: law.orthogonal(layer, orthogonal_map=name)
+    if importlib.util.find_spec("geotorch"):
+        import geotorch
+
+        def by_geotorch(triv: str, layer: nn.Linear) -> nn.Module:
+            geotorch.orthogonal(layer, "weight", triv=triv)
+            return layer
+
+        for name, triv in (("cayley", "cayley"), ("matrix_exp", "expm")):
+            made[f"{name}, geotorch"] = partial(by_geotorch, triv)
+    return made
+
+
+def of_weight(parametrised: Callable[[nn.Linear], nn.Module]) -> tuple[int, int, float]:
+    """Calls of a weight of shape (512, 32) forward and backward, and what is kept."""
+    layer: Any = parametrised(nn.Linear(32, 512)).to("meta")
+    forward, w = counted(lambda: layer.weight)
+    backward, _ = counted(lambda: w.backward(torch.empty_like(w)))
+    return forward, backward, saved(lambda: layer.weight)[1]
 
 
 def main() -> None:
-    """Prints the table."""
-    print(f"{'':20} forward  backward  kept")
+    """Prints the tables."""
+    print(f"{'':25} forward  backward  kept")
     layers = {name: getattr(it.nn, name)(INPUTS, SIZE) for name in LAYERS}
     loops = {f"a loop, {kind}": Loop(kind) for kind in ("tanh", "modReLU", "GRUCell")}
     for name, layer in (layers | loops).items():
-        print("{:20} {:7} {:9} {:5.1f}".format(name, *per_step(layer)))
+        print("{:25} {:7} {:9} {:5.1f}".format(name, *per_step(layer)))
+    for gated in (False, True):
+        print("{:25} {:7} {:9}".format(f"delta rule, {'gates' if gated else 'no gates'}", *per_chunk(gated)))
+    for name, parametrised in weights().items():
+        print("{:25} {:7} {:9} {:5.1f}".format(name, *of_weight(parametrised)))
 
 
 if __name__ == "__main__":

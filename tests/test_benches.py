@@ -104,3 +104,16 @@ def test_calls_of_a_step_on_another_device(layer, calls):
     """The counts of the README."""
     forward, backward, kept = device_calls.per_step(getattr(it.nn, layer)(device_calls.INPUTS, device_calls.SIZE))
     assert (forward, backward) == calls and kept < {"GRU": 4.5, "URNN": 1.8}.get(layer, 1.5)
+
+
+WEIGHTS = {"householder": (18, 14, 4.2), "cayley": (29, 14, 5.2), "matrix_exp": (27, 18, 5.7)}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_calls_of_a_weight_on_another_device(name):
+    *calls, kept = device_calls.of_weight(device_calls.weights()[f"{name}, isometry"])
+    assert (*calls, round(kept, 1)) == WEIGHTS[name]
+
+
+def test_calls_of_the_delta_rule_on_another_device():
+    assert device_calls.per_chunk(False) == (2, 7) and device_calls.per_chunk(True) == (3, 10)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import isometry.torch as it
 import reference as ref
 from elsewhere import DEVICE, Elsewhere, ElsewhereSubject, destination, flat, is_far
 from laws.calls import others
-from layers import B, D, N, T, build, draw, each_kind, states, stepped
+from layers import FORMS, KINDS, B, D, N, T, build, draw, each_kind, formed, states, stepped
 from tolerance import UNITARITY
 
 
@@ -40,15 +41,36 @@ def unseen(subject, rng, device):
         assert device.fetched in allowed, f"{name} fetched values: {device.fetched}"
 
 
+class Unread(TorchDispatchMode):
+    """Refuses the operations for which the host would wait for a value, also where torch itself calls them; lengths on
+    the CPU may be read. `matrix_exp` chooses the degree of its polynomial on the host."""
+
+    READS = ("_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select")
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.__name__.split(".")[0]
+        numbers = args and isinstance(args[0], torch.Tensor) and (is_far(args[0]) or args[0].dtype.is_floating_point)
+        if name in ("linalg_matrix_exp", "_linalg_check_errors") or (name in self.READS and numbers):
+            raise AssertionError(f"{name} waits for a value")
+        return func(*args, **(kwargs or {}))
+
+
 @pytest.fixture
 def device():
     with Elsewhere() as device:
         yield device
 
 
-def test_operators(case, device, seed):
-    unseen(ElsewhereSubject.draw(case, seed, 5), seed, device)
-    unseen(ElsewhereSubject.draw(case, seed, 4, (3,)), seed, device)
+@pytest.fixture
+def watched():
+    """The device, with torch's own operations watched; no value is checked there."""
+    with Unread(), Elsewhere() as device:
+        yield device
+
+
+def test_operators(case, watched, seed):
+    unseen(ElsewhereSubject.draw(case, seed, 5), seed, watched)
+    unseen(ElsewhereSubject.draw(case, seed, 4, (3,)), seed, watched)
 
 
 # Whether a value is read does not depend on the dtype: one for each variant.
@@ -62,8 +84,8 @@ LAYER = {"num_layers": 2, "bidirectional": True, "trainable_h0": True}
 def unseen_layer(layer, device):
     """Forward with and without states, with packed sequences, and backward; and W."""
     layer, send = device.send(layer), device.send
-    x, lengths = send(draw(T, B, D)), torch.tensor([B, B, 2, 1, 1])
-    packed = PackedSequence(send(draw(int(lengths.sum()), D)), lengths)
+    x, lengths = send(draw(T, B, D)), (B, B, 2, 1, 1)
+    packed = PackedSequence(send(draw(sum(lengths), D)), torch.tensor(lengths))
     for arguments in ((x,), (x, send(states(layer, 4, B))), (x[:, 0],), (packed,)):
         out, last = layer(*arguments)
         out = out.data if isinstance(out, PackedSequence) else out
@@ -75,14 +97,58 @@ def unseen_layer(layer, device):
     assert not device.fetched, f"a layer fetched values: {device.fetched}"
 
 
-@each_kind
-def test_layers(name, device):
-    unseen_layer(build(name, **LAYER), device)
+@pytest.mark.parametrize("form", list(dict.fromkeys((*KINDS, *FORMS))))
+def test_layers(form, watched):
+    unseen_layer(formed(form, **LAYER), watched)
 
 
 @pytest.mark.parametrize("keywords", [{"sign": "soft"}, {"reflections": 2}, {"nonlinearity": "modrelu"}], ids=str)
-def test_layers_with_other_keywords(keywords, device):
-    unseen_layer(build("ornn", **LAYER, **keywords), device)
+def test_layers_with_other_keywords(keywords, watched):
+    unseen_layer(build("ornn", **LAYER, **keywords), watched)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=["real", "complex"])
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5)], ids=str)
+@pytest.mark.parametrize("name", ["cayley", "matrix_exp", "householder"])
+def test_parametrised_weights(name, shape, dtype, watched):
+    """Only the exponential of a thin weight waits, inside torch."""
+    for trivialization in (True, False):
+        with torch.utils._python_dispatch._disable_current_modes():
+            layer = torch.nn.Linear(*shape[::-1], dtype=dtype)
+            it.parametrizations.orthogonal(layer, orthogonal_map=name, use_trivialization=trivialization)
+        watched.send(layer)
+        if name == "matrix_exp" and shape != (5, 5):
+            with pytest.raises(AssertionError, match="linalg_matrix_exp"):
+                _ = layer.weight
+        else:
+            w = layer.weight
+            assert w.device == DEVICE
+            w.abs().square().cos().sum().backward()
+    assert not watched.fetched
+
+
+def test_functions(watched):
+    """The delta rule, linalg, activations, a step on the manifold, with gradients; adapters."""
+    send = lambda *shape: watched.send(draw(*shape).float()).requires_grad_()
+    q, k, v, x, a, tau = *(send(2, 70, 2, 6) for _ in range(3)), send(3, 8), send(8, 4), send(4)
+    beta, g = send(2, 70, 2), send(2, 70, 2)
+    results = [
+        it.delta_rule(q, k, v, beta, g=g, normalise=True)[0],
+        it.fla.chunk_gated_delta_rule(q, k, v, g, beta, use_gate_in_kernel=True, A_log=send(2))[0],
+        it.linalg.householder_product(a, tau),
+        it.linalg.ormqr(a, tau, x, left=False),
+        it.linalg.geqrf(a)[0],
+        it.activate(x, "modrelu", bias=send(8)),
+        it.hadamard_transform(x),
+        it.cayley_step(send(4, 4), send(4, 4), 0.5),
+    ]
+    for found in results:
+        assert found.device == DEVICE
+        found.sum().backward()
+    for adapter in (it.adapters.HRA, it.adapters.OFT):
+        layer = watched.send(adapter(torch.nn.Linear(8, 8), 4))
+        layer(x).sum().backward()
+    assert not watched.fetched
 
 
 def test_other_ways_to_an_operator(device, seed):
@@ -96,6 +162,15 @@ def test_other_ways_to_an_operator(device, seed):
         it.Householder(u, sign=1.5)
     it.orthogonality_error(u)
     assert not device.fetched
+
+
+def test_the_watch_refuses_what_waits(watched):
+    t = watched.send(torch.eye(3))
+    waits = (torch.nonzero, torch.matrix_exp, lambda t: torch.linalg.solve(t, t))
+    for look in (lambda t: bool(t[0, 0]), lambda t: t[0, 0].item(), *waits):
+        with pytest.raises(AssertionError, match="waits for a value"):
+            look(t)
+    torch.linalg.solve_ex(t, t)
 
 
 class Arrivals(Elsewhere):
@@ -126,9 +201,12 @@ def test_numbers_are_not_copied_to_the_device(seed):
 
 
 class WithoutDoublePrecision(Elsewhere):
-    """Stands for "mps", which has no tensors of double precision."""
+    """Stands for "mps", which has no tensors of double precision and solves no complex systems; nor triangular ones
+    here, since they are slow."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if "solve" in func.__name__ and ("triangular" in func.__name__ or args[0].is_complex()):
+            raise RuntimeError(f"{func.__name__} on MPS")
         if func == torch.Tensor.device.__get__ and is_far(args[0]):
             return torch.device("mps")
         there = lambda a: DEVICE if a == "mps" or a == torch.device("mps") else a
@@ -174,6 +252,34 @@ def test_weights_of_a_device_without_double_precision(name, shape):
         assert w.device.type == "mps" and original.grad.isfinite().all()
         tall = w.detach() if shape[0] > shape[1] else w.detach().mT
         assert it.orthogonality_error(tall) < UNITARITY
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=["real", "complex"])
+def test_systems_of_that_device_are_solved_by_products(dtype):
+    """Rows by reflections, products of them, Cayley transforms and the delta rule, with gradients: the numbers of the
+    CPU."""
+    u, x, a = draw(12, 5).to(dtype), draw(3, 12).to(dtype), draw(15).to(dtype)
+    tau, (q, k, v, beta) = torch.full((5,), 0.15, dtype=dtype), draw(4, 1, 70, 2, 6).float()
+    calls = {
+        "rows": (lambda u, x: it.Householder(u).apply(x), (u, x)),
+        "matrix": (lambda u: it.Householder(u).matrix(), (u,)),
+        "ormqr": (lambda u, tau, x: it.linalg.ormqr(u, tau, x, left=False), (u, tau, x)),
+        "cayley": (lambda a: it.Cayley(a).matrix(), (a,)),
+        "delta": (
+            lambda q, k, v, beta: it.delta_rule(q, k, v, beta[..., 0].sigmoid(), normalise=True)[0],
+            (q, k, v, beta),
+        ),
+    }
+    for name, (call, given) in calls.items():
+        here, there = ([t.detach().clone().requires_grad_() for t in given] for _ in range(2))
+        expected = call(*here)
+        expected.abs().square().cos().sum().backward()
+        with WithoutDoublePrecision() as device:
+            found = call(*map(device.send, there))
+            assert found.device.type == "mps"
+            found.abs().square().cos().sum().backward()
+        for a, b in zip((found, *[t.grad for t in there]), (expected, *[t.grad for t in here]), strict=True):
+            assert (a - b).detach().abs().max() < 2e-5 * b.detach().abs().max(), name
 
 
 def test_the_default_device_does_not_move_what_kernels_write():

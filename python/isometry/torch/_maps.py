@@ -19,14 +19,43 @@ signs. The diagonal of a complex X has the angles of its reflections as imaginar
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from . import _thin
+from ._dispatch.mode import DEVICE, mode
 from .formulas._precision import doubled, full_precision
+from .formulas._solve import triangular
 from .linalg import geqrf, householder_product, ormqr
 from .operators import Cayley, Exponential
+
+
+def weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> Tensor:
+    """B M(X), by the map of this name; reflections have signs that are kept. The base is square, or packed."""
+    elsewhere = not x.is_cpu and x.shape[-2] > x.shape[-1] and mode(x, base) is DEVICE
+    if elsewhere and _has_steps(name, x) and (base is None or not base.requires_grad):
+        return _thin.weight(name, partial(_weight, name), x, kept, base)
+    return _weight(name, x, kept, base)[0]
+
+
+def _weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> tuple[Tensor]:
+    square = base is not None and base.shape[-2] == base.shape[-1]
+    if kept is None:
+        w = SKEW[name](x)
+    else:
+        w = reflected(x, kept_signs(x, kept), base if square else None)
+        base = None if square else base
+    return (w if base is None else based(base, w),)
+
+
+def _has_steps(name: str, x: Tensor) -> bool:
+    """Whether `_thin` computes this map: not complex reflections, nor, without double precision, what needs it."""
+    if name == "householder":
+        return not x.is_complex()
+    return x.device.type != "mps" or not _full_pays(x, _RATIO[name])
 
 
 def reflected(x: Tensor, signs: Tensor, base: Tensor | None = None) -> Tensor:
@@ -53,22 +82,22 @@ def _size(x: Tensor) -> Tensor:
 @full_precision
 def cayley(x: Tensor) -> Tensor:
     """(I - A/2)^{-1} (I + A/2) E."""
-    if _full_pays(x, 2):
+    if _full_pays(x, _RATIO["cayley"]):
         return _first_columns(Cayley, -0.5, x)
     first, below, gram = _blocks(x)
     eye = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
     lower = torch.linalg.cholesky_ex(eye + gram / 4)[0]
-    left = torch.linalg.solve_triangular(lower, first, upper=False)
-    skew = torch.linalg.solve_triangular(lower.mH, left, upper=True, left=False)
-    right = torch.linalg.solve_triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
-    twice = torch.linalg.solve_triangular(lower.mH, right, upper=True)  # 2P
+    left = triangular(lower, first, upper=False)
+    skew = triangular(lower.mH, left, upper=True, left=False)
+    right = triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
+    twice = triangular(lower.mH, right, upper=True)  # 2P
     return torch.cat((twice - eye, below @ twice / 2), -2).to(x.dtype)
 
 
 @full_precision
 def exponential(x: Tensor) -> Tensor:
     """exp(A) E."""
-    if _full_pays(x, 4):
+    if _full_pays(x, _RATIO["matrix_exp"]):
         return _first_columns(Exponential, 1, x)
     first, below, gram = _blocks(x)
     k = first.shape[-1]
@@ -80,8 +109,12 @@ def exponential(x: Tensor) -> Tensor:
     return torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2).to(x.dtype)
 
 
+#: Up to n = ratio k all n columns cost less than k x k matrices in double precision, by measurement.
+_RATIO = {"cayley": 2, "matrix_exp": 4}
+
+
 def _full_pays(x: Tensor, ratio: int) -> bool:
-    """Whether all n columns cost less than k x k matrices in double precision, by measurement."""
+    """Whether all n columns cost less."""
     n, k = x.shape[-2:]
     return n <= max(64, ratio * k)
 

@@ -13,7 +13,8 @@ Every function returns `(o, final_state)`, with None as the state unless `output
 - Rates (B, T, HV, V), `gv`, `cp_context`, `head_first` and `return_intermediate_states` are a NotImplementedError.
 
 Chunked and recurrent functions are the same computation: `it.delta_rule` goes by the number of tokens. Errors beside
-those, costs, dtypes and derivatives are those of `it.delta_rule`; float32 and float64 are taken by all.
+those, costs, dtypes and derivatives are those of `it.delta_rule`; float32 and float64 are taken by all. On CUDA, where
+the library is installed, its chunked functions compute half precision.
 """
 
 from __future__ import annotations

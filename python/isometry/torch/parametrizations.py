@@ -124,14 +124,8 @@ class _Orthogonal(nn.Module):
             return x.clone()
         wide = x.shape[-2] < x.shape[-1]
         tall = widened(x.mT if wide else x)
-        base = self._full_base()
-        square = base is not None and base.shape[-2] == base.shape[-1]
-        if self.orthogonal_map == "householder":
-            w = _maps.reflected(tall, _maps.kept_signs(tall, self.signs), base if square else None)
-            base = None if square else base
-        else:
-            w = _maps.SKEW[self.orthogonal_map](tall)
-        w = w if base is None else _maps.based(base, w)
+        kept = self.signs if self.orthogonal_map == "householder" else None
+        w = _maps.weight(self.orthogonal_map, tall, kept, self._full_base())
         return (w.mT if wide else w).to(x.dtype)
 
     def _full_base(self) -> Tensor | None:

@@ -7,7 +7,7 @@ TRANSFORMED  Such tensors inside `grad`, `vjp` and `vmap` of torch.func: the ker
              through their levels.
 GRAPH        A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
 DEVICE       Eager tensors on another device, for which there are no kernels: torch's operations, by the formula or,
-             in a sequence, step by step without a record of every step (`stepwise`).
+             where fewer do, by forward and backward passes that are written out (`device`).
 FORMULA      Whatever else observes or replaces torch's operations (forward mode, tracing, fake tensors, subclasses):
              the formula, to whose operations every mode of torch applies.
 ===========  ================================================================================================

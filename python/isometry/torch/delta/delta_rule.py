@@ -16,6 +16,7 @@ from .._dispatch.mode import mode, symbolic
 from .._dispatch.private import transforms_active
 from .._dispatch.results import computed
 from ..operators._operator import integers
+from . import _library
 from ._plan import DELTA_RULE, Call
 
 #: The types that are computed in float32.
@@ -74,7 +75,8 @@ def delta_rule(
     normalise : bool
         Whether q and k are divided by sqrt(|.|^2 + 1e-6) first.
     backend : {"cpu"}, optional
-        There are no kernels for the GPU. Tensors on other devices are computed by torch operations.
+        There are no kernels for the GPU. Tensors on other devices are computed by torch operations, those of half
+        precision on CUDA by flash-linear-attention where it is installed.
 
     Returns
     -------
@@ -124,6 +126,8 @@ def delta_rule(
     if ends is not None and not is_compiling():
         check_delta.ends_values(_values(ends), q.shape[1])
     call = Call(m, check_delta.factor(scale, states[2]), own)
+    if not q.is_cpu and (found := _library.computed(call, tensors, ends)) is not None:
+        return found  # type: ignore[return-value]
     if q.dtype is not dtype:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
     o, state = computed(DELTA_RULE, mode(*tensors), None, call, (*tensors, ends))

@@ -31,4 +31,4 @@ def full_precision(formula: Callable[P, R]) -> Callable[P, R]:
 
 def doubled(t: Tensor) -> Tensor:
     """The tensor in double precision, where its device has that: "mps" has not."""
-    return t if t.device.type == "mps" else t.to(torch.promote_types(t.dtype, torch.float64))
+    return t if t.device.type == "mps" else t.to(torch.complex128 if t.is_complex() else torch.float64)

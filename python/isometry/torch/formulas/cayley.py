@@ -19,6 +19,7 @@ from ..._objects._declaration import packed_size
 from .._dispatch.function import empty, readable, threads
 from ._precision import full_precision
 from ._skew import skew
+from ._solve import solve
 
 DOUBLINGS = 2  # the sum up to Z^(2^(DOUBLINGS + 1) - 1)
 
@@ -59,10 +60,7 @@ def transform(upper: Tensor, diagonal: Tensor | None) -> Tensor:
     if n == 1:
         return (1 - a) / (1 + a)
     if not a.is_cpu:
-        # `solve` would synchronise with the device to raise for a zero pivot, but I + A is singular at most to
-        # rounding.
-        solution: Tensor = torch.linalg.solve_ex(eye + a, eye - a)[0]
-        return solution
+        return solve(eye + a, eye - a)  # I + A is singular at most to rounding
     fixed = upper.detach(), None if diagonal is None else diagonal.detach()
     w = _values(*fixed)
     twice = eye + w

@@ -1,5 +1,6 @@
 """The delta rule by chunks in torch operations (docs/math/delta.md): one triangular solve for all chunks, then
-three products per chunk. Only differences of the sums of g are exponentiated; the sums are in double precision."""
+two products per chunk, then those of the queries for all chunks. Only differences of the sums of g are exponentiated;
+the sums are in double precision."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ._precision import full_precision
+from ._solve import triangular
 
 # Rows (keys) of a chunk; fewer where every row of the state has a gate, whose decays stand inside the products of keys.
 _ROWS, _WIDE = 64, 16
@@ -99,20 +101,24 @@ def _sequences(
             gram, pairs = (k @ k.mT) * decay, (q @ k.mT) * decay[..., last, :]
     pairs = pairs.masked_fill(~lower[last], 0)
     a = (beta * gram).masked_fill(~lower.tril(-1), 0)
-    both = torch.cat((v, early), -1) * beta
-    solved = torch.linalg.solve_triangular(a, both, upper=False, unitriangular=True)
+    both = torch.cat((v, -early), -1) * beta
+    solved = triangular(a, both, upper=False, unit=True)
+    flat = (*solved.split((value, key), -1), early_q, pairs, late, state)
+    u, w, early_q, pairs, late, state = (x.flatten(0, 1) for x in flat)
     # not slices: the gradient of each would fill an array of all chunks
-    parts = [x.unbind(2) for x in (*solved.split((value, key), -1), early_q, pairs, late)]
-    fades = [None] * count if total is None else total.unbind(2)
-    outs = []
-    for u, w, query, pairs, late_k, fade in zip(*parts, fades, strict=True):
-        u = u - w @ state
-        # a row of u that is not finite, times the zeros of `pairs`, would spread to earlier rows
-        spoilt = (u.detach() * 0).cumsum(-2)[..., last, :]
-        outs.append(query @ state + pairs @ u.masked_fill(~u.isfinite(), 0) + spoilt)
-        state = (state if fade is None else fade.unsqueeze(-1) * state) + late_k.mT @ u
-    out = torch.stack(outs, 2).flatten(2, 3).movedim(1, 2)
-    return (out[:, :tokens] if more else out), state
+    fades = [None] * count if total is None else total.flatten(0, 1).unsqueeze(-1).unbind(1)
+    solutions, starts = [], []
+    for own, w_of, late_of, fade in zip(u.unbind(1), w.unbind(1), late.mT.unbind(1), fades, strict=True):
+        own = torch.baddbmm(own, w_of, state)
+        solutions.append(own)
+        starts.append(state)
+        state = torch.baddbmm(state if fade is None else fade * state, late_of, own)
+    u = torch.stack(solutions, 1)
+    # a row of u that is not finite, times the zeros of `pairs`, would spread to earlier rows
+    spoilt = (u.detach() * 0).cumsum(-2)[..., last, :]
+    out = early_q @ torch.stack(starts, 1) + pairs @ u.masked_fill(~u.isfinite(), 0) + spoilt
+    out = out.unflatten(0, (batch, value_heads)).flatten(2, 3).movedim(1, 2)
+    return (out[:, :tokens] if more else out), state.unflatten(0, (batch, value_heads))
 
 
 def unit(x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ._precision import full_precision
+from ._solve import triangular
 
 
 def _last_factor(vectors: Tensor, sign: Tensor | None, phases: Tensor | None) -> Tensor | None:
@@ -28,7 +29,7 @@ def _reflect(vectors: Tensor, y: Tensor, adjoint: bool) -> Tensor:
     """(I - U T^{-1} U^H) y for rows y of shape (..., k, n), with T^{-H} instead of T^{-1} for the adjoint."""
     t = _triangle(vectors)
     coefficients = (y @ vectors.conj()).mT
-    solved = torch.linalg.solve_triangular(t.mH if adjoint else t, coefficients, upper=not adjoint)
+    solved = triangular(t.mH if adjoint else t, coefficients, upper=not adjoint)
     return y - (vectors @ solved).mT
 
 
@@ -49,6 +50,6 @@ def apply(vectors: Tensor, sign: Tensor | None, phases: Tensor | None, x: Tensor
 def matrix(vectors: Tensor, sign: Tensor | None, phases: Tensor | None) -> Tensor:
     """W = (I - U T^{-1} U^H) E, shape (..., n, n)."""
     eye = torch.eye(vectors.shape[-2], dtype=vectors.dtype, device=vectors.device)
-    w = eye - vectors @ torch.linalg.solve_triangular(_triangle(vectors), vectors.mH, upper=True)
+    w = eye - vectors @ triangular(_triangle(vectors), vectors.mH, upper=True)
     last = _last_factor(vectors, sign, phases)
     return w if last is None else w * last.unsqueeze(-2)

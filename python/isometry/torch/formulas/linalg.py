@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ._precision import full_precision
+from ._solve import triangular
 
 
 def _lower(a: Tensor) -> Tensor:
@@ -24,9 +25,9 @@ def _scaled(v: Tensor, tau: Tensor, h: Tensor, adjoint: bool) -> Tensor:
     """T h, or T^H h."""
     m = tau.unsqueeze(-1) * (v.mH @ v).triu(1)  # the unit diagonal is implied
     if adjoint:
-        solved = torch.linalg.solve_triangular(m.mH, h, upper=False, unitriangular=True)
+        solved = triangular(m.mH, h, upper=False, unit=True)
         return tau.conj().unsqueeze(-1) * solved
-    return torch.linalg.solve_triangular(m, tau.unsqueeze(-1) * h, upper=True, unitriangular=True)
+    return triangular(m, tau.unsqueeze(-1) * h, upper=True, unit=True)
 
 
 @full_precision

@@ -56,8 +56,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
     1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. In forward mode and where
     gradients are themselves differentiated, derivatives are exact up to order 7.
 
-    On other devices values are not checked: W is the result of torch.linalg.solve for I + A in the precision of the
-    arguments, orthogonal up to about ||A|| eps.
+    On other devices values are not checked: W is the solution of a linear system with I + A in the precision of
+    the arguments, orthogonal up to about ||A|| eps.
 
     References
     ----------

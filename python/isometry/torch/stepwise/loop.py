@@ -6,16 +6,13 @@ Past its end a sequence keeps its state: states there are hidden from the result
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, is_inference_mode_enabled
-from torch.autograd import Function
+from torch import Tensor
 
-from .._dispatch.function import formula_vjp
-from .._dispatch.mode import differentiated, wanted
+from .._dispatch.device import computed_there
 from ..formulas import sequence
 from ..formulas._precision import full_precision
 from ..formulas.sequence import Law
@@ -50,11 +47,7 @@ def states(
     if lengths is not None:
         inside = (torch.arange(x.shape[0], device=x.device)[:, None] < lengths.to(x.device))[..., None]
         x = torch.where(inside, x, torch.zeros_like(x))
-    call, given = (cell, law, inside, reverse), (weight, x, *tensors)
-    if any(wanted(given)) and not is_inference_mode_enabled():
-        return (_Stepwise.apply(call, *given),)  # type: ignore[no-untyped-call]
-    found, last, _ = _forward(call, _prepared(call, given), False)
-    return (last if law.last else _visible(found, inside),)
+    return computed_there(_Sequence(cell, law, inside, reverse), (weight, x, *tensors))  # type: ignore[return-value]
 
 
 def _prepared(call: Any, given: Sequence[Any]) -> tuple[Any, ...]:
@@ -95,33 +88,38 @@ def _forward(call: Any, arrays: Sequence[Any], saving: bool) -> tuple[Tensor, Te
     return found, h, saved
 
 
-class _Stepwise(Function):
-    """States whose gradient is recorded as one operation."""
+class _Sequence(NamedTuple):
+    """A call of `states`, whose gradient is recorded as one operation."""
 
-    @staticmethod
-    def forward(ctx: Any, call: Any, *given: Tensor | None) -> Tensor:
-        """The states, or the last ones."""
-        _, law, inside, _ = call
-        found, last, saved = _forward(call, _prepared(call, given), True)
-        ctx.call, ctx.count = call, len(given)
-        ctx.save_for_backward(*given, *saved, found)
-        return last.clone() if law.last else _visible(found, inside)
+    cell: str
+    law: Law
+    inside: Tensor | None  #: (T, B, 1), whether a sequence has not ended; None where all have one length
+    reverse: bool
 
-    @staticmethod
-    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of what was given."""
-        call, every, asked = ctx.call, ctx.saved_tensors, ctx.needs_input_grad[1:]
-        given, saved, found = every[: ctx.count], every[ctx.count : -1], every[-1]
-        if differentiated(ct):
-            return (None, *formula_vjp(partial(_formula, call), given, asked, (ct,)))
+    def run(self, given: Sequence[Any], saving: bool) -> tuple[tuple[Tensor], tuple[Tensor, ...]]:
+        """The states, or the last ones; saved are what the cell saves, then all states."""
+        found, last, saved = _forward(self, _prepared(self, given), saving)
+        result = last if self.law.last else _visible(found, self.inside)
+        return (result.clone() if saving and self.law.last else result,), (*saved, found)
+
+    def pull(
+        self, given: Sequence[Any], saved: Sequence[Any], wanted: Sequence[bool], cts: Sequence[Any]
+    ) -> list[Tensor | None]:
+        """The wanted gradients."""
         with torch.enable_grad():
-            leaves = [t.detach().requires_grad_() if w else t for t, w in zip(given, asked, strict=True)]
-            arrays = _prepared(call, leaves)
-        bars = _backward(call, arrays, saved, found, ct)
+            leaves = [t.detach().requires_grad_() if w else t for t, w in zip(given, wanted, strict=True)]
+            arrays = _prepared(self, leaves)
+        bars = _backward(self, arrays, tuple(saved[:-1]), saved[-1], cts[0])
         ends, ways = zip(*[pair for pair in zip(arrays, bars, strict=True) if pair[1] is not None], strict=True)
-        asked_for = [t for t, w in zip(leaves, asked, strict=True) if w]
+        asked_for = [t for t, w in zip(leaves, wanted, strict=True) if w]
         grads = iter(torch.autograd.grad(ends, asked_for, ways, allow_unused=True))
-        return (None, *[next(grads) if w else None for w in asked])
+        return [next(grads) if w else None for w in wanted]
+
+    def formula(self, *given: Any) -> tuple[Tensor, ...]:
+        """The same in operations that autograd records one by one."""
+        cell, law, inside, reverse = self
+        lengths = None if inside is None else inside.sum(0).squeeze(-1)
+        return sequence.states(CELLS[cell].formula, law, lengths, reverse, *given)[:1]
 
 
 @full_precision
@@ -158,10 +156,3 @@ def _backward(
     drive, of_h0, *others = [t is not None and t.requires_grad for t in arrays]
     drive_bar, *bars = cell.gradients((drive, *others))
     return [drive_bar, first if of_h0 else None, *bars]
-
-
-def _formula(call: Any, *given: Any) -> tuple[Tensor, ...]:
-    """The same in operations that autograd records one by one."""
-    cell, law, inside, reverse = call
-    lengths = None if inside is None else inside.sum(0).squeeze(-1)
-    return sequence.states(CELLS[cell].formula, law, lengths, reverse, *given)[:1]

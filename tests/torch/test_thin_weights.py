@@ -1,0 +1,141 @@
+"""Thin parametrised weights on devices without kernels: counts on the meta device, values and gradients of tensors on
+the CPU that are sent this way.
+"""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import isometry.torch as it
+from device_calls import counted
+from elsewhere import Elsewhere
+from isometry.torch import _maps, _thin
+from orthogonal_weights import EVERY, gap, linear, original
+from tolerance import close
+
+#: Calls forward and backward.
+MOST = {"householder": (20, 25), "cayley": (30, 30), "matrix_exp": (30, 30)}
+SHAPES = pytest.mark.parametrize("shape", [(9, 4), (5, 1), (2, 3, 70, 3)], ids=str)
+TYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+BASES = pytest.mark.parametrize("based", [True, False], ids=["base", "no base"])
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+def on_meta(shape, name, **keywords):
+    layer = torch.nn.Linear(*shape[::-1], bias=False)
+    return it.parametrizations.orthogonal(layer, orthogonal_map=name, **keywords).to("meta")
+
+
+@EVERY
+@pytest.mark.parametrize("shape", [(512, 32), (32, 512), (48, 16)], ids=str)
+def test_calls(shape, name):
+    layer = on_meta(shape, name)
+    forward, w = counted(lambda: layer.weight)
+    backward, _ = counted(lambda: w.backward(torch.empty_like(w)))
+    assert original(layer).grad.shape == w.shape == shape
+    assert forward <= MOST[name][0] and backward <= MOST[name][1]
+
+
+class Observer(TorchDispatchMode):
+    """Changes nothing."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def drawn(name, shape, dtype, based):
+    """X with some of its diagonal near 0, the signs that reflections keep, and a base."""
+    x = torch.randn(shape, dtype=dtype)
+    diagonal = x.diagonal(dim1=-2, dim2=-1)
+    diagonal[..., ::2] = 0.1 * diagonal[..., ::2]
+    kept = -torch.ones(diagonal.shape, dtype=x.real.dtype) if name == "householder" else None
+    base = _maps.packed(torch.linalg.qr(torch.randn(shape, dtype=dtype))[0]) if based else None
+    return x.requires_grad_(), kept, base
+
+
+@TYPES
+@BASES
+@SHAPES
+@EVERY
+def test_values_and_gradients_are_those_of_the_formula(name, shape, based, dtype):
+    x, kept, base = drawn(name, shape, dtype, based)
+    if name == "householder" and dtype.is_complex:
+        x = x.real.detach().contiguous().requires_grad_()
+        base = _maps.packed(torch.linalg.qr(torch.randn(shape, dtype=x.dtype))[0]) if based else None
+    found = _thin.weight(name, None, x, kept, base)
+    expected = _maps._weight(name, x, kept, base)[0]
+    close(found.detach(), expected.detach(), 1e-13)
+    ct = torch.randn_like(found)
+    close(torch.autograd.grad(found, x, ct)[0], torch.autograd.grad(expected, x, ct)[0], 1e-12)
+    with torch.no_grad():
+        assert torch.equal(_thin.weight(name, None, x, kept, base), found)
+
+
+@EVERY
+def test_second_derivatives(name):
+    x, kept, base = drawn(name, (5, 2), torch.float64, True)
+    formula = lambda *given: _maps._weight(name, *given)
+    run = lambda x: _thin.weight(name, formula, x, kept, base)
+    assert torch.autograd.gradgradcheck(run, x, fast_mode=True)
+
+
+@EVERY
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_orthogonal_far_from_the_base(dtype, scale, name):
+    """At most twice as far from orthonormal as by the formula."""
+    x, kept, base = drawn(name, (300, 5), dtype, True)
+    x = scale * x.detach()
+    found, expected = gap(_thin.weight(name, None, x, kept, base)), gap(_maps._weight(name, x, kept, base)[0])
+    assert found <= 2 * expected + 20 * torch.finfo(dtype).eps
+
+
+@EVERY
+def test_layers_there_take_this_way(name, monkeypatch):
+    """Of a device and of the meta device, under a mode that observes operations; not on the CPU, nor a square weight,
+    nor inside torch.func."""
+    taken, weight = [], _thin.weight
+    monkeypatch.setattr(_thin, "weight", lambda *given: taken.append(given[0]) or weight(*given))
+    thin, square = linear(9, 4), linear(4, 4)
+    for layer in (thin, square):
+        it.parametrizations.orthogonal(layer, orthogonal_map=name)
+    here = thin.weight.detach().clone()
+    assert not taken
+    with Observer():
+        assert on_meta((9, 4), name).weight.shape == (9, 4)
+    assert taken == [name]
+    with Elsewhere() as device:
+        device.send(thin)
+        device.send(square)
+        there = thin.weight
+        assert taken == 2 * [name]
+        there.sum().backward()
+        assert square.weight.shape == (4, 4) and taken == 2 * [name]
+    close(there.detach(), here, 1e-13)
+    assert torch.func.grad(lambda x: on_meta((9, 4), name).parametrizations.weight[0](x).sum())(
+        torch.empty(9, 4, device="meta")
+    ).shape == (9, 4)
+    assert taken == 2 * [name]
+
+
+def test_complex_reflections_and_trained_bases_take_the_formula(monkeypatch):
+    monkeypatch.setattr(_thin, "weight", None)
+    x = torch.empty(9, 4, dtype=torch.complex64, device="meta")
+    assert _maps.weight("householder", x, x.real[0], x).shape == (9, 4)
+    assert _maps.weight("cayley", x, None, x.requires_grad_()).shape == (9, 4)
+
+
+@EVERY
+def test_autocast_and_half_precision(name):
+    x, kept, base = drawn(name, (9, 4), torch.float32, True)
+    with torch.autocast("cpu", torch.bfloat16):
+        w = _thin.weight(name, None, x, kept, base)
+        (grad,) = torch.autograd.grad(w.sum(), x)
+    assert gap(w) < 2e-6 and grad.dtype is torch.float32
+    layer = on_meta((9, 4), name).to(torch.bfloat16)
+    layer.weight.sum().backward()
+    assert layer.weight.dtype is original(layer).grad.dtype is torch.bfloat16
