@@ -35,7 +35,7 @@ SIGNATURES = {
 }
 FLAGS = ("output_", "use_", "allow_", "safe_", "disable_", "return_", "state_", "transpose_", "head_")
 #: What the library takes by its `**kwargs`.
-OLDER = {"transpose_state_layout": False}
+OLDER = {"transpose_state_layout": None}
 GATE = {"A_log": None, "dt_bias": None}
 MORE = {
     "chunk_delta_rule": {"chunk_size": 64, "head_first": False},
@@ -181,12 +181,18 @@ def test_gates_from_their_inputs(name, bias):
 
 
 @HEADS
-@pytest.mark.parametrize("word", ["state_v_first", "transpose_state_layout"])
-def test_states_with_values_first(name, word):
+def test_states_with_values_first(name):
     given = problem(name)
     o, state = called(name, given)
-    found, last = called(name, given | {"initial_state": given["initial_state"].mT.contiguous()}, **{word: True})
+    first = given | {"initial_state": given["initial_state"].mT.contiguous()}
+    found, last = called(name, first, state_v_first=True)
     assert torch.equal(found, o) and torch.equal(last, state.mT)
+    with pytest.warns(DeprecationWarning, match="^transpose_state_layout is now called state_v_first"):
+        older, same = called(name, first, transpose_state_layout=True)
+    assert torch.equal(older, o) and torch.equal(same, last)
+    for old in (True, False):
+        with pytest.raises(ValueError, match="^transpose_state_layout is the old name of state_v_first"):
+            called(name, first, state_v_first=True, transpose_state_layout=old)
 
 
 def test_gates_of_rows_and_rates_of_one():

@@ -7,7 +7,8 @@ Every function returns `(o, final_state)`, with None as the state unless `output
 - `use_gate_in_kernel`: the gates are -exp(A_log) softplus(g + dt_bias), with `lower_bound` that number times
   sigmoid(exp(A_log) (g + dt_bias)). `A_log` (HV numbers), `dt_bias` (as many as a token of g) and `lower_bound` are
   read with it only.
-- `state_v_first` (its old name: `transpose_state_layout`): the states are (N, HV, V, K).
+- `state_v_first`: the states are (N, HV, V, K). Its old name, `transpose_state_layout`, is a DeprecationWarning, and
+  beside it a ValueError.
 - `cu_seqlens_cpu`, a copy of `cu_seqlens`, is read in its place.
 - `chunk_size`, `safe_gate` and `disable_recompute` choose among kernels of a GPU and change nothing here.
 - Rates (B, T, HV, V), `gv`, `cp_context`, `head_first` and `return_intermediate_states` are a NotImplementedError.
@@ -126,7 +127,7 @@ def chunk_gated_delta_rule(
     A_log: Tensor | None = None,
     dt_bias: Tensor | None = None,
     chunk_size: int = 64,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
     head_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Gated DeltaNet: `it.delta_rule` with a gate per head.
@@ -180,7 +181,7 @@ def fused_recurrent_gated_delta_rule(
     state_v_first: bool = False,
     cu_seqlens: Ends | None = None,
     *,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Gated DeltaNet: `chunk_gated_delta_rule`, with gates per row of the state too; without `beta` the rates are 1.
 
@@ -289,7 +290,7 @@ def chunk_kda(
     A_log: Tensor | None = None,
     dt_bias: Tensor | None = None,
     chunk_size: int = 64,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Kimi Delta Attention: `it.delta_rule` with a gate per row of the state.
 
@@ -343,7 +344,7 @@ def fused_recurrent_kda(
     state_v_first: bool = False,
     cu_seqlens: Ends | None = None,
     *,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Kimi Delta Attention: `chunk_kda` with another order of arguments.
 

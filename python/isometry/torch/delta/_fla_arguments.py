@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -77,9 +78,15 @@ def gates(
     return factor * logsigmoid(-g)  # -softplus(x) = log sigmoid(-x), which torch computes to rounding for every x
 
 
-def turned(first: bool, old: bool) -> bool:
+def turned(first: bool, old: bool | None) -> bool:
     """Whether states are (N, HV, V, K)."""
-    return check.flag("state_v_first", first) or check.flag("transpose_state_layout", old)
+    first = check.flag("state_v_first", first)
+    if old is None:
+        return first
+    if first:
+        raise ValueError("transpose_state_layout is the old name of state_v_first: give one of them")
+    warnings.warn("transpose_state_layout is now called state_v_first", DeprecationWarning, stacklevel=3)
+    return check.flag("transpose_state_layout", old)
 
 
 def computed(
