@@ -30,6 +30,12 @@ def refused(**given: Any) -> None:
             raise NotImplementedError(f"{name} is not implemented: leave it out")
 
 
+def chunks(size: Any, *known: int) -> None:
+    """A length of chunks that flash-linear-attention has kernels for; nothing depends on it here."""
+    if check.count("chunk_size", size, 1) not in known:
+        raise ValueError(f"chunk_size must be {', '.join(map(str, known[:-1]))} or {known[-1]}, not {size}")
+
+
 def ends(cu_seqlens: Ends | None, cu_seqlens_cpu: Ends | None) -> Ends | None:
     """The copy on the CPU if there is one, which `delta_rule` reads without waiting for a device."""
     return cu_seqlens if cu_seqlens_cpu is None else cu_seqlens_cpu
@@ -70,9 +76,11 @@ def gates(
         raise ValueError("use_gate_in_kernel needs g")
     heads = g.shape[2:]
     g = widened(g)
-    factor = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1))).exp()
     if dt_bias is not None:
         g = g + _shaped("dt_bias", dt_bias, heads)
+    factor = 1.0
+    if a_log is not None or lower_bound is None:
+        factor = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1))).exp()
     if lower_bound is not None:
         return check.number("lower_bound", lower_bound) * (factor * g).sigmoid()
     return factor * logsigmoid(-g)  # -softplus(x) = log sigmoid(-x), which torch computes to rounding for every x
