@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from isometry._arrays import Array, DType, ready
 from isometry._backend import serve
 from isometry._routes import in_order
-from isometry._rules import check_recurrence
+from isometry._rules import check, check_recurrence
 from isometry.operators._operator import Operator
 
 
@@ -30,6 +30,9 @@ def marks(
         check_recurrence.start_state_shape(own.shape, batch, n)
         own = np.broadcast_to(own, (batch, n))
         own = ready(own if order is None else own[order], dtype)
-    given = np.zeros((steps, batch), bool) if starts is None else np.asarray(starts)
+    try:
+        given = np.zeros((steps, batch), bool) if starts is None else np.asarray(starts)
+    except (TypeError, ValueError) as error:
+        check.unreadable("starts", error)
     check_recurrence.starts(given.dtype.name, given.shape, steps, batch)
     return ready(in_order(given.astype(np.int64), order), np.dtype(np.int64)), own
