@@ -78,7 +78,7 @@ def gates(
     g = widened(g)
     if dt_bias is not None:
         g = g + _shaped("dt_bias", dt_bias, heads)
-    factor = 1.0
+    factor = g.new_ones(())
     if a_log is not None or lower_bound is None:
         factor = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1))).exp()
     if lower_bound is not None:
