@@ -198,7 +198,6 @@ class NumpySubject(Subject):
         x, v = self.given(x), self.given(v)
         states = self.face.recurrence(op, x, v, **keywords)
         grads = self.face.recurrence_vjp(op, x, v, states, self.given(ct), **keywords)
-        assert grads.pop("start_state") is None  # which no law gives
         return {**grads, "transition": spread(grads["transition"])}
 
     def activate(self, z, name, bias=None):
@@ -320,7 +319,7 @@ class TorchSubject(Subject):
     def keywords(self, keywords, grad=False):
         given = {k: self.given(v) if isinstance(v, np.ndarray) else v for k, v in keywords.items()}
         for k in given:
-            if grad and k in ("h0", "bias", "activation_bias") and given[k] is not None:
+            if grad and k in ("h0", "bias", "activation_bias", "start_state") and given[k] is not None:
                 given[k].requires_grad_()
         return given
 
@@ -332,7 +331,7 @@ class TorchSubject(Subject):
         leaves, keywords = self.leaves(), self.keywords(keywords, grad=True)
         x, v = self.given(x).requires_grad_(), self.given(v).requires_grad_()
         states = self.face.recurrence(self.operator(leaves), x, v, **keywords)
-        extra = {k: keywords.get(k) for k in ("h0", "bias", "activation_bias")}
+        extra = {k: keywords.get(k) for k in ("h0", "bias", "activation_bias", "start_state")}
         inputs = {"x": x, "input_weight": v, **{k: t for k, t in extra.items() if t is not None}}
         mine = self.trainable(leaves)
         grads = self.pulled(states, {**inputs, **{"op " + k: t for k, t in mine.items()}}, ct)

@@ -59,10 +59,13 @@ FORMS = {
     "delta-product-one-reflection": ("delta-product", {"householders": 1, "heads": 1, "bias": False}),
     "delta-product-no-gate": ("delta-product", {"heads": 3, "householders": 3, "gate": False, "negative": False}),
 }
+# torch's layers, and those of this package with the same parameters
+AS_TORCH = {"rnn": (torch.nn.RNN, it.nn.RNN), "gru": (torch.nn.GRU, functools.partial(it.nn.GRU, reset="after"))}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 # The names of all layers; the module of an operator is none, and functions are none.
 NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name != "OperatorModule")
 each_layer = pytest.mark.parametrize("name", LAYERS)
+each_of_torch = pytest.mark.parametrize("name", AS_TORCH)
 each_kind = pytest.mark.parametrize("name", KINDS)
 
 
@@ -81,6 +84,24 @@ def build(name, *args, seed=0, **keywords):
         for p in layer.parameters():
             p.add_(0.1 * torch.randn_like(p))
     return layer
+
+
+def twins(name, *sizes, seed=0, **keywords):
+    """torch's layer, and that of this package with its weights."""
+    theirs, ours = AS_TORCH[name]
+    torch.manual_seed(seed)
+    keywords = {"dtype": torch.float64, **keywords}
+    pair = theirs(*(sizes or (D, N)), **keywords), ours(*(sizes or (D, N)), **keywords)
+    pair[1].load_state_dict(pair[0].state_dict())
+    return pair
+
+
+def zeros(layer, *lead, seed=None):
+    """States of torch's layer with these axes before the units: zero, or drawn by a seed; a pair for an LSTM."""
+    one = lambda k: (
+        draw(*lead, layer.hidden_size, seed=seed + k) if seed is not None else draw(*lead, layer.hidden_size) * 0
+    )
+    return (one(0), one(1)) if isinstance(layer, torch.nn.LSTM) else one(0)
 
 
 def formed(form, *args, **keywords):

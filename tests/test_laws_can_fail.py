@@ -21,8 +21,9 @@ from laws.test_devices import unseen, unseen_layer
 from laws.test_expressions import converts, picks, products
 from laws.test_formulas import agree, agree_beside, agree_over_time
 from laws.test_layouts import same_bits, untouched
+from laws.test_marks import CELLS, apart
 from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
-from laws.test_recurrence import bptt, cut, loop
+from laws.test_recurrence import bptt, cut, loop, marked, marked_bptt
 from laws.test_threads import threaded
 from laws.test_training import pair, together
 from laws.test_unitary import unitary
@@ -71,6 +72,16 @@ TABLE = [
     (cut, (), ONE, BROAD, (broken.InitialStateIgnored, broken.LastStepSkipped, broken.SequencesMixed)),
     (bptt, (), ONE, BROAD, (broken.ZeroGradient, broken.ScaledGradient, broken.StateGradientZero, broken.NanGradient)),
     (bptt, (), ONE, TWISTED, (broken.UnconjugatedGradient, broken.Unconjugated)),
+    (
+        marked,
+        (),
+        ONE,
+        BROAD,
+        (broken.MarksIgnored, broken.StartStateIgnored, broken.MarkOneStepLate, broken.InitialStateIgnored),
+    ),
+    (marked, (True,), ONE, BROAD, (broken.MarksIgnored, broken.MarksOfTheOtherDirection, broken.StartStateIgnored)),
+    (marked_bptt, (), ONE, BROAD, (broken.MarksIgnoredBackward, broken.StartStateGradientZero, broken.ZeroGradient)),
+    (marked_bptt, (True,), ONE, BROAD, (broken.MarksIgnoredBackward, broken.StateGradientZero)),
 ]
 NAMES = {wrong: name for name, wrong in vars(broken).items() if isinstance(wrong, type)}
 NAMES |= {wrong: wrong.__name__ for wrong in broken.STRIDES_IGNORED}
@@ -85,7 +96,7 @@ REJECT = [
 def laws(case):
     """Every law that applies to the case."""
     skip = {unitary: not case.object.declaration.unitary, differences: case not in DOUBLE}
-    skip |= dict.fromkeys((loop, cut, bptt), not case.square)
+    skip |= dict.fromkeys((loop, cut, bptt, marked, marked_bptt), not case.square)
     return [(law, extra, batch) for law, extra, batch, _, _ in TABLE if not skip.get(law, False)]
 
 
@@ -244,6 +255,23 @@ def test_the_law_of_copies_of_layers(wrong):
     layer = build("scornn", 2, bidirectional=True, trainable_h0=True, negative_ones=2)
     next(layer.parameters()).requires_grad_(False)
     rejects(duplicated_layer, layer, wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        packages.without_marks,
+        packages.with_gradients_across_marks,
+        packages.from_zero,
+        packages.without_gradient_of_starts,
+        packages.with_h0_at_the_first_step,
+    ],
+    ids=lambda wrong: wrong.__name__,
+)
+@pytest.mark.parametrize("name", CELLS)
+def test_the_law_of_marks(name, wrong, seed):
+    cell, shapes = CELLS[name]
+    rejects(apart, wrong(cell), shapes, seed)
 
 
 @pytest.mark.parametrize("name", ["ornn", "scurnn"])

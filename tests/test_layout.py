@@ -147,7 +147,10 @@ def circles(edges):
 
 
 def python_modules(root):
-    """name -> the modules under the same root that it imports, wherever in the file the import stands."""
+    """name -> the modules under the same root that it imports, wherever in the file the import stands.
+
+    Imports for type checkers alone, under `if TYPE_CHECKING`, do not count: they are not executed.
+    """
     modules = {}
     for path in (p for suffix in ("*.py", "*.pyi") for p in root.rglob(suffix)):
         parts = path.relative_to(root).with_suffix("").parts
@@ -157,7 +160,16 @@ def python_modules(root):
         # `from package import name` means the module of that name, if there is one, not all that the package loads.
         package = module.split(".")[: None if path.name == "__init__.py" else -1]
         found = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        typed = {
+            inner
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if node in typed:
+                continue
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):

@@ -134,6 +134,22 @@ def test_recurrence_by_hand():
     close(run(lengths=[3, 2], reverse=True), [[3, 2], [2, 1], [1, 0]], TIGHT)
 
 
+def test_marks_by_hand():
+    """The count starts again at a mark, from the state of starts; a mark at step 0 keeps h0 out, but in the other
+    direction, where the piece of the last step reads h0.
+    """
+    x, one, h0 = np.ones((3, 2, 1)), np.eye(1), np.array([[1.0], [2.0]])
+    run = lambda *marks, **k: ref.recurrence(
+        one, x, one, h0=h0, activation="identity", starts=np.array([[t in marks, False] for t in range(3)]), **k
+    )[..., 0]
+    close(run(1), [[2, 3], [1, 4], [2, 5]], TIGHT)
+    close(run(1, start_state=np.array([[10.0], [20.0]])), [[2, 3], [11, 4], [12, 5]], TIGHT)
+    close(run(0, start_state=np.array([10.0])), [[11, 3], [12, 4], [13, 5]], TIGHT)
+    close(run(1, reverse=True), [[1, 5], [3, 4], [2, 3]], TIGHT)
+    close(run(0, 2, reverse=True, start_state=np.array([10.0])), [[12, 5], [11, 4], [2, 3]], TIGHT)
+    close(run(2, lengths=[2, 3]), [[2, 3], [3, 4], [0, 5]], TIGHT)
+
+
 def test_orthogonality_error_counts_in_units_of_n_eps():
     w = np.eye(2)
     w[0, 1] = 8 * np.finfo(float).eps
@@ -176,20 +192,24 @@ def test_gradients_of_the_activations(name, dtype):
 @KINDS
 @pytest.mark.parametrize("activation_on", ["all", "input"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_gradients_of_the_recurrence(dtype, activation_on, reverse):
+@pytest.mark.parametrize("marks", [None, [[1, 0], [0, 0], [0, 1], [1, 0], [0, 0]]], ids=["whole", "marks"])
+def test_gradients_of_the_recurrence(dtype, activation_on, reverse, marks):
     rng = np.random.default_rng(3)
     shapes = {"w": (4, 4), "x": (5, 2, 3), "v": (4, 3), "h0": (2, 4), "bias": (4,)}
+    shapes |= {"start_state": (4,)} if marks else {}
     at = {k: ref.normal(rng, *s, dtype=dtype) / 2 for k, s in shapes.items()}
     way = {k: ref.normal(rng, *s, dtype=dtype) for k, s in shapes.items()}
     rest = {"activation": "tanh", "activation_on": activation_on, "lengths": [5, 3], "reverse": reverse}
+    rest |= {"starts": np.array(marks, bool)} if marks else {}
     ct = ref.normal(rng, 5, 2, 4, dtype=dtype)
     ct[3:, 1] = 0
-    grads = ref.recurrence_vjp(at["w"], at["x"], at["v"], ct, at["h0"], at["bias"], **rest)
+    own = {name: at.get(name) for name in ("h0", "bias", "start_state")}
+    grads = ref.recurrence_vjp(at["w"], at["x"], at["v"], ct, **own, **rest)
     for key in shapes:
 
         def moved(t, key=key):
             p = {**at, key: at[key] + t * way[key]}
-            return ref.recurrence(p["w"], p["x"], p["v"], p["h0"], p["bias"], **rest)
+            return ref.recurrence(p["w"], p["x"], p["v"], **{name: p.get(name) for name in own}, **rest)
 
         found = np.vdot(grads[{"v": "input_weight"}.get(key, key)], way[key]).real
         assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), key

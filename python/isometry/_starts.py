@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from isometry._arrays import Array, DType, ready
 from isometry._backend import serve
-from isometry._rules import check_recurrence
+from isometry._rules import check, check_recurrence
 
 
 def starts_served(start_state: ArrayLike | None, backend: str | None) -> dict[str, Any]:
@@ -35,7 +35,10 @@ def marks(
         lead = () if members is None else own.shape[: own.ndim - 2] or (1,)
         own = np.broadcast_to(own, (*lead, batch, n))
         own = ready(own if order is None else own.take(order, -2), dtype)
-    given = np.zeros((steps, batch), bool) if starts is None else np.asarray(starts)
+    try:
+        given = np.zeros((steps, batch), bool) if starts is None else np.asarray(starts)
+    except (TypeError, ValueError) as error:
+        check.unreadable("starts", error)
     check_recurrence.starts(given.dtype.name, given.shape, steps, batch, members)
     found = given.astype(np.int64)
     if members is not None:

@@ -69,8 +69,8 @@ def with_keywords(change):
     return lambda function: lambda *args, **keywords: function(*args, **change(dict(keywords)))
 
 
-def without(name):
-    return with_keywords(lambda keywords: {k: a for k, a in keywords.items() if k != name})
+def without(*names):
+    return with_keywords(lambda keywords: {k: a for k, a in keywords.items() if k not in names})
 
 
 def always(**fixed):
@@ -155,6 +155,11 @@ def contiguous(a):
 def finite(a):
     """NaN and infinity silently become numbers."""
     return np.nan_to_num(a) if isinstance(a, np.ndarray) and a.dtype.kind in "fc" else a
+
+
+def reversed_(a):
+    """Steps counted from the other end."""
+    return a[::-1] if isinstance(a, np.ndarray) else a
 
 
 def real_part(a):
@@ -297,6 +302,10 @@ BROKEN = (
     ("reverse ignored", LAYERS, IN_FUNCTIONS, without("reverse"), "recurrence"),
     ("h0 ignored", LAYERS, IN_FUNCTIONS, without("h0"), "recurrence"),
     ("bias ignored", LAYERS, TORCH_FUNCTIONS, without("bias"), "recurrence"),
+    ("marks ignored", LAYERS, IN_FUNCTIONS, without("starts", "start_state"), "recurrence"),
+    ("marks ignored", LAYERS, TORCH_FUNCTIONS, without("starts", "start_state"), "recurrence"),
+    ("the state before marks ignored", LAYERS, IN_FUNCTIONS, without("start_state"), "recurrence"),
+    ("marks of the other order", LAYERS, IN_FUNCTIONS, on_array("starts", reversed_), "recurrence"),
     ("slope ignored", LAYERS, IN_FUNCTIONS, without("slope"), "recurrence"),
     ("activation_on ignored", LAYERS, IN_FUNCTIONS, without("activation_on"), "recurrence"),
     ("activations scaled", ACTIVATIONS, IN_FUNCTIONS, enlarged, "activate"),
@@ -328,6 +337,7 @@ BROKEN = (
     ("gradient unconjugated", OPERATORS, IN_METHODS, conjugated, "matrix_vjp"),
     ("half of modReLU's gradient", ACTIVATIONS, IN_FUNCTIONS, half_of_modrelu, "activate_vjp"),
     ("lengths ignored on the way back", LAYERS, IN_FUNCTIONS, without("lengths"), "recurrence_vjp"),
+    ("marks ignored on the way back", LAYERS, IN_FUNCTIONS, without("starts", "start_state"), "recurrence_vjp"),
     ("gradient scaled", LAYERS, IN_FUNCTIONS, enlarged, "recurrence_vjp"),
     ("an argument without gradient", LAYERS, TORCH_FUNCTIONS, detached, "recurrence"),
     # returns another type, or memory of an argument
@@ -355,6 +365,8 @@ BROKEN = (
     ("exclusive arguments", OPERATORS, TORCH_METHODS, both_factors, "__init__"),
     ("reset ignored", GATED, TORCH_FUNCTIONS, without("reset"), "gru"),
     ("lengths ignored", GATED, TORCH_FUNCTIONS, without("lengths"), "gru"),
+    ("marks ignored", GATED, TORCH_FUNCTIONS, without("starts", "start_state"), "gru"),
+    ("the state before marks without gradient", GATED, TORCH_FUNCTIONS, on_array("start_state", cut_off), "gru"),
     ("states scaled", GATED, TORCH_FUNCTIONS, enlarged, "gru"),
     ("a weight without gradient", GATED, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
     ("normalise ignored", "delta", TORCH_FUNCTIONS, without("normalise"), "delta_rule"),

@@ -80,8 +80,8 @@ def transition(call, name):
 
 
 def stacked(call, name, choices):
-    """Two operators instead of one."""
-    entry = transition(call, name)
+    """Two operators instead of one; with marks there is another message, that ensembles have none."""
+    entry = None if "starts" in call.arguments else transition(call, name)
     return np.stack([call.arguments[name]] * 2) if entry else None
 
 
@@ -243,6 +243,15 @@ def lengths(change):
     return value
 
 
+def marks(change):
+    """Marks, none of them set, in a wrong form."""
+
+    def value(call):
+        return change(np.zeros((call.sizes["T"], call.sizes["B"]), bool))
+
+    return value
+
+
 ACTIVATION = (
     *NAME,
     *(
@@ -274,6 +283,17 @@ VALUES = {
         Wrong(lengths(lambda good, t: good[None])),
         Wrong(lengths(lambda good, t: good.astype(float)), TypeError),
         Wrong(lengths(lambda good, t: good > 0), TypeError),
+    ),
+    "starts": (
+        *(Wrong(value, TypeError) for value in ("abc", 2.5, object(), [[None]])),
+        Wrong([[True], [True, False]], (TypeError, ValueError)),
+        Wrong(marks(lambda good: good.astype(float)), TypeError),
+        Wrong(marks(lambda good: good.astype(np.int64)), TypeError),
+        Wrong(marks(lambda good: good[1:])),
+        Wrong(marks(lambda good: np.concatenate([good, good], 1))),
+        Wrong(marks(lambda good: good[0])),
+        Wrong(marks(lambda good: good[..., None])),
+        Wrong(True),
     ),
     "transition": (*(Wrong(Raw(value), TypeError) for value in (None, np.eye(2), "W", object(), int)),),
     "tol": (*(Wrong(v) for v in (-1e-9, float("nan"), HUGE)), *(Wrong(v, TypeError) for v in ("small", [1.0]))),

@@ -6,9 +6,9 @@ import reference as ref
 import tolerance as tol
 from fuzz import draw
 from fuzz.call import Call, Close, Numbers
-from fuzz.recurrences import AMPLIFIED, TRIES, units
+from fuzz.recurrences import AMPLIFIED, TRIES, marks, units
 
-OPTIONS = ("reset", "activation", "slope", "lengths", "reverse", "backend")
+OPTIONS = ("reset", "activation", "slope", "lengths", "reverse", "starts", "backend")
 
 
 def gated(choices, face):
@@ -17,7 +17,7 @@ def gated(choices, face):
     steps, batch, d = choices.between(1, 4), choices.between(1, 3), choices.of((1, 2, 3, 2, 1, 3, 2, 0))
     n = draw.SMALL.size(choices)
     keywords = options(choices, n, steps, batch)
-    wanted = [choices.once_in(2), choices.once_in(2), choices.once_in(2)]
+    wanted = [choices.once_in(2), choices.once_in(2), choices.once_in(2), choices.once_in(2)]
     for _ in range(TRIES):
         unit = Unit(arrays(choices.rng, dtype, (n, steps, batch, d), keywords, *wanted), keywords)
         if unit.judged():
@@ -57,11 +57,11 @@ def options(choices, n, steps, batch):
         keywords["lengths"] = [choices.between(1, steps) for _ in range(batch)]
     if choices.once_in(2):
         keywords["reverse"] = choices.of((True, False))
-    return keywords
+    return keywords | marks(choices, steps, batch)
 
 
-def arrays(rng, dtype, sizes, keywords, with_b, with_h0, for_all):
-    """Inputs, weights that do not let the states grow, biases and an initial state of order 1."""
+def arrays(rng, dtype, sizes, keywords, with_b, with_h0, for_all, with_start):
+    """Inputs, weights that do not let the states grow, biases and initial states of order 1."""
     n, steps, batch, d = sizes
     drawn = {
         "x": ref.normal(rng, steps, batch, d, dtype=dtype),
@@ -72,6 +72,8 @@ def arrays(rng, dtype, sizes, keywords, with_b, with_h0, for_all):
         drawn["b"] = ref.normal(rng, 3, n, dtype=dtype)
     if with_h0:
         drawn["h0"] = ref.normal(rng, *((n,) if for_all else (batch, n)), dtype=dtype)
+    if "starts" in keywords and with_start:
+        drawn["start_state"] = ref.normal(rng, *((batch, n) if for_all else (n,)), dtype=dtype)
     if keywords.get("reset") == "after" and for_all:
         drawn["hidden_bias"] = ref.normal(rng, n, dtype=dtype)
     own = units(keywords["activation"], n)
@@ -128,6 +130,7 @@ class Unit:
             ),
             "w": Numbers(3, lambda s: s == (3, n, n), {-1: "w|u", -2: "w|u"}, real=True),
             "h0": Numbers(1, lambda s: s in ((batch, n), (n,)), real=True, required=False),
+            "start_state": Numbers(1, lambda s: s in ((batch, n), (1, n), (n,)), real=True, required=False),
         }
         made = {name: draw.exactly(a.shape, real=True, required=name == "u") for name, a in self.arrays.items()}
         return {name: known.get(name, site) for name, site in made.items()}

@@ -11,8 +11,7 @@ from fuzz.call import Call, Close, Numbers
 from fuzz.operators import operator, unwelcome
 from registry import is_complex, real_of
 
-OPTIONS = ("transition", "activation", "slope", "activation_on", "lengths", "reverse", "backend")
-GRADED = ("x", "input_weight", "h0", "bias", "activation_bias")
+OPTIONS = ("transition", "activation", "slope", "activation_on", "lengths", "reverse", "starts", "backend")
 TRIES = 6  # draws to avoid values too close to a kink
 AMPLIFIED = 50.0  # largest error amplification by modReLU for which a tolerance is meaningful
 
@@ -25,7 +24,8 @@ def recurrences(choices, face, sizes=draw.SMALL):
     drawn, given, sites = operator(choices, face, types, n, m, square=True, calm=True)
     n = drawn.shape[0]
     keywords = options(choices, n, steps, batch, is_complex(types.base) or is_complex(drawn.dtype))
-    wanted = [choices.once_in(2), choices.once_in(2), choices.between(0, 3), draw.powers(choices, ())]
+    wanted = [choices.once_in(2), choices.once_in(2), choices.between(0, 3), choices.between(0, 3)]
+    wanted.append(draw.powers(choices, ()))
     for _ in range(TRIES):
         layer = Layer(drawn, arrays(types, n, steps, batch, d, keywords, *wanted), keywords, wanted[-1])
         if layer.judged():
@@ -75,7 +75,14 @@ def options(choices, n, steps, batch, complex_):
         keywords["lengths"] = np.array(lengths, choices.of(draw.INTEGERS)) if choices.once_in(2) else lengths
     if choices.once_in(2):
         keywords["reverse"] = choices.of((True, False))
-    return keywords
+    return keywords | marks(choices, steps, batch)
+
+
+def marks(choices, steps, batch):
+    """Marks of the steps that begin another sequence, often none."""
+    if not choices.once_in(2):
+        return {}
+    return {"starts": choices.rng.random((steps, batch)) < choices.of((0.5, 0.2, 1.0, 0.0))}
 
 
 def units(activation, n):
@@ -83,14 +90,16 @@ def units(activation, n):
     return {"modrelu": n, "modrelu_realrep": n // 2}.get(activation)
 
 
-def arrays(types, n, steps, batch, d, keywords, with_bias, with_h0, kind_of_h0, exponent):
-    """Inputs and weights whose magnitudes compensate each other, biases and an initial state of order 1."""
+def arrays(types, n, steps, batch, d, keywords, with_bias, with_h0, kind_of_h0, kind_of_start, exponent):
+    """Inputs and weights whose magnitudes compensate each other, biases and initial states of order 1."""
     drawn = {
         "x": draw.scaled(types.numbers(steps, batch, d), exponent),
         "input_weight": draw.scaled(types.numbers(n, d), -exponent),
     }
     if with_h0:
         drawn["h0"] = types.numbers(*((batch, n), (n,), (1, n), (batch, n))[kind_of_h0])
+    if "starts" in keywords and kind_of_start:
+        drawn["start_state"] = types.numbers(*((n,), (batch, n), (1, n))[kind_of_start - 1])
     if with_bias:
         drawn["bias"] = types.numbers(n)
     own = units(keywords["activation"], n)
@@ -116,8 +125,9 @@ class Layer:
     def __init__(self, drawn, arrays, keywords, exponent):
         self.drawn, self.arrays, self.keywords, self.exponent = drawn, arrays, keywords, exponent
         others = {k: a for k, a in arrays.items() if k not in ("x", "input_weight")}
-        if len(others.get("h0", ())) == 1:
-            others["h0"] = others["h0"].reshape(-1)  # the reference knows one state for all sequences as a vector
+        for name in ("h0", "start_state"):
+            if len(others.get(name, ())) == 1:
+                others[name] = others[name].reshape(-1)  # the reference knows one state for all sequences as a vector
         self.given = {"x": arrays["x"], "v": arrays["input_weight"], **others, **keywords}
         self.states = ref.recurrence(drawn.w, **self.given)
         self.steps, self.batch, self.n = self.states.shape
@@ -131,14 +141,15 @@ class Layer:
     # ------------------------------------------------------------ what the reference can judge
 
     def sums(self):
-        """The arguments of the activation: all steps of one sequence, for every sequence."""
+        """The arguments of the activation: all steps of a piece of a sequence, for every piece."""
         x, v, states = ref.wide(self.arrays["x"]), ref.wide(self.arrays["input_weight"]), self.states
         b, reverse = ref.wide(self.arrays.get("bias", 0.0)), self.keywords.get("reverse", False)
         for s, length in enumerate(self.lengths):
-            own, start = states[:length, s], ref.initial(self.given.get("h0"), s, self.n)[None]
-            before = np.concatenate([own[1:], start] if reverse else [start, own[:-1]])
-            drive = x[:length, s] @ v.T + b
-            yield drive + before @ self.drawn.w.T if self.keywords.get("activation_on", "all") == "all" else drive
+            for order, start in ref.pieces(s, length, reverse, self.keywords.get("starts")):
+                first = ref.initial(self.given.get(start), s, self.n)[None]
+                before = np.concatenate([first, states[list(order[:-1]), s]])
+                drive = x[list(order), s] @ v.T + b
+                yield drive + before @ self.drawn.w.T if self.keywords.get("activation_on", "all") == "all" else drive
 
     def judged(self):
         """Whether every sum is farther from the kinks of the activation than its rounding error."""
@@ -209,6 +220,7 @@ class Layer:
         known = {
             "x": Numbers(3, lambda s: len(s) == 3 and min(s[:2]) > 0 and s[2] == d, {-1: "input_weight"}),
             "h0": Numbers(1, lambda s: s in starts, required=False),
+            "start_state": Numbers(1, lambda s: s in starts, required=False),
             "activation_bias": Numbers(1, real=True, required=False),
         }
         return {k: known.get(k, draw.exactly(a.shape, required=k == "input_weight")) for k, a in self.arrays.items()}

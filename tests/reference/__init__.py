@@ -20,5 +20,5 @@ from reference.kronecker import kronecker, kronecker_vjp
 from reference.linalg import geqrf, reflector_factors, reflectors, reflectors_vjp, vectors_of
 from reference.mesh import mesh, mesh_pairs, mesh_vjp
 from reference.numbers import haar, normal, orthogonality_error, slope_along, wide
-from reference.recurrence import initial, order_of_steps, preactivation, recurrence, recurrence_vjp
+from reference.recurrence import initial, pieces, preactivation, recurrence, recurrence_vjp
 from reference.rotation import rotation, rotation_vjp, unit

@@ -1,13 +1,24 @@
 """The plain recurrent layer and back-propagation through it."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from reference.activations import activate, activate_vjp
 from reference.numbers import wide
 
 
-def order_of_steps(length, reverse):
-    return range(length - 1, -1, -1) if reverse else range(length)
+def pieces(s, length, reverse, starts):
+    """The pieces of a sequence that marks (T, B) cut: the steps of each in order, and the state it starts from.
+
+    In either direction a mark is the first step of its piece in time. The piece of the first step that is taken starts
+    from h0, unless that step is marked and the order is forward.
+    """
+    marks = [] if starts is None else [t for t in range(length) if starts[t, s]]
+    for first, end in pairwise([0, *[t for t in marks if t], length]):
+        outer = end == length if reverse else first == 0 and 0 not in marks
+        steps = range(first, end)
+        yield (steps[::-1] if reverse else steps), "h0" if outer else "start_state"
 
 
 def preactivation(w, x, v, h, b):
@@ -17,22 +28,24 @@ def preactivation(w, x, v, h, b):
 
 def recurrence(
     w, x, v, h0=None, bias=None, activation="tanh", activation_bias=None, slope=0.1, activation_on="all",
-    lengths=None, reverse=False,
+    lengths=None, reverse=False, starts=None, start_state=None,
 ):  # fmt: skip
     """States (T, B, n), one sequence and one step at a time."""
     w, x, v = wide(w), wide(x), wide(v)
     steps, batch, n = len(x), x.shape[1], len(w)
-    parts = [a for a in (w, x, v, h0, bias) if a is not None]
+    first = {"h0": h0, "start_state": start_state}
+    parts = [a for a in (w, x, v, h0, bias, start_state) if a is not None]
     states = np.zeros((steps, batch, n), np.result_type(*map(wide, parts)))
     for s in range(batch):
-        h = initial(h0, s, n)
-        for t in order_of_steps(steps if lengths is None else lengths[s], reverse):
-            hidden, drive = preactivation(w, x[t, s], v, h, bias)
-            if activation_on == "all":
-                h = activate(hidden + drive, activation, activation_bias, slope)
-            else:
-                h = hidden + activate(drive, activation, activation_bias, slope)
-            states[t, s] = h
+        for order, start in pieces(s, steps if lengths is None else lengths[s], reverse, starts):
+            h = initial(first[start], s, n)
+            for t in order:
+                hidden, drive = preactivation(w, x[t, s], v, h, bias)
+                if activation_on == "all":
+                    h = activate(hidden + drive, activation, activation_bias, slope)
+                else:
+                    h = hidden + activate(drive, activation, activation_bias, slope)
+                states[t, s] = h
     return states
 
 
@@ -44,35 +57,43 @@ def initial(h0, s, n):
 
 def recurrence_vjp(
     w, x, v, ct, h0=None, bias=None, activation="tanh", activation_bias=None, slope=0.1, activation_on="all",
-    lengths=None, reverse=False,
+    lengths=None, reverse=False, starts=None, start_state=None,
 ):  # fmt: skip
-    """Back-propagation through time: a dict with "w", "x", "input_weight", "h0", "bias", "activation_bias"."""
+    """Back-propagation through time: a dict with "w", "x", "input_weight", "h0", "bias", "activation_bias" and
+    "start_state".
+    """
     w, x, v, ct = wide(w), wide(x), wide(v), wide(ct)
     steps, batch, n = len(x), x.shape[1], len(w)
-    states = recurrence(w, x, v, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse)
+    law = (activation, activation_bias, slope, activation_on, lengths, reverse, starts, start_state)
+    states = recurrence(w, x, v, h0, bias, *law)
     kind = np.result_type(states, ct)
     w_bar, x_bar, v_bar = np.zeros(w.shape, kind), np.zeros(x.shape, kind), np.zeros(v.shape, kind)
-    h0_bar, b_bar = np.zeros((batch, n), kind), np.zeros(n, kind)
+    b_bar, first = np.zeros(n, kind), {"h0": h0, "start_state": start_state}
+    first_bars = {name: np.zeros((batch, n), kind) for name in first}
     a_bar = None if activation_bias is None else np.zeros(np.shape(activation_bias))
     for s in range(batch):
-        order = list(order_of_steps(steps if lengths is None else lengths[s], reverse))
-        g = np.zeros(n, kind)
-        for k in range(len(order) - 1, -1, -1):
-            t, g = order[k], g + ct[order[k], s]
-            before = states[order[k - 1], s] if k else initial(h0, s, n)
-            hidden, drive = preactivation(w, x[t, s], v, before, bias)
-            z = hidden + drive if activation_on == "all" else drive + np.zeros(n, kind)
-            drive_bar, bias_bar = activate_vjp(z[None], activation, g[None], activation_bias, slope)
-            drive_bar = drive_bar[0]
-            hidden_bar = drive_bar if activation_on == "all" else g
-            w_bar += np.outer(hidden_bar, before.conj())
-            v_bar += np.outer(drive_bar, x[t, s].conj())
-            b_bar += drive_bar
-            x_bar[t, s] = v.conj().T @ drive_bar
-            g = w.conj().T @ hidden_bar
-            if a_bar is not None:
-                a_bar += bias_bar
-        h0_bar[s] = g
-    if h0 is not None and np.ndim(h0) == 1:
-        h0_bar = h0_bar.sum(axis=0)
-    return {"w": w_bar, "x": x_bar, "input_weight": v_bar, "h0": h0_bar, "bias": b_bar, "activation_bias": a_bar}
+        for order, start in pieces(s, steps if lengths is None else lengths[s], reverse, starts):
+            g = np.zeros(n, kind)
+            for k in range(len(order) - 1, -1, -1):
+                t, g = order[k], g + ct[order[k], s]
+                before = states[order[k - 1], s] if k else initial(first[start], s, n)
+                hidden, drive = preactivation(w, x[t, s], v, before, bias)
+                z = hidden + drive if activation_on == "all" else drive + np.zeros(n, kind)
+                drive_bar, bias_bar = activate_vjp(z[None], activation, g[None], activation_bias, slope)
+                drive_bar = drive_bar[0]
+                hidden_bar = drive_bar if activation_on == "all" else g
+                w_bar += np.outer(hidden_bar, before.conj())
+                v_bar += np.outer(drive_bar, x[t, s].conj())
+                b_bar += drive_bar
+                x_bar[t, s] = v.conj().T @ drive_bar
+                g = w.conj().T @ hidden_bar
+                if a_bar is not None:
+                    a_bar += bias_bar
+            first_bars[start][s] += g
+    bars = {"w": w_bar, "x": x_bar, "input_weight": v_bar, "bias": b_bar, "activation_bias": a_bar}
+    return bars | {name: of_all(bar, first[name]) for name, bar in first_bars.items()}
+
+
+def of_all(bar, state):
+    """The gradient of an initial state, summed where one serves all sequences."""
+    return bar.sum(axis=0) if state is not None and np.ndim(state) == 1 else bar

@@ -175,7 +175,12 @@ def test_half_precision_is_computed_in_float32():
         leaf = given["q"].clone().requires_grad_()
         called(given | {"q": leaf})[0].float().sum().backward()
         assert leaf.grad.dtype is dtype
-    for other in ({"v": wide["v"].double()}, {"k": wide["k"].half()}, {"g": wide["g"].long()}, {"q": None}):
+        for names in ("v", "k", "v beta", "g initial_state"):  # beside float32
+            mixed = {name: t.to(dtype) if name in names.split() else t for name, t in wide.items()}
+            o, state = called(mixed)
+            expected, last = called({name: t.float() for name, t in mixed.items()})
+            assert o.dtype is mixed["v"].dtype and torch.equal(o, expected.to(o.dtype)) and torch.equal(state, last)
+    for other in ({"v": wide["v"].double()}, {"beta": wide["beta"].double()}, {"g": wide["g"].long()}, {"q": None}):
         with pytest.raises(TypeError):
             called(wide | other)
 

@@ -133,3 +133,33 @@ def test_an_initial_state_that_is_no_tensor():
             layer(wrong)
     with pytest.raises(TypeError, match="h0 must be a torch.Tensor, not list"):
         it.recurrence(it.Cayley(torch.ones(6)), x, torch.ones(4, 2), h0=[h])
+
+
+def test_conversions_by_torchs_names(seed):
+    """Each is `to`; a complex operator does not become real."""
+    op = it.Cayley(draw(seed, 3))
+    names = {"float": torch.float32, "double": torch.float64, "cfloat": torch.complex64, "cdouble": torch.complex128}
+    for name, dtype in names.items():
+        for one in (op, op.H, op.columns(2), op @ op):
+            found = getattr(one, name)()
+            assert type(found) is type(one) and found.dtype is dtype
+            assert torch.equal(found.matrix(), one.to(dtype).matrix())
+    assert op.cpu() is op.double() is op
+    for name in ("float", "double"):
+        with pytest.raises(TypeError, match="complex"):
+            getattr(op.cfloat(), name)()
+    if torch.cuda.is_available():
+        assert op.cuda().device.type == "cuda" and op.cuda().cpu().device.type == "cpu"
+        assert op.cuda(0).device == torch.device("cuda", 0)
+    else:
+        with pytest.raises((RuntimeError, AssertionError)):
+            op.cuda()
+
+
+def test_conversions_of_an_operator_of_ones_own():
+    class Own(it.Operator):
+        def matrix(self, **_):
+            return torch.eye(self.shape[0])
+
+    with pytest.raises(TypeError, match="Own"):
+        Own(shape=(2, 2), dtype=torch.float32).double()

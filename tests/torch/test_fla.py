@@ -35,7 +35,7 @@ SIGNATURES = {
 }
 FLAGS = ("output_", "use_", "allow_", "safe_", "disable_", "return_", "state_", "transpose_", "head_")
 #: What the library takes by its `**kwargs`.
-OLDER = {"transpose_state_layout": False}
+OLDER = {"transpose_state_layout": None}
 GATE = {"A_log": None, "dt_bias": None}
 MORE = {
     "chunk_delta_rule": {"chunk_size": 64, "head_first": False},
@@ -153,6 +153,23 @@ def test_half_precision(name, dtype):
         agree([state], loop(given, g=g, beta=beta)[1:], 1e-5)
 
 
+@NAMES
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_queries_and_keys_in_float32_beside_half_precision(name, dtype):
+    """As in the library's tests of its recurrent functions; the gradients have the dtypes of the arguments."""
+    given = problem(name, torch.float32)
+    given |= {key: given[key].to(dtype).requires_grad_() for key in ("v", "beta")}
+    given["q"].requires_grad_()
+    o, state = called(name, given, scale=0.3, use_qk_l2norm_in_kernel=True)
+    assert o.dtype is dtype and state.dtype is torch.float32
+    plain = {key: x.detach() if isinstance(x, torch.Tensor) else x for key, x in given.items()}
+    expected, last = loop(plain, scale=0.3, normalise=True)
+    agree([o.detach()], [expected], torch.finfo(dtype).eps)
+    agree([state.detach()], [last], 1e-5)
+    (o.float().sum() + state.sum()).backward()
+    assert [given[key].grad.dtype for key in ("q", "v", "beta")] == [torch.float32, dtype, dtype]
+
+
 @HEADS
 @pytest.mark.parametrize("negative", [False, True])
 def test_sigmoid_of_the_rates(name, negative):
@@ -178,15 +195,23 @@ def test_gates_from_their_inputs(name, bias):
     assert torch.equal(called(name, given, **keywords | {"use_gate_in_kernel": False})[0], called(name, given)[0])
     if name in KDA:
         agree(called(name, given, lower_bound=-5.0, **keywords), loop(given, g=-5 * (factor * x).sigmoid()))
+        plain = keywords | {"A_log": None}
+        agree(called(name, given, lower_bound=-4.0, **plain), loop(given, g=-4 * x.sigmoid()))
 
 
 @HEADS
-@pytest.mark.parametrize("word", ["state_v_first", "transpose_state_layout"])
-def test_states_with_values_first(name, word):
+def test_states_with_values_first(name):
     given = problem(name)
     o, state = called(name, given)
-    found, last = called(name, given | {"initial_state": given["initial_state"].mT.contiguous()}, **{word: True})
+    first = given | {"initial_state": given["initial_state"].mT.contiguous()}
+    found, last = called(name, first, state_v_first=True)
     assert torch.equal(found, o) and torch.equal(last, state.mT)
+    with pytest.warns(DeprecationWarning, match="^transpose_state_layout is now called state_v_first"):
+        older, same = called(name, first, transpose_state_layout=True)
+    assert torch.equal(older, o) and torch.equal(same, last)
+    for old in (True, False):
+        with pytest.raises(ValueError, match="^transpose_state_layout is the old name of state_v_first"):
+            called(name, first, state_v_first=True, transpose_state_layout=old)
 
 
 def test_gates_of_rows_and_rates_of_one():
@@ -268,8 +293,13 @@ def test_mistakes(name):
 
 def test_mistakes_of_single_functions():
     given = problem("chunk_kda")
-    with pytest.raises(ValueError, match="^safe_gate"):
-        called("chunk_kda", given, safe_gate=True, use_gate_in_kernel=True, A_log=torch.zeros(4))
+    for lower in (None, 0.0, -5.5):
+        with pytest.raises(ValueError, match="^safe_gate"):
+            own = {"safe_gate": True, "use_gate_in_kernel": True, "A_log": torch.zeros(4)}
+            called("chunk_kda", given, lower_bound=lower, **own)
+    for name, size in (("chunk_kda", 16), ("chunk_delta_rule", 128), ("chunk_gated_delta_rule", 24)):
+        with pytest.raises(ValueError, match=f"^chunk_size must be .*32 or 64, not {size}$"):
+            called(name, problem(name), chunk_size=size)
     with pytest.raises(ValueError, match="^num_householder must be at least 1"):
         called("chunk_gated_delta_product", problem("chunk_gated_delta_product"), num_householder=0)
     for name in GATED:

@@ -197,10 +197,26 @@ def test_torchs_names_and_out(seed):
         wrong = tuple(t.new_empty(7) for t in each)
         with pytest.raises(ValueError, match="^out must have shape"):
             call(wrong if several else wrong[0])
-        wrong = tuple(t.new_empty(0, dtype=torch.float32) for t in each)
-        with pytest.raises(TypeError, match="^out must be float64"):
+        wide = tuple(torch.empty_like(t, dtype=torch.complex128) for t in each)
+        call(wide if several else wide[0])
+        assert all(torch.equal(t.real, result) for t, result in zip(wide, each, strict=True))
+        wrong = tuple(t.new_empty(0, dtype=torch.int64) for t in each)
+        with pytest.raises(TypeError, match="^out must be of a dtype that holds float64, not int64$"):
             call(wrong if several else wrong[0])
     with pytest.raises(RuntimeError, match="out must be None where a gradient is recorded"):
         linalg.geqrf(x.clone().requires_grad_(), out=(a, tau))
     with pytest.raises(TypeError, match="out must be a tuple of 2 tensors"):
         linalg.geqrf(x, out=a)
+
+
+def test_results_without_elements(seed):
+    """The strides that torch gives a new tensor of that shape, also of a batch of none inside vmap."""
+    for shape in [(0, 0), (5, 0), (0, 5, 3), (2, 5, 0)]:
+        a, tau = linalg.geqrf(draw(seed, *shape))
+        for t in (a, tau, linalg.householder_product(a, tau), linalg.ormqr(a, tau, a.new_empty(*a.shape[:-1], 2))):
+            assert t.stride() == torch.empty(t.shape).stride(), t.shape
+    x = draw(seed, 2, 0, 5, 3)
+    found = torch.func.vmap(linalg.geqrf)(x)
+    assert found[0].shape == x.shape and found[1].shape == (2, 0, 3)
+    pull = torch.func.grad(lambda x: linalg.geqrf(x)[0].sum())
+    assert torch.func.vmap(pull)(x).shape == x.shape

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import isometry.torch as it
 from tolerance import UNITARITY
@@ -144,6 +145,49 @@ def test_bits_do_not_depend_on_layout_or_threads(kind):
         finally:
             torch.set_num_threads(before)
     assert all(torch.equal(w, found[0]) for w in found)
+
+
+@EACH
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_rate_that_is_a_tensor(kind, shape):
+    """The steps of a number, a later value from the next step on, schedulers, state, and no read on the host."""
+    lr = torch.full(shape, 0.05, dtype=torch.float64)
+    gradients = [draw(4, 4, seed=k) for k in range(4)]
+    own, other = (torch.nn.Parameter(haar(4)) for _ in range(2))
+    optimizer, plain = make(kind, [own], lr=lr), make(kind, [other])
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    assert torch.equal(run(optimizer, own, gradients[:2]), run(plain, other, gradients[:2]))
+    lr.fill_(0.01)
+    plain.param_groups[0]["lr"] = 0.01
+    assert torch.equal(run(optimizer, own, gradients[2:3]), run(plain, other, gradients[2:3]))
+    resumed = make(kind, [copied := torch.nn.Parameter(own.detach().clone())], lr=lr.clone())
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] is lr
+    assert lr.item() == 0.005
+    assert resumed.param_groups[0]["lr"].item() == 0.01
+    with Reads() as reads:
+        run(optimizer, own, gradients[3:])
+    assert not reads.count
+    run(resumed, copied, gradients[3:])
+    assert not torch.equal(own, copied)
+
+
+class Reads(TorchDispatchMode):
+    """How many numbers of tensors are read on the host."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_rates_that_are_no_rate():
+    p = torch.nn.Parameter(torch.eye(3))
+    for lr in (torch.zeros(2), torch.tensor(1), torch.tensor(-1.0), torch.tensor(float("nan")), torch.zeros(0)):
+        with pytest.raises(ValueError, match="^lr must be"):
+            it.optim.CayleySGD([p], lr=lr)
 
 
 def test_what_is_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,13 +11,13 @@ from isometry._arrays import Array, DType
 from isometry._backend import Place
 from isometry._rules import check_expression
 from isometry._rules.index import Key
-from isometry.operators._immutable import Immutable
+from isometry.operators._immutable import Immutable, Op
 from isometry.operators._operator import Gradients, Operator
 
 __all__ = ["Adjoint"]
 
 
-class Adjoint(Immutable):
+class Adjoint(Immutable, Generic[Op]):
     """The conjugate transpose of an operator, ``op.H``: c = W^H x.
 
     Parameters
@@ -54,9 +54,9 @@ class Adjoint(Immutable):
 
     __slots__ = ("operator",)
 
-    operator: Operator
+    operator: Op
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Op) -> None:
         check_expression.operator("operator", Operator, operator)
         self._put(operator=operator, shape=operator.shape[::-1], batch_shape=operator.batch_shape, dtype=operator.dtype)
 
@@ -67,7 +67,7 @@ class Adjoint(Immutable):
         return [repr(self.operator)]
 
     @property
-    def H(self) -> Operator:
+    def H(self) -> Op:  # type: ignore[override]
         """The original operator."""
         return self.operator
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,13 +11,13 @@ from isometry._arrays import Array, DType
 from isometry._backend import Place
 from isometry._rules import check_expression
 from isometry._rules.index import Key
-from isometry.operators._immutable import Immutable
+from isometry.operators._immutable import Immutable, Op
 from isometry.operators._operator import Gradients, Operator
 
 __all__ = ["Columns"]
 
 
-class Columns(Immutable):
+class Columns(Immutable, Generic[Op]):
     """The first columns of an operator, ``op.columns(count)``: a matrix of n_out rows with orthonormal columns.
 
     Parameters
@@ -58,9 +58,9 @@ class Columns(Immutable):
 
     __slots__ = ("operator",)
 
-    operator: Operator
+    operator: Op
 
-    def __init__(self, operator: Operator, count: int) -> None:
+    def __init__(self, operator: Op, count: int) -> None:
         check_expression.operator("operator", Operator, operator)
         shape = (operator.shape[0], check_expression.some_columns(count, operator.shape[1]))
         self._put(operator=operator, shape=shape, batch_shape=operator.batch_shape, dtype=operator.dtype)

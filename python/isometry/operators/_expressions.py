@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import Array, taken
 from isometry._rules import check_expression
+from isometry._rules.check import Shape
 from isometry._rules.expression import Expression
 
 
@@ -44,6 +45,10 @@ class Expressions(Expression):
     def __call__(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array:
         """W x for every vector in the last axis of x: `apply`."""
         return self.apply(x, backend=backend, check_finite=check_finite)
+
+    def _beside_rows(self) -> Shape:
+        """The batch shape against (..., k) for k rows beside the batch."""
+        return (*self.batch_shape, 1) if self.batch_shape else ()
 
     # -------------------------------------------------------- products
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -11,6 +11,9 @@ from isometry._backend import serve
 from isometry._rules import check
 from isometry.gpu import _calls
 from isometry.operators._operator import Gradients, Operator
+
+#: An operator that another is made from.
+Op = TypeVar("Op", bound=Operator, covariant=True)
 
 
 class Immutable(Operator):

@@ -7,7 +7,7 @@ Broadcasting, promotion, finiteness and the shape of each gradient are decided h
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -21,6 +21,10 @@ from isometry._rules.expression import Expression
 from isometry.gpu import _calls
 from isometry.operators._expressions import Expressions
 from isometry.operators._random import field
+
+if TYPE_CHECKING:
+    from isometry.operators._adjoint import Adjoint
+    from isometry.operators._columns import Columns
 
 Gradients = dict[str, Any]
 
@@ -101,10 +105,6 @@ class Operator(Expressions):
         _core.operator_apply_vjp("dense", (w,), None, x, ct, (w_bar,), x_bar, adjoint, place)
         return self._pull_matrices(w, w_bar, place)
 
-    def _beside_rows(self) -> Shape:
-        """The batch shape against (..., k) for k rows beside the batch."""
-        return (*self.batch_shape, 1) if self.batch_shape else ()
-
     def _matrices(self, dtype: DType, place: Place) -> Array:
         """W as (nb, n_out, n_in)."""
         w = taken("matrix()", self.matrix(backend=named(place), check_finite=False))
@@ -136,6 +136,10 @@ class Operator(Expressions):
 
     # -------------------------------------------------------- expressions that make operators
 
+    if TYPE_CHECKING:
+
+        def columns(self, count: int) -> Columns[Self]: ...
+
     @overload
     def __matmul__(self, other: Expression) -> Operator: ...  # type: ignore[overload-overlap]
 
@@ -147,7 +151,7 @@ class Operator(Expressions):
         return self._product(self, other) if isinstance(other, Expression) else self._on_columns(other, False)
 
     @property
-    def H(self) -> Operator:
+    def H(self) -> Adjoint[Self]:
         """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
 
         Examples
@@ -160,7 +164,7 @@ class Operator(Expressions):
         return self._transpose(self)
 
     @property
-    def T(self) -> Operator:
+    def T(self) -> Adjoint[Self]:
         """The transpose of a real operator, the same as `H`; AttributeError for a complex one."""
         if self.dtype.kind == "c":
             check_expression.no_transpose(type(self).__name__, self.dtype.name)

@@ -6,10 +6,12 @@ Every function returns `(o, final_state)`, with None as the state unless `output
 - `use_beta_sigmoid_in_kernel`: the rates are sigmoid(beta), with `allow_neg_eigval` 2 sigmoid(beta).
 - `use_gate_in_kernel`: the gates are -exp(A_log) softplus(g + dt_bias), with `lower_bound` that number times
   sigmoid(exp(A_log) (g + dt_bias)). `A_log` (HV numbers), `dt_bias` (as many as a token of g) and `lower_bound` are
-  read with it only.
-- `state_v_first` (its old name: `transpose_state_layout`): the states are (N, HV, V, K).
+  read with it only; with `lower_bound` no A_log means 0.
+- `state_v_first`: the states are (N, HV, V, K). Its old name, `transpose_state_layout`, is a DeprecationWarning, and
+  beside it a ValueError.
 - `cu_seqlens_cpu`, a copy of `cu_seqlens`, is read in its place.
-- `chunk_size`, `safe_gate` and `disable_recompute` choose among kernels of a GPU and change nothing here.
+- `chunk_size` (16, 32 or 64; in `chunk_kda` 32 or 64), `safe_gate` and `disable_recompute` choose among kernels of a
+  GPU and change nothing here.
 - Rates (B, T, HV, V), `gv`, `cp_context`, `head_first` and `return_intermediate_states` are a NotImplementedError.
 
 Chunked and recurrent functions are the same computation: `it.delta_rule` goes by the number of tokens. Errors beside
@@ -25,7 +27,7 @@ from torch import Tensor
 
 from .._rules import check
 from ._dispatch.function import widened
-from .delta._fla_arguments import Ends, axes, computed, ends, gates, ones, rates, refused, turned
+from .delta._fla_arguments import Ends, axes, chunks, computed, ends, gates, ones, rates, refused, turned
 
 
 def chunk_delta_rule(
@@ -65,7 +67,7 @@ def chunk_delta_rule(
     >>> o.shape, state
     (torch.Size([1, 100, 2, 16]), None)
     """
-    del chunk_size
+    chunks(chunk_size, 16, 32, 64)
     refused(head_first=head_first)
     own = (scale, initial_state, output_final_state, use_qk_l2norm_in_kernel)
     return computed(q, k, v, rates(beta), None, *own, ends(cu_seqlens, cu_seqlens_cpu))
@@ -127,7 +129,7 @@ def chunk_gated_delta_rule(
     A_log: Tensor | None = None,
     dt_bias: Tensor | None = None,
     chunk_size: int = 64,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
     head_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Gated DeltaNet: `it.delta_rule` with a gate per head.
@@ -152,7 +154,7 @@ def chunk_gated_delta_rule(
     >>> o.dtype
     torch.bfloat16
     """
-    del chunk_size
+    chunks(chunk_size, 16, 32, 64)
     refused(cp_context=cp_context, head_first=head_first)
     g = gates(axes("g", g, 3), use_gate_in_kernel, A_log, dt_bias)
     beta = rates(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
@@ -181,7 +183,7 @@ def fused_recurrent_gated_delta_rule(
     state_v_first: bool = False,
     cu_seqlens: Ends | None = None,
     *,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Gated DeltaNet: `chunk_gated_delta_rule`, with gates per row of the state too; without `beta` the rates are 1.
 
@@ -290,7 +292,7 @@ def chunk_kda(
     A_log: Tensor | None = None,
     dt_bias: Tensor | None = None,
     chunk_size: int = 64,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Kimi Delta Attention: `it.delta_rule` with a gate per row of the state.
 
@@ -314,10 +316,11 @@ def chunk_kda(
     >>> o.shape
     torch.Size([1, 100, 2, 16])
     """
-    del disable_recompute, chunk_size
+    del disable_recompute
+    chunks(chunk_size, 32, 64)
     refused(cp_context=cp_context, return_intermediate_states=return_intermediate_states)
-    if safe_gate and use_gate_in_kernel and lower_bound is None:
-        raise ValueError("safe_gate with use_gate_in_kernel needs a lower_bound")
+    if safe_gate and use_gate_in_kernel and (lower_bound is None or not -5 <= lower_bound < 0):
+        raise ValueError(f"safe_gate with use_gate_in_kernel needs a lower_bound in [-5, 0), not {lower_bound}")
     return fused_recurrent_kda(
         q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
         use_gate_in_kernel, use_beta_sigmoid_in_kernel, allow_neg_eigval, lower_bound, state_v_first,
@@ -344,7 +347,7 @@ def fused_recurrent_kda(
     state_v_first: bool = False,
     cu_seqlens: Ends | None = None,
     *,
-    transpose_state_layout: bool = False,
+    transpose_state_layout: bool | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Kimi Delta Attention: `chunk_kda` with another order of arguments.
 

@@ -63,7 +63,7 @@ def cayley_step(w: Tensor, gradient: Tensor, rate: float) -> Tensor:
     return moved(w, gradient, rate)
 
 
-def moved(w: Tensor, gradient: Tensor, rate: float, name: str = "rate") -> Tensor:
+def moved(w: Tensor, gradient: Tensor, rate: float | Tensor, name: str = "rate") -> Tensor:
     """Q W, Q = (I + H)^{-1} (I - H), H = rate/2 A, computed as W + (Q - I) W; errors name the rate.
 
     On the CPU by the package's kernels, whose bits depend neither on threads nor on layout.

@@ -88,7 +88,7 @@ def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
 def empty(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
     """An uninitialised contiguous tensor, and its memory as an array of the folded shape (by default the tensor's)."""
     size = math.prod(shape) * dtype.itemsize
-    if _SMALL < size < _LARGE:
+    if not size or _SMALL < size < _LARGE:  # NumPy's strides of no elements are zeros, torch's are not
         t = torch.empty(shape, dtype=dtype, device="cpu")
         a = t.numpy()
     else:

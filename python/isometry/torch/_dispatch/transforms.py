@@ -48,6 +48,10 @@ class Call(NamedTuple):
         """The shape of what stands for None among what is saved."""
         return (0,) if self.stack is None else (self.stack, 0)
 
+    def members(self, size: int) -> int:
+        """How many calls a batch of this size is."""
+        return size if self.stack is None else size * self.stack
+
     def run(self, tensors: Tensors) -> tuple[Tensor, ...]:
         """The results, then what is saved for backward."""
         plan, settings, at, stack = self
@@ -135,7 +139,7 @@ class Forward(Function):
             folded = _folded(tensors, dims, rows.tensors, size, rows.one)
             return _unfolded(through(Forward, call, *folded), rows.results, size, rows.one)
         joined = _joined(tensors, dims, size, call.stack)
-        out = through(Forward, call._replace(stack=size * (call.stack or 1)), *joined)
+        out = through(Forward, call._replace(stack=call.members(size)), *joined)
         return tuple([_parted(t, size, call.stack) for t in out]), (0,) * len(out)
 
 
@@ -187,7 +191,7 @@ class Backward(Function):
                 some = _without(some, count + kept, count + saved)
                 found = through(Backward, _Pull(call, wanted, count, kept), *some)
                 return _unfolded(found, [axes[i] for i in range(count) if wanted[i]], size, rows.one)
-        stack = size * (call.stack or 1)
+        stack = call.members(size)
         tensors = [
             t.expand(stack, *t.shape[1:]) if t is not None and (i >= count or wanted[i]) else t
             for i, t in enumerate(_joined(given, dims, size, call.stack))

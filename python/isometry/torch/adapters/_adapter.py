@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -14,6 +16,10 @@ class Adapter(nn.Module):
     """y = linear(Q x) for an orthogonal Q, whose parameters alone are trained."""
 
     linear: nn.Linear
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: Tensor) -> Tensor: ...
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()

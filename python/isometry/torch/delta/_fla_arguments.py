@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -27,6 +28,12 @@ def refused(**given: Any) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
             raise NotImplementedError(f"{name} is not implemented: leave it out")
+
+
+def chunks(size: Any, *known: int) -> None:
+    """A length of chunks that flash-linear-attention has kernels for; nothing depends on it here."""
+    if check.count("chunk_size", size, 1) not in known:
+        raise ValueError(f"chunk_size must be {', '.join(map(str, known[:-1]))} or {known[-1]}, not {size}")
 
 
 def ends(cu_seqlens: Ends | None, cu_seqlens_cpu: Ends | None) -> Ends | None:
@@ -69,17 +76,25 @@ def gates(
         raise ValueError("use_gate_in_kernel needs g")
     heads = g.shape[2:]
     g = widened(g)
-    factor = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1))).exp()
     if dt_bias is not None:
         g = g + _shaped("dt_bias", dt_bias, heads)
+    factor = g.new_ones(())
+    if a_log is not None or lower_bound is None:
+        factor = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1))).exp()
     if lower_bound is not None:
         return check.number("lower_bound", lower_bound) * (factor * g).sigmoid()
     return factor * logsigmoid(-g)  # -softplus(x) = log sigmoid(-x), which torch computes to rounding for every x
 
 
-def turned(first: bool, old: bool) -> bool:
+def turned(first: bool, old: bool | None) -> bool:
     """Whether states are (N, HV, V, K)."""
-    return check.flag("state_v_first", first) or check.flag("transpose_state_layout", old)
+    first = check.flag("state_v_first", first)
+    if old is None:
+        return first
+    if first:
+        raise ValueError("transpose_state_layout is the old name of state_v_first: give one of them")
+    warnings.warn("transpose_state_layout is now called state_v_first", DeprecationWarning, stacklevel=3)
+    return check.flag("transpose_state_layout", old)
 
 
 def computed(

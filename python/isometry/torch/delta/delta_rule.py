@@ -90,8 +90,8 @@ def delta_rule(
     ValueError
         Shapes that do not fit, `cu_seqlens` that does not ascend from 0 to T or that `vmap` maps over.
     TypeError
-        Arguments other than real tensors of one precision; beside q, k and v of half precision, which are computed in
-        float32, the others may be of half precision or float32.
+        Arguments other than real tensors of one precision. float16, bfloat16 and float32 count as one, float32, which
+        they are computed in.
     NotImplementedError
         The backend "gpu".
 
@@ -128,7 +128,7 @@ def delta_rule(
     call = Call(m, check_delta.factor(scale, states[2]), own)
     if not q.is_cpu and (found := _library.computed(call, tensors, ends)) is not None:
         return found  # type: ignore[return-value]
-    if q.dtype is not dtype:
+    if dtype is torch.float32:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
     o, state = computed(DELTA_RULE, mode(*tensors), None, call, (*tensors, ends))
     return (o if out is dtype else o.to(out)), state
@@ -162,11 +162,10 @@ def _taken(given: Sequence[Any]) -> tuple[list[Tensor | None], torch.dtype, torc
     ]
     q, _, v, *_ = tensors
     assert q is not None and v is not None
-    own = q.dtype
+    computed_in = lambda dtype: torch.float32 if dtype in HALF else dtype
+    dtype = computed_in(q.dtype)
     for name, t in zip(_NAMES, tensors, strict=True):
-        if t is not None and t.dtype is not own:
-            half = t.dtype in HALF or t.dtype is torch.float32
-            if own not in HALF or not half or (name in ("k", "v") and t.dtype not in HALF):
-                other = f"{name} is {dtype_name(t.dtype)} and q is {dtype_name(own)}"
-                raise TypeError(f"{other}: they must have the same precision")
-    return tensors, torch.float32 if own in HALF else own, v.dtype
+        if t is not None and computed_in(t.dtype) is not dtype:
+            other = f"{name} is {dtype_name(t.dtype)} and q is {dtype_name(q.dtype)}"
+            raise TypeError(f"{other}: they must have the same precision")
+    return tensors, dtype, v.dtype

@@ -18,8 +18,8 @@ def written(out: Sequence[Tensor], found: Sequence[Tensor], given: Sequence[Tens
     for t, result in zip(out, found, strict=True):
         if not isinstance(t, Tensor):
             check.kind("out", "a torch.Tensor", t)
-        if t.dtype is not result.dtype:
-            raise TypeError(f"out must be {dtype_name(result.dtype)}, as the result is, not {dtype_name(t.dtype)}")
+        if not torch.can_cast(result.dtype, t.dtype):
+            raise TypeError(f"out must be of a dtype that holds {dtype_name(result.dtype)}, not {dtype_name(t.dtype)}")
         if t.numel():
             check.exact("out", tuple(t.shape), tuple(result.shape))
     if torch.is_grad_enabled() and any(t.requires_grad for t in (*given, *out)):

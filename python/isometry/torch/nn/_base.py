@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
@@ -238,6 +238,16 @@ class RecurrentLayer(Stepping, nn.Module):
 
     # ------------------------------------------------------------ forward
 
+    @overload
+    def forward(
+        self, input: Tensor, hx: Tensor | None = None, *, starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]: ...
+
+    @overload
+    def forward(
+        self, input: PackedSequence, hx: Tensor | None = None, *, starts: None = None
+    ) -> tuple[Any, Tensor]: ...
+
     def forward(
         self, input: Tensor | PackedSequence, hx: Tensor | None = None, *, starts: Tensor | None = None
     ) -> tuple[Any, Tensor]:
@@ -298,6 +308,9 @@ class RecurrentLayer(Stepping, nn.Module):
             return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
         output = output.transpose(0, 1) if self.batch_first else output
         return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
     def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence | Tensor, Tensor]:
         data, sizes, order, inverse = input

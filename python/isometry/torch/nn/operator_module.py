@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
@@ -91,7 +91,7 @@ class OperatorModule(nn.Module):
                 self.register_buffer(name, stored.detach(), persistent=argument.kind != "shape")
         self._complex = tuple(t is not None and t.is_complex() for t in operator._arrays)
 
-    def operator(self) -> Any:
+    def operator(self) -> Operator:
         """The operator on the present values, differentiable in the parameters."""
         if issubclass(self._kind, Composition):
             return Composition(*(factor.operator() for factor in self.operators))  # type: ignore[operator]
@@ -133,6 +133,9 @@ class OperatorModule(nn.Module):
         half = x.dtype in HALF
         result: Tensor = self.operator()(x.float() if half else x)
         return result.to(x.dtype) if half and not result.is_complex() and not autocast(x.device) else result
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
     def matrix(self) -> Tensor:
         """W, differentiable in the parameters."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 import torch
 from torch import Tensor
 
 from ..._rules import check_expression
 from ..._rules.index import Key
-from ._operator import Operator
+from ._operator import Op, Operator
 
 
-class Adjoint(Operator):
+class Adjoint(Operator, Generic[Op]):
     """The conjugate transpose of an operator, ``op.H``: c = W^H x.
 
     Parameters
@@ -39,9 +41,9 @@ class Adjoint(Operator):
 
     __slots__ = ("_operator",)
 
-    _operator: Operator
+    _operator: Op
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Op) -> None:
         check_expression.operator("operator", Operator, operator)
         self._operator = operator
         self._shape = operator.shape[1], operator.shape[0]
@@ -49,12 +51,12 @@ class Adjoint(Operator):
         self._dtype = operator.dtype
 
     @property
-    def operator(self) -> Operator:
+    def operator(self) -> Op:
         """The original operator."""
         return self._operator
 
     @property
-    def H(self) -> Operator:
+    def H(self) -> Op:  # type: ignore[override]
         """The original operator."""
         return self._operator
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..._rules import check_expression
 from ..._rules.index import Key
-from ._operator import Operator
+from ._operator import Op, Operator
 
 
-class Columns(Operator):
+class Columns(Operator, Generic[Op]):
     """The first columns of an operator, ``op.columns(count)``: a matrix of n_out rows with orthonormal columns.
 
     Parameters
@@ -46,9 +48,9 @@ class Columns(Operator):
 
     __slots__ = ("_operator",)
 
-    _operator: Operator
+    _operator: Op
 
-    def __init__(self, operator: Operator, count: int) -> None:
+    def __init__(self, operator: Op, count: int) -> None:
         check_expression.operator("operator", Operator, operator)
         self._operator = operator
         self._shape = operator.shape[0], check_expression.some_columns(count, operator.shape[1])
@@ -56,7 +58,7 @@ class Columns(Operator):
         self._dtype = operator.dtype
 
     @property
-    def operator(self) -> Operator:
+    def operator(self) -> Op:
         """The operator whose columns these are."""
         return self._operator
 

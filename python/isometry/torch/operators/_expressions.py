@@ -123,6 +123,30 @@ class Expressions(Expression):
             check_expression.conversion(dtype_name(self.dtype), dtype_name(dtype))
         return self._moved(dtype, None if device is None else torch.device(device))
 
+    def cpu(self) -> Self:
+        """`to` the CPU."""
+        return self.to(device="cpu")
+
+    def cuda(self, device: torch.device | str | int | None = None) -> Self:
+        """`to` a CUDA device, by default the current one."""
+        return self.to(device="cuda" if device is None else device)
+
+    def float(self) -> Self:
+        """`to` float32, a TypeError for a complex operator."""
+        return self.to(torch.float32)
+
+    def double(self) -> Self:
+        """`to` float64, a TypeError for a complex operator."""
+        return self.to(torch.float64)
+
+    def cfloat(self) -> Self:
+        """`to` complex64."""
+        return self.to(torch.complex64)
+
+    def cdouble(self) -> Self:
+        """`to` complex128."""
+        return self.to(torch.complex128)
+
     def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
         """`to`, after its checks."""
         del dtype, device

@@ -6,7 +6,7 @@ apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -19,7 +19,13 @@ from .._dispatch.results import computed
 from ._expressions import Expressions
 from ._plans import THROUGH_MATRIX
 
+if TYPE_CHECKING:
+    from ._adjoint import Adjoint
+    from ._columns import Columns
+
 Arguments = tuple[Tensor | None, ...]
+#: An operator that another is made from.
+Op = TypeVar("Op", bound="Operator", covariant=True)
 
 _DENSE = (torch.strided, torch.jagged)
 
@@ -164,6 +170,10 @@ class Operator(Expressions):
 
     # -------------------------------------------------------- expressions that make operators
 
+    if TYPE_CHECKING:
+
+        def columns(self, count: int) -> Columns[Self]: ...
+
     @overload
     def __matmul__(self, other: Expression) -> Operator: ...
 
@@ -175,7 +185,7 @@ class Operator(Expressions):
         return self._product(self, other) if isinstance(other, Expression) else self._on_columns(other)
 
     @property
-    def H(self) -> Operator:
+    def H(self) -> Adjoint[Self]:
         """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
 
         Examples
@@ -188,7 +198,7 @@ class Operator(Expressions):
         return self._transpose(self)
 
     @property
-    def T(self) -> Operator:
+    def T(self) -> Adjoint[Self]:
         """The transpose of a real operator, the same as `H`; AttributeError for a complex one."""
         if self._dtype.is_complex:
             check_expression.no_transpose(type(self).__name__, dtype_name(self._dtype))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer, ParamsT
 
 from ..._rules import check, check_stiefel
+from .._dispatch.function import dtype_name
 from ..stiefel import moved, product
 
 
@@ -28,7 +29,13 @@ class _Cayley(Optimizer):
 
     def _check(self, group: dict[str, Any]) -> None:
         """Refuse options and parameters that do not fit."""
-        check_stiefel.rate("lr", group["lr"])
+        lr = group["lr"]
+        if isinstance(lr, Tensor):
+            if lr.numel() != 1 or not lr.is_floating_point():
+                what = f"{dtype_name(lr.dtype)} of shape {tuple(lr.shape)}"
+                raise ValueError(f"lr must be a number or a real tensor of one element, not {what}")
+            lr = lr.item()
+        check_stiefel.rate("lr", lr)
         check.flag("reorthogonalize", group["reorthogonalize"])
         for p in group["params"]:
             check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
@@ -68,7 +75,10 @@ class _Cayley(Optimizer):
     def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         pairs = check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
         w, g = (torch.view_as_complex(t.contiguous()) if pairs else t for t in (p, gradient))
-        w = moved(w, self._scaled(g, self.state[p], group), float(group["lr"]), "lr")
+        lr = group["lr"]
+        # a tensor is not read on the host, so that a captured step takes its later values
+        rate = lr.reshape(()).to(w.real.dtype) if isinstance(lr, Tensor) else float(lr)
+        w = moved(w, self._scaled(g, self.state[p], group), rate, "lr")
         if group["reorthogonalize"]:
             gap = product(w.mH, w)
             gap.diagonal(dim1=-2, dim2=-1).sub_(1)
@@ -91,8 +101,10 @@ class CayleySGD(_Cayley):
     params : iterable
         Matrices (..., n, n), real or complex, or real pairs (..., n, n, 2) of real and imaginary parts, or groups of
         them with options of their own. They should start orthogonal or unitary.
-    lr : float
-        The learning rate, at least 0.
+    lr : float or Tensor
+        The learning rate, at least 0. A tensor of one element, on the CPU or beside the parameters, is read by every
+        step without waiting for its device: what is written into it holds from the next step on, also in a CUDA graph
+        that was captured after a first step.
     pairs : bool, optional
         Whether parameters hold pairs; needed only for the ambiguous shape (..., 2, 2, 2).
     reorthogonalize : bool
@@ -121,7 +133,9 @@ class CayleySGD(_Cayley):
     (True, True)
     """
 
-    def __init__(self, params: ParamsT, lr: float, *, pairs: bool | None = None, reorthogonalize: bool = False) -> None:
+    def __init__(
+        self, params: ParamsT, lr: float | Tensor, *, pairs: bool | None = None, reorthogonalize: bool = False
+    ) -> None:
         super().__init__(params, {"lr": lr, "pairs": pairs, "reorthogonalize": reorthogonalize})
 
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:  # noqa: ARG002
@@ -173,10 +187,10 @@ class CayleyRMSprop(_Cayley):
     def __init__(
         self,
         params: ParamsT,
-        lr: float,
+        lr: float | Tensor,
         alpha: float = 0.9,
         eps: float = 1e-8,
-        scaling: str = "elementwise",
+        scaling: Literal["elementwise", "norm"] = "elementwise",
         *,
         pairs: bool | None = None,
         reorthogonalize: bool = False,

@@ -151,7 +151,10 @@ def run(
 
 def _marks(starts: Any, steps: int, batch: int, device: torch.device, members: int | None) -> Tensor:
     """The marks as integers, as the kernels take them."""
-    marks = torch.as_tensor(starts, device=device)
+    try:
+        marks = torch.as_tensor(starts, device=device)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        check.unreadable("starts", error)
     check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch, members)
     return marks.long()
 

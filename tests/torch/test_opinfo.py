@@ -1,0 +1,298 @@
+"""What PyTorch's own tests ask of householder_product, ormqr and geqrf, on its samples, of these functions in their
+place."""
+
+import warnings
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.testing import assert_close
+
+import isometry.torch as it
+
+pytestmark = pytest.mark.extra
+
+NAMES = {
+    "geqrf": it.linalg.geqrf,
+    "ormqr": it.linalg.ormqr,
+    "linalg.householder_product": it.linalg.householder_product,
+}
+TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+each_function = pytest.mark.parametrize("name", NAMES)
+each_type = pytest.mark.parametrize("dtype", TYPES, ids=str)
+each_double = pytest.mark.parametrize("dtype", TYPES[1::2], ids=str)
+
+
+@pytest.fixture(scope="module")
+def infos():
+    """torch's descriptions of its functions, by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return {info.name: info for info in op_db if info.name in NAMES}
+
+
+def samples(info, dtype, **more):
+    torch.manual_seed(0)
+    drawn = list(info.sample_inputs("cpu", dtype, **more))
+    assert len(drawn) >= 8
+    return drawn
+
+
+def results(found):
+    return (found,) if isinstance(found, torch.Tensor) else tuple(found)
+
+
+def bars(dtype):
+    """rtol and atol for products of factors that are no reflections."""
+    eps = torch.finfo(dtype).eps
+    return {"rtol": 1e4 * eps, "atol": 1e4 * eps}
+
+
+@each_type
+@each_function
+def test_samples(infos, name, dtype):
+    """torch's values, shapes and dtypes, and a contiguous layout, of empty results too; also of inputs that are not
+    contiguous, conjugated or negated."""
+    for sample in samples(infos[name], dtype):
+        expected = results(infos[name].op(sample.input, *sample.args, **sample.kwargs))
+        strided = sample.noncontiguous()
+        turned = [sample.transform(change) for change in (conjugate, negated)]
+        for s in (sample, strided, *turned):
+            found = results(NAMES[name](s.input, *s.args, **s.kwargs))
+            assert_close(found, expected, **bars(dtype))
+            for t in found:
+                assert t.stride() == torch.empty(t.shape).stride(), t.shape
+
+
+def conjugate(x):
+    """The same values as a lazy conjugate."""
+    return torch.conj(x.conj().resolve_conj()) if isinstance(x, torch.Tensor) and x.is_complex() else x
+
+
+def negated(x):
+    """The same values as a lazy negation."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    return torch._neg_view(-x)
+
+
+@each_function
+def test_types_that_are_not_taken(infos, name):
+    """torch's four dtypes, and no other."""
+    assert infos[name].dtypes == set(TYPES)
+    sample = samples(infos[name], torch.float32)[0]
+    for dtype in (torch.float16, torch.bfloat16, torch.int64, torch.bool):
+        own = sample.transform(lambda x: x.to(dtype) if isinstance(x, torch.Tensor) else x)
+        with pytest.raises(TypeError):
+            NAMES[name](own.input, *own.args, **own.kwargs)
+
+
+def call_and_leaves(name, sample):
+    """The function of the sample's tensors, and the tensors."""
+    given = [sample.input, *sample.args]
+    tensors = [x for x in given if isinstance(x, torch.Tensor)]
+    call = lambda *own: results(NAMES[name](*own, **sample.kwargs))
+    assert len(tensors) == len(given)
+    return call, [t.detach().clone().requires_grad_() for t in tensors]
+
+
+def differentiable(name, sample):
+    """Whether the gradients exist: those of geqrf not where a column is its own factor for rows below are missing."""
+    shape = sample.input.shape
+    return all(t.numel() for t in (sample.input, *sample.args)) and (name != "geqrf" or shape[-2] <= 5)
+
+
+@each_double
+@each_function
+def test_gradients(infos, name, dtype):
+    """Of first and second order, forward, reverse and batched, by differences; torch has none of geqrf, and no forward
+    mode of ormqr."""
+    checked = 0
+    for sample in samples(infos[name], dtype, small_inputs_only=True):
+        if not differentiable(name, sample):
+            continue
+        call, leaves = call_and_leaves(name, sample)
+        options = {"fast_mode": True, "check_batched_grad": True}
+        # batches in forward mode fail within torch for complex x.mH alone
+        batched = not dtype.is_complex
+        assert gradcheck(call, leaves, check_forward_ad=True, check_batched_forward_grad=batched, **options)
+        assert gradgradcheck(call, leaves, check_fwd_over_rev=True, **options)
+        checked += 1
+    assert checked >= 3
+
+
+@each_double
+@each_function
+def test_gradients_of_samples_without_elements(infos, name, dtype):
+    """They exist, of the shapes of the arguments."""
+    for sample in samples(infos[name], dtype):
+        call, leaves = call_and_leaves(name, sample)
+        if all(t.numel() for t in leaves):
+            continue
+        found = call(*leaves)
+        grads = torch.autograd.grad(found, leaves, [torch.ones_like(t) for t in found], materialize_grads=True)
+        assert [g.shape for g in grads] == [t.shape for t in leaves]
+
+
+@each_type
+@each_function
+def test_gradients_of_strided_samples(infos, name, dtype):
+    for sample in samples(infos[name], dtype, small_inputs_only=True):
+        if not differentiable(name, sample):
+            continue
+        pulled = []
+        for s in (sample, sample.noncontiguous()):
+            leaves = [t.detach().requires_grad_() for t in (s.input, *s.args)]
+            found = results(NAMES[name](*leaves, **s.kwargs))
+            pulled.append(torch.autograd.grad(found, leaves, [torch.ones_like(t) for t in found]))
+        assert_close(*pulled, **bars(dtype))
+
+
+@each_type
+@each_function
+def test_out(infos, name, dtype):
+    """Tensors of the right shape keep strides and memory, empty ones get a shape, and of a dtype that torch can cast to
+    they get the values; torch resizes tensors of another shape with a warning, which is an error here."""
+    for sample in samples(infos[name], dtype):
+        call = lambda out, s=sample: NAMES[name](s.input, *s.args, out=out if len(out) > 1 else out[0], **s.kwargs)
+        expected = results(NAMES[name](sample.input, *sample.args, **sample.kwargs))
+        wide = torch.complex128 if dtype.is_complex else torch.float64
+        makes = {
+            "nan": lambda t: torch.full_like(t, float("nan")),
+            "strided": lambda t: t.new_empty(*t.shape, 2)[..., 0],
+            "transposed": lambda t: t.new_empty(t.shape[::-1]).permute(*range(t.dim())[::-1]),
+            "empty": lambda t: t.new_empty(0),
+            "wider": lambda t: t.new_empty(t.shape, dtype=wide),
+        }
+        for kind, make in makes.items():
+            out = tuple(map(make, expected))
+            layout = [(t.stride(), t.data_ptr()) for t in out]
+            found = results(call(out))
+            assert all(a is b for a, b in zip(found, out, strict=True))
+            assert_close(found, expected, rtol=0, atol=0, check_dtype=False)
+            assert kind == "empty" or [(t.stride(), t.data_ptr()) for t in out] == layout
+        if all(t.numel() for t in expected):
+            with pytest.raises(ValueError, match="^out must have shape"):
+                call(tuple(t.new_empty(7, *t.shape) for t in expected))
+        with pytest.raises(TypeError, match="^out must be"):
+            call(tuple(torch.empty_like(t, dtype=torch.int64) for t in expected))
+
+
+@each_function
+def test_error_inputs(infos, name):
+    """Errors where torch has them, a ValueError or a TypeError in place of its RuntimeError."""
+    own = list(infos[name].error_inputs("cpu")) if infos[name].error_inputs_func else []
+    assert bool(own) == (name == "ormqr")
+    for error in own:
+        s = error.sample_input
+        with pytest.raises(error.error_type):
+            infos[name].op(s.input, *s.args, **s.kwargs)
+        with pytest.raises((ValueError, TypeError)):
+            NAMES[name](s.input, *s.args, **s.kwargs)
+
+
+@each_type
+@each_function
+def test_tensors_without_values(infos, name, dtype):
+    """Fake tensors and those of the meta device give the shapes, dtypes and strides of the values."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    for sample in samples(infos[name], dtype):
+        expected = results(NAMES[name](sample.input, *sample.args, **sample.kwargs))
+        with FakeTensorMode() as fakes:
+            s = sample.transform(lambda x: fakes.from_tensor(x) if isinstance(x, torch.Tensor) else x)
+            faked = results(NAMES[name](s.input, *s.args, **s.kwargs))
+        s = sample.transform(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x)
+        for found in (faked, results(NAMES[name](s.input, *s.args, **s.kwargs))):
+            assert [(t.shape, t.dtype) for t in found] == [(t.shape, t.dtype) for t in expected]
+
+
+@each_function
+def test_vmap(infos, name):
+    """Of every sample, along the first axis and along the last."""
+    for sample in samples(infos[name], torch.float64, small_inputs_only=True):
+        given = [sample.input, *sample.args]
+        call = lambda *own, s=sample: results(NAMES[name](*own, **s.kwargs))
+        expected = call(*given)
+        for axis in (0, -1):
+            many = [torch.stack([t, t], axis) for t in given]
+            found = torch.func.vmap(call, in_dims=axis)(*many)
+            for t, e in zip(found, expected, strict=True):
+                assert_close(t, torch.stack([e, e]), **bars(torch.float64))
+
+
+@each_type
+def test_householder_product_against_qr(dtype):
+    """Also of no tau at all, which is the identity, and of empty matrices."""
+    torch.manual_seed(0)
+    for shape in [(0, 0), (5, 0), (5, 5), (5, 3), (0, 0, 0), (0, 5, 5), (0, 5, 3), (2, 5, 5), (2, 5, 3), (2, 1, 5, 3)]:
+        x = torch.randn(shape, dtype=dtype)
+        expected, _ = torch.linalg.qr(x)
+        a, tau = it.linalg.geqrf(x)
+        out = torch.empty_like(x)
+        assert it.linalg.householder_product(a, tau, out=out) is out
+        assert out.shape == x.shape
+        assert_close(out, expected)
+        assert_close(it.linalg.householder_product(a, tau), expected)
+        identity = torch.eye(*shape[-2:], dtype=dtype).expand(shape)
+        assert_close(it.linalg.householder_product(a, tau[..., :0]), identity.contiguous())
+        assert_close(a.triu(), torch.geqrf(x).a.triu())
+
+
+@each_type
+def test_ormqr_against_the_whole_product(dtype):
+    torch.manual_seed(0)
+    for batch in [(), (0,), (2,), (2, 1)]:
+        for m, n in [(m, n) for m in (5, 2, 0) for n in (5, 2, 0)]:
+            x = torch.randn(*batch, m, n, dtype=dtype)
+            a, tau = it.linalg.geqrf(x)
+            q, _ = torch.linalg.qr(x, mode="complete")
+            right, left = torch.randn(*batch, m, n, dtype=dtype), torch.randn(*batch, n, m, dtype=dtype)
+            for layout in (lambda t: t, lambda t: t.mT.contiguous().mT):
+                own = layout(a), tau
+                assert_close(it.linalg.ormqr(*own, layout(right)), q @ right)
+                assert_close(it.linalg.ormqr(*own, layout(left), left=False), left @ q)
+                assert_close(it.linalg.ormqr(*own, right, left=True, transpose=True), q.mH @ right)
+                assert_close(it.linalg.ormqr(*own, left, left=False, transpose=True), left @ q.mH)
+            assert_close(it.linalg.ormqr(a, torch.zeros_like(tau), right), right)
+
+
+@pytest.mark.parametrize(
+    "call, shapes",
+    [
+        ("householder_product", [(10,), (2,)]),
+        ("householder_product", [(10, 6), (20,)]),
+        ("householder_product", [(6, 10), (5,)]),
+        ("ormqr", [(10,), (2,), (2,)]),
+        ("ormqr", [(2, 2), (2,), (2,)]),
+        ("ormqr", [(10, 6), (20,), (10, 6)]),
+        ("ormqr", [(6, 6), (5,), (5, 5)]),
+    ],
+)
+def test_shapes_that_torch_refuses(call, shapes):
+    given = [torch.rand(shape) for shape in shapes]
+    theirs = torch.ormqr if call == "ormqr" else torch.linalg.householder_product
+    with pytest.raises(RuntimeError):
+        theirs(*given)
+    with pytest.raises(ValueError):
+        getattr(it.linalg, call)(*given)
+
+
+def test_batches_broadcast_where_torch_refuses_them():
+    a, tau, x = torch.rand(1, 4, 2), torch.rand(2), torch.rand(3, 4, 5)
+    with pytest.raises(RuntimeError, match="[Bb]atch dimensions|one dimension less"):
+        torch.ormqr(a, tau, x)
+    with pytest.raises(RuntimeError, match="[Bb]atch dimensions|one dimension less"):
+        torch.linalg.householder_product(a, tau)
+    assert it.linalg.ormqr(a, tau, x).shape == x.shape
+    assert it.linalg.householder_product(a, tau).shape == a.shape
+
+
+def test_arguments_of_other_types():
+    a, tau, x = torch.rand(3, 2), torch.rand(2), torch.rand(3, 4)
+    for own in ((a, tau.int(), x), (a, tau, x.int()), (a, tau.double(), x), (a.int(), tau, x)):
+        with pytest.raises(RuntimeError):
+            torch.ormqr(*own)
+        with pytest.raises(TypeError):
+            it.linalg.ormqr(*own)
