@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -13,7 +15,7 @@ from isometry._objects.exponential import EXPONENTIAL
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._nearest import projected
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 from isometry.operators._skew import packed
 
 __all__ = ["Exponential"]
@@ -222,10 +224,15 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         return r * np.divide(angle - whole, angle, out=np.ones_like(angle), where=turns > 0)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Exponential:
+    @stackable
+    def random(
+        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
+    ) -> Exponential:
         """Draw an exponential of block form (the initialisation of the expRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = t_j, uniform on [-pi, pi): W has the eigenvalues e^{+-i t_j}.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -236,6 +243,8 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         dtype
             float32, float64, complex64 or complex128; determines the field. A complex A has the same real entries and
             a zero diagonal.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------
