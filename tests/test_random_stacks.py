@@ -1,4 +1,4 @@
-"""`random(batch_shape=)` of every operator, in both faces: the draws of a generator one after another, as one operator."""
+"""`random(batch_shape=)` of every operator, in both faces: draws one after another, as one operator."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,9 @@ def kinds(package, stem, dtype):
 
 
 def source(package, seed):
-    return {"rng": np.random.default_rng(seed)} if package is iso else {"generator": torch.Generator().manual_seed(seed)}
+    return (
+        {"rng": np.random.default_rng(seed)} if package is iso else {"generator": torch.Generator().manual_seed(seed)}
+    )
 
 
 @FACES

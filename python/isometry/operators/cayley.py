@@ -58,11 +58,12 @@ class Cayley(Declared, declaration=CAYLEY):
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. Every method forms W first,
     in (8/3) n^3 operations; its gradient costs 4 n^3 (Theorem 3.2 of the scaled-Cayley paper), a row 2 n^2. Complex
-    numbers take four times as many.
+    numbers take four times as many. Real rotations of the plane and of space have closed forms, for any angle at the
+    same cost.
 
     For every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I| below 20 n eps, or the
     call that forms it raises a ValueError that names `upper`. The error marks the limit of double precision: if A is
-    singular, as every real A of odd n is, I + A is numerically singular for ||A|| around 1/eps of float64, 4.5e15,
+    singular, as every real A of odd n > 3 is, I + A is numerically singular for ||A|| around 1/eps of float64, 4.5e15,
     and beyond.
 
     `signs` take part in dtype promotion like every array: integers and lists are read as float64, so with them a

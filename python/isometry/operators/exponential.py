@@ -52,7 +52,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
     `*` is an optional batch shape; those of the arguments broadcast against each other. Every method forms W first, by
     scaling and squaring in about 2 (2 + s) n^3 operations, s = max(0, log2(||A|| / 0.66)) rounded up, and its exact
     gradient in about 2 (8 + 2.5 s) n^3; double precision takes 1 and 5 products more. A row costs 2 n^2. Complex
-    numbers take four times as many.
+    numbers take four times as many. Real rotations of the plane and of space have closed forms.
 
     For all finite values W is orthogonal or unitary, max|W^H W - I| below 20 n eps; its angles are accurate to about
     ||A|| eps.
@@ -86,7 +86,8 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         """Recover A, the principal logarithm, from an orthogonal or unitary matrix.
 
         Its eigenvalues are i angle with |angle| <= pi. Accurate to rounding for all W: exp(A) is W up to some n eps.
-        Costs some 50 n^3 operations of NumPy's LAPACK, whose own threads may change the last bits.
+        Costs some 50 n^3 operations of NumPy's LAPACK, whose own threads may change the last bits; real rotations of
+        the plane and of space have closed forms.
 
         Parameters
         ----------
@@ -218,6 +219,10 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         of_space(self.shape, self.dtype.kind == "c", False)
         u = self.upper
         r = np.stack((-u[..., 2], u[..., 1], -u[..., 0]), -1)
+        with np.errstate(over="ignore"):
+            far = np.einsum("...i,...i->...", r, r) > np.pi**2
+        if not far.any():
+            return r
         angle = np.hypot(np.hypot(r[..., :1], r[..., 1:2]), r[..., 2:])
         turns = np.rint(angle / (2 * np.pi))
         whole = np.multiply(turns, 2 * np.pi, dtype=r.dtype)

@@ -52,7 +52,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
     -----
     On the CPU, in every mode, for every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I|
     below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks the limit of
-    double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for ||A|| around
+    double precision: if A is singular, as every real A of odd n > 3 is, I + A is numerically singular for ||A|| around
     1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. In forward mode and where
     gradients are themselves differentiated, derivatives are exact up to order 7.
 
