@@ -12,7 +12,7 @@ from harness import child
 from harness.row import Settings, worst
 from harness.sizes import Sequences
 from isometry.cli.errors import INTERRUPTED, Failure
-from rows.numpy import formulas, operators, process, recurrence, sides
+from rows.numpy import formulas, operators, process, recurrence, rotations, sides
 from subprocesses import ROOT, run
 from tolerance import TIGHT, close
 
@@ -107,15 +107,16 @@ def test_modrelu_is_the_textbook():
 @pytest.mark.parametrize("law", [isometry.Cayley, isometry.Exponential])
 def test_rotations_of_space_are_the_textbook(law):
     """The closed forms of the reference, and both ways that are timed."""
-    (row,) = operators.rotations(law, 7)
+    rows = [*rotations.through_matrices(law, 7), *rotations.turned(law, 7), *rotations.logarithms(7)]
     rng = np.random.default_rng(0)
     a = {"upper": rng.standard_normal((7, 3)), "x": rng.standard_normal((7, 3))}
     closed = formulas.turned_exponential if law is isometry.Exponential else formulas.turned_cayley
     textbook = reference.exponential if law is isometry.Exponential else reference.cayley
     for k in range(7):
         close(closed(a["upper"], a["x"])[k], textbook(a["upper"][k]) @ a["x"][k], TIGHT)
-    for side in (row.ours, *row.peers):
-        assert worst(side.results(), row.reference(), row.tolerance)[0] <= 1, side.name
+    for row in rows:
+        for side in (row.ours, *row.peers):
+            assert worst(side.results(), row.reference(), row.tolerance)[0] <= 1, side.name
 
 
 HIDING = """

@@ -24,7 +24,7 @@ EXAMPLES = {
     "unchecked": 1500,
     "large": 120,
     "gated": 3000,
-    "linalg": 300,
+    "linalg": 400,
     "delta": 100,
     "hadamard": 500,
 }

@@ -33,10 +33,12 @@ __all__ = [
     "blocks_apply",
     "blocks_apply_vjp",
     "cayley_from_matrix",
+    "cayley_from_rotvec",
     "config",
     "delta_rule",
     "delta_rule_vjp",
     "exchange_with",
+    "exponential_from_matrix",
     "gpu_adapters",
     "gpu_combine",
     "gpu_objects",
@@ -131,6 +133,8 @@ def blocks_apply_vjp(w: _T, x: _T, ct: _T, w_bar: _T | None, x_bar: _T | None, t
 def hadamard_transform(x: _T, scale: float, adjoint: bool, out: _T, threads: int) -> None: ...
 def householder_from_matrix(w: _T, vectors: _T, last: _R, tol: float) -> None: ...
 def cayley_from_matrix(w: _T, last: _R, choose: bool, upper: _T, diagonal: _R | None, tol: float) -> None: ...
+def cayley_from_rotvec(rotvec: _R, upper: _R) -> bool: ...
+def exponential_from_matrix(w: _R, upper: _R, tol: float) -> None: ...
 
 # Products of reflections in LAPACK's storage: a (batch, m, k), tau (batch, k), other (batch, m, n) or (batch, n, m) T
 

@@ -1,4 +1,4 @@
-"""Products of reflections for any tau, with matrices and alone, their gradients, and QR factorisations."""
+"""Products of reflections for any tau, with matrices and alone, QR factorisations, nearest matrices; gradients."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ FLOOR = 1.0  # a factor may be zero
 
 
 def linalg(choices, face):
-    make = choices.of((product, product, multiply, multiply, factors))
+    make = choices.of((product, product, multiply, multiply, factors, nearest))
     return draw.finished(choices, face, make(choices, face))
 
 
@@ -182,3 +182,69 @@ def spread_of(x):
     """The largest condition of the leading columns of a matrix."""
     widths = range(1, min(x.shape) + 1)
     return max((np.linalg.cond(ref.wide(x)[:, :j]) for j in widths), default=1.0)
+
+
+def nearest(choices, face):
+    """The polar factor, or the nearest rotation, of matrices far from those that have several."""
+    types = draw.Types(choices, face)
+    m, n = draw.SMALL.size(choices), draw.SMALL.size(choices)
+    special = choices.once_in(3)
+    a = types.numbers(*draw.SMALL.leading(choices), m, m if special else n)
+    special = special and not is_complex(a.dtype)
+    batch = a.reshape(-1, *a.shape[-2:])
+    spreads = [polar(x, special)[1:] for x in batch]
+    if not all(condition < FAR for condition, _ in spreads):
+        a = np.broadcast_to(np.eye(*a.shape[-2:], dtype=a.dtype), a.shape).copy()
+        batch, spreads = a.reshape(-1, *a.shape[-2:]), [(1.0, 0.5)] * len(batch)
+    condition = max((condition for condition, _ in spreads), default=1.0)
+    bound = tol.forward(a.dtype, sum(a.shape[-2:]), condition)
+    joined = lambda found: np.reshape([*found], a.shape)
+    call = Call(
+        "linalg.procrustes",
+        {"a": a, "special": special},
+        {"a": Numbers(2, lambda s: len(s) > 1 and (not special or s[-1] == s[-2]), precision=False)},
+        expected=lambda: {"value": close(joined(polar(x, special)[0] for x in batch), a, bound)},
+        wanted=("a",),
+        complex=is_complex(a.dtype),
+    )
+    if choices.once_in(2):
+        ct = draw.cotangent(choices, types, face, a.dtype, a.shape)
+        cts = ref.wide(ct).reshape(batch.shape)
+        most = max((1 / gap for _, gap in spreads), default=1.0)
+        size = tol.gradient(draw.coarsest(a.dtype, ct.dtype), sum(a.shape[-2:]), condition) * (1 + np.linalg.norm(ct))
+        bars = lambda: joined(polar_vjp(x, y, special) for x, y in zip(batch, cts, strict=True))
+        gradients(call, ct, lambda: {"a": close(bars(), a, size * most)})
+    return call
+
+
+FAR = 1e3
+
+
+def polar(x, special):
+    """W, and how far from singular x is: s_1 over the least sum s_i + s_j of its gradient, and that sum."""
+    u, s, vh = decomposed(x, special)
+    pair = len(s) > 1 and x.shape[0] == x.shape[1] and not is_complex(x.dtype)
+    gap = s[-1] + s[-2] if pair else s[-1]
+    return u @ vh, (s[0] / gap if gap > 0 else np.inf), gap
+
+
+def decomposed(x, special):
+    """U, S and V^H, with s_n and its column negated for a rotation."""
+    u, s, vh = np.linalg.svd(ref.wide(x), full_matrices=False)
+    if special and np.linalg.det(u @ vh).real < 0:
+        u[:, -1], s[-1] = -u[:, -1], -s[-1]
+    return u, s, vh
+
+
+def polar_vjp(x, ct, special):
+    """U [(X - X^H)_ij / (s_i + s_j)] V^H with X = U^H ct V, and for tall x (I - U U^H) ct V S^-1 V^H."""
+    if x.shape[0] < x.shape[1]:
+        return polar_vjp(x.conj().T, ct.conj().T, special).conj().T
+    u, s, vh = decomposed(x, special)
+    along = u.conj().T @ ct @ vh.conj().T
+    across = along - along.conj().T
+    sums = np.add.outer(s, s)
+    out = u @ np.divide(across, sums, out=np.zeros_like(across), where=(across != 0) & (sums != 0)) @ vh
+    if x.shape[0] > x.shape[1]:
+        out = out + (ct - u @ (u.conj().T @ ct)) @ (vh.conj().T / s) @ vh
+    return out

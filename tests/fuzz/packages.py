@@ -26,6 +26,8 @@ def named(function, result):
     if function == "recurrence_vjp":
         own = {f"transition.{k}": g for k, g in spread(result["transition"]).items()}
         return {**own, **present({k: g for k, g in result.items() if k != "transition"})}
+    if function == "linalg.procrustes_vjp":
+        return {"a": result}
     if function.startswith("linalg.") and isinstance(result, tuple):
         return dict(zip(("a", "tau", "other"), result, strict=False))
     if function == "delta_rule":

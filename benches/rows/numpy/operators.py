@@ -1,8 +1,8 @@
 """The rows of operators and of activations.
 
 Flops. Reflections: T n m^2, T^-1 m^3/3; T^-1 U^T n m^2, W 2 n^2 m, its VJP n m^2 for U T^-1 and 4 n^2 m + 4 n m^2; rows
-4 n m B + m^2 B, their VJP 10 n m B + 4 m^2 B + 3 n m^2 with T. Cayley: 2 n^3, its gradient from the matrix 4 n^3. A
-rotation of R^3: 15 of its matrix, 18 of the product with a vector. modReLU: no products, only memory.
+4 n m B + m^2 B, their VJP 10 n m B + 4 m^2 B + 3 n m^2 with T. Cayley: 2 n^3, its gradient from the matrix 4 n^3.
+modReLU: no products, only memory.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 
 import isometry
-from harness.row import Bar, Row
+from harness.row import Row
 from harness.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
 from rows.numpy import formulas
 from rows.numpy.sides import SCIPY, Arrays, Library, Side, half_signs, libraries, normal, rows_of
 
-ROTATIONS = 10**6
 MODRELU = ((20, 190), (4000, 512))  # rows, n
 CUT = -0.4  # a bias that maps a third of the entries to 0
 
@@ -33,8 +32,6 @@ def rows() -> Iterator[Row]:
     for count, n in BATCHES:
         yield from cayley(f"cayley batch {count}x{n}", (count, n, n))
     yield from cayley("small cayley 8", (8, 8))
-    for law in (isometry.Cayley, isometry.Exponential):
-        yield from rotations(law, ROTATIONS)
     for count, n in MODRELU:
         yield from modrelu(count, n)
 
@@ -143,23 +140,7 @@ CHECKED = Side(
 )
 
 
-# ---------------------------------------------------------------- rotations of R^3, modReLU
-
-
-def rotations(law: type[isometry.Cayley | isometry.Exponential], count: int) -> Iterator[Row]:
-    """Each is applied to a vector of its own, against forming the matrices first and np.matvec."""
-    peer = "matrices, numpy.matvec"
-    times = getattr(np, "matvec", lambda w, x: (w @ x[..., None])[..., 0])  # of NumPy 2.2
-    turned = formulas.turned_exponential if law is isometry.Exponential else formulas.turned_cayley
-    return rows_of(
-        f"{law.__name__.lower()} of {count} rotations of R^3",
-        lambda rng: {"upper": normal(rng, count, 3), "x": normal(rng, count, 3)},
-        Side("isometry", lambda a: law(a["upper"]).apply(a["x"])),
-        [Side(peer, lambda a: times(law(a["upper"]).matrix(), a["x"]))],
-        (33.0 * count, 0.0),
-        reference=Side("float64", lambda a: turned(a["upper"], a["x"])),
-        bar=Bar(peer, 1.0, 1.5),
-    )
+# ---------------------------------------------------------------- modReLU
 
 
 def modrelu(count: int, n: int) -> Iterator[Row]:

@@ -23,7 +23,7 @@ import isometry
 from harness.child import run
 from harness.row import PEAK_SIZE, Frame, Settings
 from isometry.cli.errors import INTERRUPTED, Failure
-from rows.numpy import operators, recurrence
+from rows.numpy import operators, recurrence, rotations
 from rows.numpy.sides import SCIPY
 
 BUDGETS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -52,7 +52,7 @@ def child(arguments: str, file: str) -> None:
         print("scipy is not installed: its peers are left out", flush=True)
     a = np.random.default_rng(0).standard_normal((PEAK_SIZE, PEAK_SIZE), np.float32)
     frame = Frame("numpy.matmul", lambda: a @ a, pause=5e-3, seconds=3.0)
-    rows = (row for module in (operators, recurrence) for row in module.rows() if settings.only in row.name)
+    rows = (row for module in (operators, rotations, recurrence) for row in module.rows() if settings.only in row.name)
     Path(file).write_text(json.dumps([row.measured(frame, settings) for row in rows]), encoding="utf-8")
 
 

@@ -9,11 +9,12 @@ size n at most and the error a few n eps.
 Real: the eigenvectors of W + W^T divide space at the widest gap between cosines in the middle. For the half K on the
 side of 1, or -K for that of -1, a = 2 (I + K)^{-1} - I is skew and bounded. It has a basis of planes x, y with
 a y = s x and a x = -s y, in which K turns by 2 atan s, or by 2 atan s - pi. An odd number of dimensions on the side of
--1 means determinant -1.
+-1 means determinant -1. Those of two and three rows have a closed form, by the quaternion, in the core.
 """
 
 import numpy as np
 
+from isometry import _core
 from isometry._arrays import Array, real_type
 from isometry._inverse.unitarity import unitary, widened
 
@@ -23,10 +24,15 @@ MIDDLE = 0.7
 
 def arguments(w: Array, tol: float) -> tuple[Array, Array | None]:
     """upper and, for a complex W (nb, n, n), diagonal of the exponential that is W."""
+    n = w.shape[-1]
+    if w.dtype.kind != "c" and n in (2, 3):
+        upper = np.empty((len(w), n * (n - 1) // 2), w.dtype)
+        _core.exponential_from_matrix(np.ascontiguousarray(w), upper, tol)
+        return upper, None
     wide = widened(w)
     unitary(wide, tol)
     a = logarithm(wide)
-    upper = a[(..., *np.triu_indices(w.shape[-1], 1))].astype(w.dtype)
+    upper = a[(..., *np.triu_indices(n, 1))].astype(w.dtype)
     if w.dtype.kind != "c":
         return upper, None
     return upper, np.diagonal(a, axis1=-2, axis2=-1).imag.astype(real_type(w.dtype))

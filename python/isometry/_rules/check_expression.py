@@ -21,6 +21,11 @@ def sizes(shape: object, batch_shape: object) -> tuple[tuple[int, int], Shape]:
     return (pair[0], pair[1]), _sizes("batch_shape", batch_shape)
 
 
+def batch(batch_shape: object) -> Shape:
+    """The shape of a stack to be drawn."""
+    return _sizes("batch_shape", batch_shape)
+
+
 def _sizes(argument: str, value: object) -> Shape:
     if not isinstance(value, (tuple, list)):
         check.kind(argument, "a tuple of integers", value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, ClassVar, Self
 
@@ -212,13 +212,27 @@ class Declared(Immutable):
     def _picked(self, key: Key) -> Self:
         return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
 
+    @classmethod
+    def _stacked(cls, members: Sequence[Self], batch: Shape) -> Self:
+        """Single operators as a stack; numbers and shapes are those of all."""
+        made: list[Any] = []
+        for t, *own in zip(members[0]._flat, *(member._arrays for member in members), strict=True):
+            if t.kind not in ("number", "shape") and own[0] is not None:
+                own[0] = np.stack(own)[: prod(batch)].reshape(*batch, *own[0].shape)
+            made.append(own[0])
+        return cls._of(made)
+
     def _remade(self, change: Callable[[Argument, Array], Array]) -> Self:
         """The same operator on changed arrays; itself where nothing changes."""
         made = [None if a is None else change(t, a) for t, a in zip(self._flat, self._arrays, strict=True)]
         if all(a is b for a, b in zip(made, self._arrays, strict=True)):
             return self
-        operator = self.__new__(type(self))
-        operator._hold(*made)
+        return self._of(made)
+
+    @classmethod
+    def _of(cls, arrays: Sequence[Any]) -> Self:
+        operator = cls.__new__(cls)
+        operator._hold(*arrays)
         return operator
 
 
@@ -263,6 +277,4 @@ def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DTy
 
 
 def _rebuild(cls: type[Declared], arrays: tuple[Array | None, ...]) -> Declared:
-    operator = cls.__new__(cls)
-    operator._hold(*arrays)
-    return operator
+    return cls._of(arrays)

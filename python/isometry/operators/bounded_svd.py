@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -9,7 +11,7 @@ from isometry._arrays import FLOAT64, Array, real_type
 from isometry._objects.bounded_svd import BOUNDED_SVD, margin_of
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, haar
+from isometry.operators._random import Seed, field, generator, haar, stackable
 
 __all__ = ["BoundedSvd"]
 
@@ -74,7 +76,10 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
         self._hold(u, logits, v, margin_of(margin))
 
     @classmethod
-    def random(cls, n: int, *, margin: float, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> BoundedSvd:
+    @stackable
+    def random(
+        cls, n: int, *, margin: float, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
+    ) -> BoundedSvd:
         """Draw Haar-distributed U and V, with zero logits: an orthogonal or unitary matrix.
 
         Parameters
@@ -87,6 +92,8 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32, float64, complex64 or complex128; determines the field.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from isometry._objects.cayley import negative_ones as split
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared, promoted
 from isometry.operators._nearest import projected
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 from isometry.operators._skew import packed
 
 __all__ = ["Cayley"]
@@ -57,11 +58,12 @@ class Cayley(Declared, declaration=CAYLEY):
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. Every method forms W first,
     in (8/3) n^3 operations; its gradient costs 4 n^3 (Theorem 3.2 of the scaled-Cayley paper), a row 2 n^2. Complex
-    numbers take four times as many.
+    numbers take four times as many. Real rotations of the plane and of space have closed forms, for any angle at the
+    same cost.
 
     For every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I| below 20 n eps, or the
     call that forms it raises a ValueError that names `upper`. The error marks the limit of double precision: if A is
-    singular, as every real A of odd n is, I + A is numerically singular for ||A|| around 1/eps of float64, 4.5e15,
+    singular, as every real A of odd n > 3 is, I + A is numerically singular for ||A|| around 1/eps of float64, 4.5e15,
     and beyond.
 
     `signs` take part in dtype promotion like every array: integers and lists are read as float64, so with them a
@@ -98,13 +100,22 @@ class Cayley(Declared, declaration=CAYLEY):
             real_upper()
 
     @classmethod
+    @stackable
     def random(
-        cls, n: int, *, negative_ones: int | None = None, rng: Seed = None, dtype: DTypeLike = FLOAT64
+        cls,
+        n: int,
+        *,
+        negative_ones: int | None = None,
+        rng: Seed = None,
+        dtype: DTypeLike = FLOAT64,
+        batch_shape: Sequence[int] = (),
     ) -> Cayley:
         """Draw a scaled Cayley transform of block form (the initialisation of the scoRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = tan(t_j / 2), t_j uniform on [0, pi/2): W D has the eigenvalues e^{+-i
         t_j}.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -117,6 +128,8 @@ class Cayley(Declared, declaration=CAYLEY):
         dtype
             float32, float64, complex64 or complex128; determines the field. For a complex dtype A has the same real
             entries, a zero diagonal, and D has phases uniform on [0, 2 pi).
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------
@@ -293,12 +306,10 @@ class Cayley(Declared, declaration=CAYLEY):
         check_rotvec(r.shape, r.dtype.name)
         if check.flag("check_finite", check_finite):
             finite("rotvec", r)
-        angle = np.hypot(np.hypot(r[..., :1], r[..., 1:2]), r[..., 2:])
-        half = angle / 2
-        if (np.abs(np.cos(half)) <= np.finfo(r.dtype).eps * angle).any():
+        upper = np.empty_like(r, order="C")
+        if _core.cayley_from_rotvec(ready(r, r.dtype).reshape(-1, 3), upper.reshape(-1, 3)):
             half_turn()
-        r = r * np.divide(np.tan(half), angle, out=np.full_like(angle, 0.5), where=angle > 0)
-        return cls(np.stack((r[..., 2], -r[..., 1], r[..., 0]), -1))
+        return cls(upper)
 
     def rotvec(self) -> Array:
         """The rotation vector, for n = 3 without signs: the inverse of `from_rotvec`.

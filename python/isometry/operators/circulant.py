@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -9,7 +11,7 @@ from isometry._arrays import COMPLEX128, Array, real_type
 from isometry._objects.circulant import CIRCULANT
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 
 __all__ = ["Circulant"]
 
@@ -58,8 +60,13 @@ class Circulant(Declared, declaration=CIRCULANT):
         self._hold(phases)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128) -> Circulant:
+    @stackable
+    def random(
+        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128, batch_shape: Sequence[int] = ()
+    ) -> Circulant:
         """Draw the angles.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -69,6 +76,8 @@ class Circulant(Declared, declaration=CIRCULANT):
             A `numpy.random.Generator`, or a seed.
         dtype
             complex64 or complex128.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

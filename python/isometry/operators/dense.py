@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import FLOAT64, Array
 from isometry._objects.dense import DENSE
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, haar
+from isometry.operators._random import Seed, field, generator, haar, stackable
 
 __all__ = ["Dense"]
 
@@ -52,7 +54,8 @@ class Dense(Declared, declaration=DENSE):
         self._hold(weight)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Dense:
+    @stackable
+    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()) -> Dense:
         """Draw a Haar-distributed orthogonal or unitary matrix.
 
         Parameters
@@ -63,6 +66,8 @@ class Dense(Declared, declaration=DENSE):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32, float64, complex64 or complex128; determines the field.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -13,7 +15,7 @@ from isometry._objects.exponential import EXPONENTIAL
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._nearest import projected
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 from isometry.operators._skew import packed
 
 __all__ = ["Exponential"]
@@ -50,7 +52,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
     `*` is an optional batch shape; those of the arguments broadcast against each other. Every method forms W first, by
     scaling and squaring in about 2 (2 + s) n^3 operations, s = max(0, log2(||A|| / 0.66)) rounded up, and its exact
     gradient in about 2 (8 + 2.5 s) n^3; double precision takes 1 and 5 products more. A row costs 2 n^2. Complex
-    numbers take four times as many.
+    numbers take four times as many. Real rotations of the plane and of space have closed forms.
 
     For all finite values W is orthogonal or unitary, max|W^H W - I| below 20 n eps; its angles are accurate to about
     ||A|| eps.
@@ -84,7 +86,8 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         """Recover A, the principal logarithm, from an orthogonal or unitary matrix.
 
         Its eigenvalues are i angle with |angle| <= pi. Accurate to rounding for all W: exp(A) is W up to some n eps.
-        Costs some 50 n^3 operations of NumPy's LAPACK, whose own threads may change the last bits.
+        Costs some 50 n^3 operations of NumPy's LAPACK, whose own threads may change the last bits; real rotations of
+        the plane and of space have closed forms.
 
         Parameters
         ----------
@@ -216,16 +219,25 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         of_space(self.shape, self.dtype.kind == "c", False)
         u = self.upper
         r = np.stack((-u[..., 2], u[..., 1], -u[..., 0]), -1)
+        with np.errstate(over="ignore"):
+            far = np.einsum("...i,...i->...", r, r) > np.pi**2
+        if not far.any():
+            return r
         angle = np.hypot(np.hypot(r[..., :1], r[..., 1:2]), r[..., 2:])
         turns = np.rint(angle / (2 * np.pi))
         whole = np.multiply(turns, 2 * np.pi, dtype=r.dtype)
         return r * np.divide(angle - whole, angle, out=np.ones_like(angle), where=turns > 0)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Exponential:
+    @stackable
+    def random(
+        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
+    ) -> Exponential:
         """Draw an exponential of block form (the initialisation of the expRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = t_j, uniform on [-pi, pi): W has the eigenvalues e^{+-i t_j}.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -236,6 +248,8 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         dtype
             float32, float64, complex64 or complex128; determines the field. A complex A has the same real entries and
             a zero diagonal.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -9,7 +11,7 @@ from isometry._arrays import COMPLEX128, Array, real_type
 from isometry._objects.fourier import FOURIER
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 
 __all__ = ["FourierProduct"]
 
@@ -67,8 +69,13 @@ class FourierProduct(Declared, declaration=FOURIER):
         self._hold(phases, vectors, permutation)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128) -> FourierProduct:
+    @stackable
+    def random(
+        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128, batch_shape: Sequence[int] = ()
+    ) -> FourierProduct:
         """Draw phases, reflection vectors and the permutation.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -78,6 +85,8 @@ class FourierProduct(Declared, declaration=FOURIER):
             A `numpy.random.Generator`, or a seed.
         dtype
             complex64 or complex128.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

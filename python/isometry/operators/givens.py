@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -10,7 +12,7 @@ from isometry._objects import givens
 from isometry._objects.givens import GIVENS, Sized
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 
 __all__ = ["Givens"]
 
@@ -69,8 +71,13 @@ class Givens(Sized, Declared, declaration=GIVENS):
         self._hold(givens.frame(n), angles, pairs)
 
     @classmethod
-    def random(cls, n: int, m: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Givens:
+    @stackable
+    def random(
+        cls, n: int, m: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
+    ) -> Givens:
         """Draw angles uniformly from [-pi, pi), and pairs uniformly from the ordered pairs i != j.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -82,6 +89,8 @@ class Givens(Sized, Declared, declaration=GIVENS):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32 or float64.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -9,7 +11,7 @@ from isometry._arrays import FLOAT64, Array
 from isometry._objects.hadamard import HADAMARD, ordered
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 
 __all__ = ["Hadamard"]
 
@@ -64,8 +66,13 @@ class Hadamard(Declared, declaration=HADAMARD):
         self._hold(signs)
 
     @classmethod
-    def random(cls, n: int, *, rounds: int = 1, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Hadamard:
+    @stackable
+    def random(
+        cls, n: int, *, rounds: int = 1, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
+    ) -> Hadamard:
         """Draw signs +-1, each with probability 1/2: a random rotation, or rotation with a reflection.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -77,6 +84,8 @@ class Hadamard(Declared, declaration=HADAMARD):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32 or float64.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

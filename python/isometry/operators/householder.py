@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._nearest import projected
-from isometry.operators._random import Seed, field, generator, haar
+from isometry.operators._random import Seed, field, generator, haar, stackable
 
 __all__ = ["Householder"]
 
@@ -76,8 +77,19 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         self._hold(vectors, sign, phases)
 
     @classmethod
-    def random(cls, n: int, m: int | None = None, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Householder:
+    @stackable
+    def random(
+        cls,
+        n: int,
+        m: int | None = None,
+        *,
+        rng: Seed = None,
+        dtype: DTypeLike = FLOAT64,
+        batch_shape: Sequence[int] = (),
+    ) -> Householder:
         """Draw a product of reflections.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -90,6 +102,8 @@ class Householder(Declared, declaration=HOUSEHOLDER):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32, float64, complex64 or complex128; determines the field.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

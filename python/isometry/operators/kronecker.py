@@ -11,7 +11,7 @@ from isometry._inverse import kronecker as inverse
 from isometry._objects.kronecker import KRONECKER, listed, shapes, sizes
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, haar
+from isometry.operators._random import Seed, field, generator, haar, stackable
 
 __all__ = ["Kronecker"]
 
@@ -123,8 +123,15 @@ class Kronecker(Declared, declaration=KRONECKER):
         return cls([f.reshape(*batch, *size) for f, size in zip(factors, found, strict=True)])
 
     @classmethod
+    @stackable
     def random(
-        cls, n: int, *, factor_sizes: Sequence[int] | None = None, rng: Seed = None, dtype: DTypeLike = FLOAT64
+        cls,
+        n: int,
+        *,
+        factor_sizes: Sequence[int] | None = None,
+        rng: Seed = None,
+        dtype: DTypeLike = FLOAT64,
+        batch_shape: Sequence[int] = (),
     ) -> Kronecker:
         """Draw Haar-distributed orthogonal or unitary factors.
 
@@ -138,6 +145,8 @@ class Kronecker(Declared, declaration=KRONECKER):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32, float64, complex64 or complex128; determines the field.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

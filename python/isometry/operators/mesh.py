@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from isometry._objects.mesh import MESH, Sized
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._nearest import projected
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 
 __all__ = ["Mesh"]
 
@@ -167,6 +168,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         return cls(**angles, n=n, layers=n, first=first)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -176,8 +178,11 @@ class Mesh(Sized, Declared, declaration=MESH):
         first: Literal["left", "right"] = "left",
         rng: Seed = None,
         dtype: DTypeLike = FLOAT64,
+        batch_shape: Sequence[int] = (),
     ) -> Mesh:
         """Draw all angles uniformly from [-pi, pi).
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -189,6 +194,8 @@ class Mesh(Sized, Declared, declaration=MESH):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32, float64, complex64 or complex128; a complex mesh has phi and phases too.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import FLOAT64, Array
 from isometry._objects.rotation import ROTATION
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator
+from isometry.operators._random import Seed, field, generator, stackable
 
 __all__ = ["Rotation"]
 
@@ -68,8 +70,13 @@ class Rotation(Declared, declaration=ROTATION):
         self._hold(start, end)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Rotation:
+    @stackable
+    def random(
+        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
+    ) -> Rotation:
         """Draw two Gaussian vectors.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -79,6 +86,8 @@ class Rotation(Declared, declaration=ROTATION):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32 or float64.
+        batch_shape
+            The shape of the stack, () for one operator; its members are drawn one after another.
 
         Returns
         -------

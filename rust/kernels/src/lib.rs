@@ -34,6 +34,7 @@ mod portable;
 pub mod procrustes;
 pub mod product;
 pub mod qr;
+pub mod quaternion;
 pub mod recurrence;
 pub mod rotation;
 pub mod scalar;

@@ -22,6 +22,7 @@ use crate::portable::Portable;
 use crate::procrustes::ProcrustesKernels;
 use crate::product::ProductKernels;
 use crate::qr::QrKernels;
+use crate::quaternion::QuaternionKernels;
 use crate::recurrence::RecurrenceKernels;
 use crate::rotation::RotationKernels;
 use crate::simd::Simd;
@@ -55,6 +56,7 @@ pub trait Real:
     + FourierKernels
     + HadamardKernels
     + NormKernels
+    + QuaternionKernels
     + RecurrenceKernels
     + RotationKernels
 {

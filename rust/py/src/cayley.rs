@@ -1,4 +1,4 @@
-//! `cayley_from_matrix`; all else is in [`crate::operator`].
+//! `cayley_from_matrix` and `cayley_from_rotvec`; all else is in [`crate::operator`].
 
 use crate::arrays::{Any, Input, Optional, Output, write};
 use crate::error::exception;
@@ -28,5 +28,17 @@ pub fn cayley_from_matrix(
         detached::run_interruptible(py, move |cancel| {
             cayley::from_matrix(w, last, choose, upper, diagonal, (batch, n), tol, 1, cancel)
         })
+    })
+}
+
+/// The triangles of given rotation vectors; returns whether some vector turns by an odd multiple of pi.
+#[pyfunction]
+pub fn cayley_from_rotvec(rotvec: Any<'_>, upper: Any<'_>) -> PyResult<bool> {
+    by_dtype!("rotvec", &rotvec, T, py => {
+        let rotvec = Input::<T>::new("rotvec", &rotvec)?;
+        let [batch, _] = rotvec.sizes("rotvec")?;
+        let mut upper = Output::shaped("upper", &upper, &[batch, 3])?;
+        let (rotvec, upper) = (rotvec.slice(), upper.slice());
+        detached::run(py, move || cayley::from_rotvec(rotvec, upper, batch))
     })
 }

@@ -10,6 +10,7 @@ mod detached;
 mod dtype;
 mod ensemble;
 mod error;
+mod exponential;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod gru;
@@ -38,13 +39,15 @@ mod _core {
     #[pymodule_export]
     use crate::blocks::{blocks_apply, blocks_apply_vjp};
     #[pymodule_export]
-    use crate::cayley::cayley_from_matrix;
+    use crate::cayley::{cayley_from_matrix, cayley_from_rotvec};
     #[pymodule_export]
     use crate::config::{adopt_openmp, available_parallelism, config};
     #[pymodule_export]
     use crate::delta::{delta_rule, delta_rule_vjp};
     #[pymodule_export]
     use crate::ensemble::{recurrence_ensemble, recurrence_ensemble_vjp};
+    #[pymodule_export]
+    use crate::exponential::exponential_from_matrix;
     #[cfg(feature = "gpu")]
     #[pymodule_export]
     use crate::gpu::{

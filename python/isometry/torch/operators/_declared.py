@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import torch
@@ -265,14 +266,28 @@ class Declared(Operator):
 
         return self._remade(moved)
 
+    @classmethod
+    def _stacked(cls, members: Sequence[Self], batch: tuple[int, ...]) -> Self:
+        """Single operators as a stack; numbers and shapes are those of all."""
+        made: list[Any] = []
+        for argument, *own in zip(members[0]._flat, *(member._arrays for member in members), strict=True):
+            if argument.kind not in ("number", "shape") and own[0] is not None:
+                own[0] = torch.stack(own)[: math.prod(batch)].reshape(*batch, *own[0].shape)
+            made.append(own[0])
+        return cls._of(made)
+
     def _remade(self, change: Callable[[Argument, Tensor], Tensor]) -> Self:
         """The same operator on changed tensors; itself where nothing changes."""
         arguments = self._flat
         made = [None if t is None else change(a, t) for a, t in zip(arguments, self._arrays, strict=True)]
         if all(a is b for a, b in zip(made, self._arrays, strict=True)):
             return self
-        operator = self.__new__(type(self))
-        operator._hold(*made)
+        return self._of(made)
+
+    @classmethod
+    def _of(cls, arrays: Sequence[Any]) -> Self:
+        operator = cls.__new__(cls)
+        operator._hold(*arrays)
         return operator
 
 

@@ -6,7 +6,9 @@ apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, overload
 
 import torch
 from torch import Tensor
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 Arguments = tuple[Tensor | None, ...]
 #: An operator that another is made from.
 Op = TypeVar("Op", bound="Operator", covariant=True)
+_Draw = TypeVar("_Draw", bound=Callable[..., Any])
 
 _DENSE = (torch.strided, torch.jagged)
 
@@ -98,6 +101,20 @@ def drawn(generator: object, dtype: object) -> torch.dtype:
         check.kind("dtype", "a torch.dtype", dtype)
     check.floating("dtype", dtype_name(dtype))
     return dtype
+
+
+def stackable(draw: _Draw) -> _Draw:
+    """A `random` that draws stacks of a `batch_shape`, one member after another from the same generator."""
+
+    @wraps(draw)
+    def random(cls: type[Any], *args: Any, batch_shape: Sequence[int] = (), **options: Any) -> Any:
+        batch = check_expression.batch(batch_shape)
+        if batch == ():
+            return draw(cls, *args, **options)
+        # an empty stack has the shapes of a member
+        return cls._stacked([draw(cls, *args, **options) for _ in range(max(math.prod(batch), 1))], batch)
+
+    return cast(_Draw, random)
 
 
 def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:

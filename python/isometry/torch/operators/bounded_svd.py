@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from ..._rules import check
 from .._dispatch.function import REAL_OF
 from ..formulas import bounded_svd as formula
 from ._declared import Declared
-from ._operator import drawn, haar
+from ._operator import drawn, haar, stackable
 
 
 class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply):
@@ -60,6 +62,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
         self._hold(u, logits, v, margin_of(margin))
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -68,6 +71,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> BoundedSvd:
         """Haar-distributed U and V, and zero logits: an orthogonal or unitary matrix.
 
@@ -83,6 +87,8 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
             Where the arrays are made.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

@@ -20,7 +20,7 @@ from ..formulas import cayley as formula
 from ..formulas import dense
 from ._declared import Declared
 from ._inverse import projected
-from ._operator import Arguments, drawn, real_tensor, tensor
+from ._operator import Arguments, drawn, real_tensor, stackable, tensor
 from ._skew import packed
 
 
@@ -52,7 +52,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
     -----
     On the CPU, in every mode, for every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I|
     below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks the limit of
-    double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for ||A|| around
+    double precision: if A is singular, as every real A of odd n > 3 is, I + A is numerically singular for ||A|| around
     1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. In forward mode and where
     gradients are themselves differentiated, derivatives are exact up to order 7.
 
@@ -233,6 +233,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         return cls(upper, diagonal=diagonal, phases=last if phases is None else phases.clone())
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -241,8 +242,11 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Cayley:
         """A of 2 x 2 blocks with A[2j, 2j + 1] = tan(t_j / 2), t_j uniform on [0, pi / 2).
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -256,6 +260,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
             The device of the arrays.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

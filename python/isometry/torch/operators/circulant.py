@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from ..._rules import check
 from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
 from ..formulas import circulant as formula
 from ._declared import Declared
-from ._operator import drawn
+from ._operator import drawn, stackable
 
 
 class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=formula.apply):
@@ -48,6 +49,7 @@ class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=fo
         self._hold(phases)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -55,8 +57,11 @@ class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=fo
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Circulant:
         """Phases uniform on [-pi, pi).
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -68,6 +73,8 @@ class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=fo
             Complex; by default the complex type of `torch.get_default_dtype()`.
         device : torch.device, optional
             The device of the array.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from ..._rules import check
 from .._dispatch.mode import Mode
 from ..formulas import dense as formula
 from ._declared import Declared
-from ._operator import Arguments, drawn, haar
+from ._operator import Arguments, drawn, haar, stackable
 
 
 class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.apply):
@@ -46,6 +48,7 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         return self._by_formula(arguments)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -53,6 +56,7 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Dense:
         """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R).
 
@@ -66,6 +70,8 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
             The device of the array.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

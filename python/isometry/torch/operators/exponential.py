@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from .._dispatch.function import REAL_OF, dtype_name
 from ..formulas import exponential as formula
 from ._declared import Declared
 from ._inverse import projected, stack, unstacked
-from ._operator import drawn, tensor
+from ._operator import drawn, stackable, tensor
 from ._skew import packed
 
 
@@ -155,6 +156,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         return r * torch.where(far, (angle - 2 * math.pi * turns) / angle, 1)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -162,8 +164,11 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Exponential:
         """A of 2 x 2 blocks with A[2j, 2j + 1] = t_j uniform on [-pi, pi): W has the eigenvalues e^{+-i t_j}.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -175,6 +180,8 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
             By default `torch.get_default_dtype()`; a complex A has the same real entries and a zero diagonal.
         device : torch.device, optional
             The device of the arrays.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

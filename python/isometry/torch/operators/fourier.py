@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from ..._rules import check
 from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
 from ..formulas import fourier as formula
 from ._declared import Declared
-from ._operator import drawn
+from ._operator import drawn, stackable
 
 
 class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply=formula.apply):
@@ -61,6 +62,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
         self._hold(phases, vectors, permutation)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -68,8 +70,11 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> FourierProduct:
         """Phases uniform on [-pi, pi), parts of the vectors uniform on [-1, 1), a uniform permutation.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -81,6 +86,8 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
             Complex; by default the complex type of `torch.get_default_dtype()`.
         device : torch.device, optional
             Where the arrays are made.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

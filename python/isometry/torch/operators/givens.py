@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from ..._rules import check
 from .._dispatch.function import dtype_name
 from ..formulas import givens as formula
 from ._declared import Declared
-from ._operator import drawn
+from ._operator import drawn, stackable
 
 
 class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=formula.apply):
@@ -66,6 +67,7 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
         self._hold(givens.frame(n), angles, pairs)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -74,8 +76,11 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Givens:
         """Angles uniform on [-pi, pi), pairs uniform among the ordered pairs i != j.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -89,6 +94,8 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
             Real, by default `torch.get_default_dtype()`.
         device : torch.device, optional
             Where the arrays are made.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from ..._rules import check
 from .._dispatch.function import dtype_name
 from ..formulas import hadamard as formula
 from ._declared import Declared
-from ._operator import drawn
+from ._operator import drawn, stackable
 
 
 class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=formula.apply):
@@ -56,6 +58,7 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
         self._hold(signs)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -64,8 +67,11 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Hadamard:
         """Signs +-1, each with probability 1/2.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -79,6 +85,8 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
             Real, by default `torch.get_default_dtype()`.
         device : torch.device, optional
             Where the array is made.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

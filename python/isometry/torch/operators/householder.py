@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from .._dispatch.function import REAL_OF, array, dtype_name, empty
 from ..formulas import householder as formula
 from ._declared import Declared
 from ._inverse import projected
-from ._operator import drawn, haar, tensor
+from ._operator import drawn, haar, stackable, tensor
 
 
 class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply):
@@ -167,6 +168,7 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         return cls.from_matrix(haar(n, generator, drawn(generator, dtype), device))
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -175,8 +177,11 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Householder:
         """Unit reflection vectors from uniform entries in [-1, 1), lower-trapezoidal.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -191,6 +196,8 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
             The device of the arrays.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

@@ -14,7 +14,7 @@ from .._dispatch.function import dtype_name
 from ..formulas import kronecker as formula
 from ._declared import Declared
 from ._inverse import stack, unstacked
-from ._operator import drawn, haar, tensor
+from ._operator import drawn, haar, stackable, tensor
 
 
 class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=formula.apply):
@@ -83,6 +83,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
         return cls([unstacked(f, w, axes=2) for f in factors])
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -91,6 +92,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Kronecker:
         """Haar-distributed orthogonal or unitary factors.
 
@@ -106,6 +108,8 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
             Where the arrays are made.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

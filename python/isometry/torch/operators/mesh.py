@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -16,7 +17,7 @@ from .._dispatch.function import REAL_OF, dtype_name
 from ..formulas import mesh as formula
 from ._declared import Declared
 from ._inverse import projected, stack, unstacked
-from ._operator import drawn, tensor
+from ._operator import drawn, stackable, tensor
 
 
 class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formula.apply):
@@ -137,6 +138,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         return cls(**angles, n=n, layers=n, first=first)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -147,8 +149,11 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Mesh:
         """All angles uniform on [-pi, pi).
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -164,6 +169,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
             By default `torch.get_default_dtype()`; a complex mesh has phi and phases too.
         device : torch.device, optional
             Where the arrays are made.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

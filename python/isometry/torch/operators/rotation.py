@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from ..._rules import check
 from .._dispatch.function import dtype_name
 from ..formulas import rotation as formula
 from ._declared import Declared
-from ._operator import drawn
+from ._operator import drawn, stackable
 
 
 class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=formula.apply):
@@ -58,6 +60,7 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
         self._hold(start, end)
 
     @classmethod
+    @stackable
     def random(
         cls,
         n: int,
@@ -65,8 +68,11 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
     ) -> Rotation:
         """Two Gaussian vectors.
+
+        Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
 
         Parameters
         ----------
@@ -78,6 +84,8 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
             Real, by default `torch.get_default_dtype()`.
         device : torch.device, optional
             Where the arrays are made.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator; its members are drawn one after another.
 
         Examples
         --------

@@ -2,7 +2,10 @@
 //! a recurrence.
 
 pub mod blocks;
+mod rotations;
 pub(crate) mod through_matrix;
+
+pub use rotations::{Law, Rotations};
 
 use crate::argument::Bar;
 use crate::budget::Budget;
@@ -21,6 +24,11 @@ use std::ops::Range;
 pub trait Cpu<T: Scalar>: Operator<T> {
     /// Its action on rows, if it acts on them without a matrix.
     fn rows(&self) -> Option<&dyn Rows<T>> {
+        None
+    }
+
+    /// Its closed form, if its matrices are rotations of the plane or of space: then each turns a single vector without a matrix.
+    fn rotations(&self) -> Option<Rotations<'_, T::Real>> {
         None
     }
 
@@ -59,8 +67,8 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     }
 
     /// What [`Cpu::apply`] saves: W, if it goes through the matrix.
-    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
-        if self.rows().is_some() {
+    fn apply_saves(&self, rows: usize, _side: Side) -> Result<Saves> {
+        if self.rows().is_some() || (rows == 1 && self.rotations().is_some()) {
             return Ok(Saves::Elements(0));
         }
         let (p, q) = self.shape();
@@ -79,9 +87,10 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
         self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
-        match self.rows() {
-            Some(operator) => rows::apply(operator, x, rows, side, out, budget),
-            None => through_matrix::apply(self, x, rows, side, out, saved, budget),
+        match (self.rows(), self.rotations()) {
+            (Some(operator), _) => rows::apply(operator, x, rows, side, out, budget),
+            (None, Some(rotations)) if rows == 1 => rotations.apply(x, side, out, budget.threads),
+            _ => through_matrix::apply(self, x, rows, side, out, saved, budget),
         }
     }
 
@@ -101,9 +110,12 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
         self.check_saved(saved, self.apply_saves(rows, side))?;
         self.check_bars(bars)?;
-        match self.rows() {
-            Some(operator) => rows::apply_vjp(operator, (x, ct), rows, side, bars, x_bar, budget),
-            None => through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget),
+        match (self.rows(), self.rotations()) {
+            (Some(operator), _) => rows::apply_vjp(operator, (x, ct), rows, side, bars, x_bar, budget),
+            (None, Some(rotations)) if rows == 1 => {
+                rotations.pull((x, ct), side, bars, x_bar, budget.threads)
+            }
+            _ => through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget),
         }
     }
 }

@@ -34,7 +34,7 @@ pub use product::Product;
 pub(crate) use rows::Matrices;
 pub(crate) use slots::{Slots, add_slots};
 pub(crate) use triangular::{invert_upper, invert_work};
-pub(crate) use unitarity::Unitarity;
+pub(crate) use unitarity::{Unitarity, not_unitary};
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,13 @@ pub struct Unitarity<W: Scalar<Real = f64>> {
     scratch: Region<f64>,
 }
 
+/// Refuses matrix `b` of the argument "w".
+pub fn not_unitary<W: Scalar>(b: usize, defect: f64, tol: f64) -> Error {
+    let kind = if W::PARTS == 1 { "orthogonal" } else { "unitary" };
+    let what = format!("must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}");
+    Error::value("w", what)
+}
+
 impl<W: Scalar<Real = f64>> Unitarity<W> {
     /// For n x n matrices.
     pub fn carve(arena: &mut Arena, n: usize) -> Self {
@@ -30,10 +37,7 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
         if defect <= tol {
             return Ok(());
         }
-        let kind = if W::PARTS == 1 { "orthogonal" } else { "unitary" };
-        let what =
-            format!("must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}");
-        Err(Error::value("w", what))
+        Err(not_unitary::<W>(b, defect, tol))
     }
 
     /// max |W^H W - I|, NaN if W contains NaN.

@@ -3,6 +3,7 @@
 
 mod last;
 mod plans;
+mod recovered;
 #[cfg(test)]
 mod stacks;
 

@@ -4,6 +4,7 @@ use super::Targets;
 use super::check::{Limits, probe, probe_norm2};
 use super::triangle;
 use crate::dispatch::Kernel;
+pub use crate::lanes::MOST;
 use crate::lanes::{
     Element, Left, add, conj, from_lanes, inverse_lanes, load, mul, product_lanes, scale, store, sub,
     to_lanes,
@@ -11,9 +12,6 @@ use crate::lanes::{
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 use num_traits::{One, Zero};
-
-/// Most lanes of any vector.
-pub const MOST: usize = 16;
 
 /// Real numbers of scratch for one group, forward or backward.
 pub fn scratch<T: Scalar>(n: usize) -> usize {

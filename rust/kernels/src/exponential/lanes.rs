@@ -2,12 +2,10 @@
 //! Matrices are padded to a multiple of 4 with zeros, where the identity stays the identity.
 
 use crate::dispatch::Kernel;
+pub use crate::lanes::MOST;
 use crate::lanes::{Left, add, conj, from_lanes, load, product_lanes, store, to_lanes};
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
-
-/// Most lanes of any vector.
-pub const MOST: usize = 16;
 
 /// Sizes of the matrices of a group.
 #[derive(Clone, Copy, Debug)]

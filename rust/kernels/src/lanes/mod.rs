@@ -14,6 +14,9 @@ pub use product::{Left, product_lanes};
 
 use crate::simd::Simd;
 
+/// Most lanes of any vector.
+pub const MOST: usize = 16;
+
 /// Reads `count` rows of `len` numbers, stride `ld`, into `len` vectors; lanes from `count` on are zero. Vector e is
 /// stored at index (e / row) pitch + e % row.
 ///
@@ -59,10 +62,10 @@ unsafe fn read<S: Simd, const ALL: bool>(
     ld: usize,
     live: usize,
     count: usize,
-) -> [S::V; 16] {
+) -> [S::V; MOST] {
     // SAFETY: the caller ensures that the processor supports S.
     unsafe {
-        let mut block = [S::zero(); 16];
+        let mut block = [S::zero(); MOST];
         for i in 0..S::LANES {
             if ALL || i < count {
                 let p = src.wrapping_add(i * ld);
@@ -84,7 +87,7 @@ pub unsafe fn from_lanes<S: Simd>(src: *const S::R, len: usize, dst: *mut S::R, 
     unsafe {
         for e in (0..len).step_by(S::LANES) {
             let live = (len - e).min(S::LANES);
-            let mut block = [S::zero(); 16];
+            let mut block = [S::zero(); MOST];
             for i in 0..S::LANES {
                 if live == S::LANES || i < live {
                     block[i] = S::load(src.add((e + i) * S::LANES));
@@ -103,7 +106,7 @@ pub unsafe fn from_lanes<S: Simd>(src: *const S::R, len: usize, dst: *mut S::R, 
 /// `live` numbers of each of `count` rows (of all lanes if ALL).
 #[inline(always)]
 unsafe fn write<S: Simd, const ALL: bool>(
-    block: &[S::V; 16],
+    block: &[S::V; MOST],
     dst: *mut S::R,
     ld: usize,
     live: usize,

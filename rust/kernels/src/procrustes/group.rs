@@ -1,15 +1,13 @@
 //! A group of matrices in a workspace: reading, writing, and the products with their factors.
 
 use super::Sizes;
+pub(super) use crate::lanes::MOST;
 use crate::lanes::{
     conj, conj_mul_add, from_lanes, load, mul, mul_add, neg_mul_add, scale, store, sub, to_lanes,
 };
 use crate::scalar::Real;
 use crate::simd::Simd;
 use num_traits::{One, Zero};
-
-/// Most lanes of any vector.
-pub(super) const MOST: usize = 16;
 
 /// One matrix of every lane, by the strides of its rows and columns in numbers.
 #[derive(Clone, Copy)]

@@ -18,18 +18,20 @@ mod forward;
 mod group;
 mod recover;
 mod repair;
+mod rotvec;
 mod single;
 #[cfg(test)]
 mod tests;
 mod vjp;
 
 pub use recover::from_matrix;
+pub use rotvec::from_rotvec;
 
 use super::last::{Last, check_signs};
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all, part};
 use crate::budget::Budget;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Law, Rotations};
 use crate::error::Result;
 use crate::kernels::Buffer;
 use crate::operator::{Operator, Saves};
@@ -121,6 +123,10 @@ impl<T: Scalar> Operator<T> for Cayley<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for Cayley<'_, T> {
+    fn rotations(&self) -> Option<Rotations<'_, T::Real>> {
+        Rotations::of(self.upper, self.last.numbers(), Law::Cayley, (self.batch, self.n))
+    }
+
     fn matrix_saves(&self) -> Result<Saves> {
         Ok(Saves::Result)
     }
@@ -134,6 +140,9 @@ impl<T: Scalar> Cpu<T> for Cayley<'_, T> {
 
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
+        if let Some(rotations) = self.rotations() {
+            return rotations.matrices(out, budget.threads);
+        }
         // SAFETY: the matrices fill `out`, which is borrowed exclusively.
         unsafe { forward::matrices(self, Shared(out.as_mut_ptr()), budget.threads) }
     }
@@ -148,6 +157,9 @@ impl<T: Scalar> Cpu<T> for Cayley<'_, T> {
         self.check_matrix("ct", ct)?;
         self.check_saved(saved, Ok(Saves::Result))?;
         self.check_bars(bars)?;
+        if let Some(rotations) = self.rotations() {
+            return rotations.pull_matrices(ct, bars, budget.threads);
+        }
         let again = if saved.is_none() { work(&[self.batch, self.n, self.n]) } else { 0 };
         let mut again = Buffer::zeroed(again)?;
         if saved.is_none() {

@@ -18,10 +18,14 @@
 //! d log|det (I + Z)| / d theta_j = -Im S_jj,   d^2 / d theta_j d theta_k = -|S_jk|^2,
 //! theta <- theta - (|S|^2 + lambda I)^-1 Im diag S.
 //! ```
+//!
+//! Real matrices of two and three rows have a closed form, in which D is known (`super::super::recovered`).
 
 use super::triangle;
+use crate::cpu::Law;
 use crate::error::{Error, Result};
 use crate::kernels::{Pivoted, Unitarity};
+use crate::operators::recovered::{closed, recovered};
 use crate::parallel::{self, cut};
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region, Scratch, most};
@@ -60,6 +64,11 @@ pub fn from_matrix<T: Scalar>(
     }
     if w.is_empty() {
         return Ok(());
+    }
+    if closed::<T>(n) {
+        return recovered(w, (Law::Cayley, choose), Some(last), upper, n, tol, |b, upper, _| {
+            check_size::<T>(upper.iter().map(|x| x.abs()), n, b)
+        });
     }
     let failure = Mutex::new(None::<(usize, Error)>);
     let threads = parallel::worth(most(threads), work(&[batch, 4, n, n, n])).min(batch);
@@ -172,15 +181,7 @@ fn one<T: Scalar>(
     // SAFETY: the workspace is used for this matrix only.
     unsafe { skew(work.w, work.d, n, work.s, work.pivoted) };
     let a = &*work.s;
-    let largest = a.iter().map(|x| x.modulus()).fold(0.0, |m, x| if x <= m { m } else { x });
-    if largest.is_nan() || largest * n as f64 * T::Real::EPS.f64() > 1.0 {
-        let name = if T::PARTS == 1 { "signs" } else { "phases" };
-        let what = "do not fit: W D^-1 of matrix";
-        return Err(Error::value(
-            name,
-            format!("{what} {b} has the eigenvalue -1 to working precision, so no A exists"),
-        ));
-    }
+    check_size::<T>(a.iter().map(|x| x.modulus()), n, b)?;
     let entry = |i: usize, j: usize| (a[i * n + j] - a[j * n + i].conj()).scale(0.5);
     let mut e = 0;
     for i in 0..n {
@@ -193,6 +194,20 @@ fn one<T: Scalar>(
         for j in 0..n {
             diagonal[j] = T::Real::of(a[j * n + j].im());
         }
+    }
+    Ok(())
+}
+
+/// Refuses the A of matrix b, by the sizes of its entries, where it is too large or not finite.
+fn check_size<T: Scalar>(sizes: impl Iterator<Item = f64>, n: usize, b: usize) -> Result<()> {
+    let largest = sizes.fold(0.0, |m, x| if x <= m { m } else { x });
+    if largest.is_nan() || largest * n as f64 * T::Real::EPS.f64() > 1.0 {
+        let name = if T::PARTS == 1 { "signs" } else { "phases" };
+        let what = "do not fit: W D^-1 of matrix";
+        return Err(Error::value(
+            name,
+            format!("{what} {b} has the eigenvalue -1 to working precision, so no A exists"),
+        ));
     }
     Ok(())
 }

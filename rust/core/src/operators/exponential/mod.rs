@@ -13,18 +13,23 @@
 //! * `single`: the products of one matrix, shared by the members of a call
 //! * `group`: those of one matrix per lane, for batches of small ones
 //! * `batch`: the choice between the two, and the distribution of a batch
+//!
+//! Real matrices of two and three rows have closed forms instead (`crate::cpu::Rotations`), and so do their logarithms (`recover`).
 
 mod batch;
 mod group;
+mod recover;
 mod series;
 mod single;
 #[cfg(test)]
 mod tests;
 
+pub use recover::from_matrix;
+
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all, part};
 use crate::budget::Budget;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Law, Rotations};
 use crate::error::Result;
 use crate::kernels::Buffer;
 use crate::operator::{Operator, Saves};
@@ -107,6 +112,10 @@ impl<T: Scalar> Operator<T> for Exponential<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for Exponential<'_, T> {
+    fn rotations(&self) -> Option<Rotations<'_, T::Real>> {
+        Rotations::of(self.upper, None, Law::Exponential, (self.batch, self.n))
+    }
+
     fn matrix_saves(&self) -> Result<Saves> {
         Ok(Saves::Result)
     }
@@ -119,6 +128,9 @@ impl<T: Scalar> Cpu<T> for Exponential<'_, T> {
 
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
+        if let Some(rotations) = self.rotations() {
+            return rotations.matrices(out, budget.threads);
+        }
         batch::matrices(self, out, budget.threads)
     }
 
@@ -132,6 +144,9 @@ impl<T: Scalar> Cpu<T> for Exponential<'_, T> {
         self.check_matrix("ct", ct)?;
         self.check_saved(saved, Ok(Saves::Result))?;
         self.check_bars(bars)?;
+        if let Some(rotations) = self.rotations() {
+            return rotations.pull_matrices(ct, bars, budget.threads);
+        }
         let again = if saved.is_none() { work(&[self.batch, self.n, self.n]) } else { 0 };
         let mut again = Buffer::zeroed(again)?;
         if saved.is_none() {
