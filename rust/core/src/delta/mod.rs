@@ -16,8 +16,11 @@ mod chunk;
 mod forward;
 mod head;
 mod pull;
+mod shared_forward;
+mod solve;
 #[cfg(test)]
 mod tests;
+mod window;
 mod workspace;
 
 pub use backward::{DeltaGradients, backward};
@@ -179,6 +182,11 @@ impl<'a> Stop<'a> {
         if current().id() == self.caller && (self.cancel)() {
             self.stopped.store(true, Relaxed);
         }
+        self.stopped.load(Relaxed)
+    }
+
+    /// What the last answer was.
+    fn stopped(&self) -> bool {
         self.stopped.load(Relaxed)
     }
 
