@@ -6,9 +6,9 @@ use super::workspace::{Workspace, chunk_rows};
 use super::{Delta, FEW, Gate, SEGMENT, Stop};
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::parallel::{Member, Shared, each, worth};
+use crate::parallel::{Member, Shared, each};
 use crate::scalar::Real;
-use crate::scratch::{Arena, Frames, Region, Scratch, most};
+use crate::scratch::{Arena, Frames, Region, Scratch};
 use crate::sizes::{check_len, work};
 use isometry_kernels::delta::{Exps, Matrix, Scaled, Token, Unit};
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub fn forward<R: Real>(
     if state.is_empty() {
         return Ok(());
     }
-    let threads = worth(most(budget.threads), delta.work());
+    let threads = delta.members(budget, 1);
     let stop = Stop::new(budget.cancel);
     let out = Out {
         o: Shared(o.as_mut_ptr()),

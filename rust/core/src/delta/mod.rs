@@ -16,6 +16,8 @@ mod chunk;
 mod forward;
 mod head;
 mod pull;
+mod retreat;
+mod shared_backward;
 mod shared_forward;
 mod solve;
 #[cfg(test)]
@@ -26,8 +28,11 @@ mod workspace;
 pub use backward::{DeltaGradients, backward};
 pub use forward::forward;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
+use crate::parallel::worth;
 use crate::scalar::Real;
+use crate::scratch::most;
 use crate::sizes::{check_len, work};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -155,6 +160,12 @@ impl<R: Real> Delta<'_, R> {
                 (first..end, first * self.householders / SEGMENT)
             }
         }
+    }
+
+    /// The members of a call of `passes` forward passes. (Unit tests cover every split.)
+    fn members(&self, budget: &Budget<'_>, passes: usize) -> usize {
+        let threads = most(budget.threads);
+        if cfg!(test) { threads } else { worth(threads, self.work().saturating_mul(passes)) }
     }
 
     /// Multiply-adds of the forward pass.

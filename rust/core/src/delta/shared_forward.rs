@@ -3,7 +3,7 @@
 use super::chunk::{Chunk, chunks};
 use super::forward::{Out, Room, Task, segment, whole};
 use super::solve::copy_columns;
-use super::window::Window;
+use super::window::{Course, Meter, Next, Place, Window};
 use super::workspace::chunk_rows;
 use super::{Delta, SEGMENT, Stop};
 use crate::error::Result;
@@ -22,15 +22,16 @@ pub fn run<R: Real>(delta: &Delta<'_, R>, out: Out<R>, threads: usize, stop: &St
         let rooms = arena.frames(window.chunks().max(threads), |arena| Room::carve(arena, delta));
         (rooms, arena.take::<R>(&[hv, key, value]))
     })?;
-    let odd = AtomicBool::new(false);
+    let (odd, course) = (AtomicBool::new(false), Course::new(stop));
     parallel::run(threads, &|member| {
         let (rooms, before) = *scratch;
-        let call = Forward { delta, out, window, rooms, before, odd: &odd, stop, member };
-        for n in 0..delta.sequences() {
-            // SAFETY: members write disjoint parts between barriers.
-            if unsafe { !call.sequence(n) } {
-                return;
-            }
+        let call = Forward { delta, out, window, rooms, before, odd: &odd, course: &course, stop, member };
+        // SAFETY: members write disjoint parts between barriers.
+        if let Some(place) = unsafe { call.windows((0, 0)) }
+            && member.id == 0
+        {
+            // SAFETY: the only member left.
+            Member::alone(|member| unsafe { Forward { member, ..call }.windows(place) });
         }
     });
     Ok(())
@@ -47,6 +48,7 @@ struct Forward<'a, R: Real> {
     before: Region<R>,
     /// Whether a number of the window is not finite: then its chunks are computed in order, from `before`.
     odd: &'a AtomicBool,
+    course: &'a Course<'a>,
     stop: &'a Stop<'a>,
     member: &'a Member<'a>,
 }
@@ -61,46 +63,50 @@ impl<R: Real> Forward<'_, R> {
         (self.member.id..count).step_by(self.member.count)
     }
 
-    /// Returns whether to go on; ends with a barrier if so.
+    /// All windows from `place` on; returns the one from which the caller continues alone, if it does.
     ///
     /// # Safety
     /// All members call this.
-    unsafe fn sequence(&self, n: usize) -> bool {
+    unsafe fn windows(&self, place: Place) -> Option<Place> {
         let Forward { delta, out, window, member, stop, .. } = *self;
-        let (rows, hv) = (delta.sequence(n).0.len() * delta.householders, delta.value_heads);
-        if rows <= SEGMENT {
-            for head in self.dealt(hv) {
-                let room = self.room(member.id);
-                // SAFETY: heads are disjoint.
-                Member::alone(|alone| unsafe { whole(delta, &room, alone, (n, head), out, stop) });
-            }
-            member.barrier();
-            return true;
-        }
-        for rows in chunks(0..rows, window.rows()) {
-            self.prepare(n, rows.clone());
-            stop.leave();
-            member.barrier();
-            if stop.stopped() {
-                return false;
-            }
-            for head in 0..hv {
-                // SAFETY: columns are disjoint.
-                unsafe { self.pass(n, head, rows.clone()) };
-            }
-            member.barrier();
-            if self.odd.load(Relaxed) {
+        let (hv, mut meter) = (delta.value_heads, Meter::new(self.course, member));
+        for n in place.0..delta.sequences() {
+            let rows = delta.sequence(n).0.len() * delta.householders;
+            if rows <= SEGMENT {
                 for head in self.dealt(hv) {
+                    let room = self.room(member.id);
                     // SAFETY: heads are disjoint.
-                    unsafe { self.again(n, head, rows.clone()) };
+                    Member::alone(|alone| unsafe { whole(delta, &room, alone, (n, head), out, stop) });
                 }
-                member.barrier();
-                if member.id == 0 {
-                    self.odd.store(false, Relaxed);
+                meter.meet();
+                continue;
+            }
+            let first = if n == place.0 { place.1 } else { 0 };
+            for (i, rows) in chunks(0..rows, window.rows()).enumerate().skip(first) {
+                self.prepare(n, rows.clone());
+                match meter.next() {
+                    Next::On => {}
+                    Next::Leave => return None,
+                    Next::Alone => return Some((n, i)),
+                }
+                for head in 0..hv {
+                    // SAFETY: columns are disjoint.
+                    unsafe { self.pass(n, head, rows.clone()) };
+                }
+                meter.meet();
+                if self.odd.load(Relaxed) {
+                    for head in self.dealt(hv) {
+                        // SAFETY: heads are disjoint.
+                        unsafe { self.again(n, head, rows.clone()) };
+                    }
+                    meter.meet();
+                    if member.id == 0 {
+                        self.odd.store(false, Relaxed);
+                    }
                 }
             }
         }
-        true
+        None
     }
 
     /// What does not depend on the state.
@@ -114,7 +120,8 @@ impl<R: Real> Forward<'_, R> {
                 (Task::new(self.delta, (n, head), self.out), self.room(self.window.place(head, i)));
             let next = rows.end;
             Member::alone(|alone| {
-                let chunk = room.workspace().map(|own| Chunk::new(self.delta, own, alone, task.head, rows, next));
+                let chunk =
+                    room.workspace().map(|own| Chunk::new(self.delta, own, alone, task.head, rows, next));
                 // SAFETY: the place belongs to this chunk.
                 chunk.iter().for_each(|chunk| unsafe { chunk.prepare() });
             });

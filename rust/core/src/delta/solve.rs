@@ -79,7 +79,8 @@ impl<R: Real> Chunk<'_, R> {
             }
             for Range { start, end } in self.columns() {
                 let z = if keep { w.right(start) } else { Matrix::none() };
-                let (v, w, r) = (self.head.v.from(self.rows.start).right(start), w.right(start), r.right(start));
+                let (v, w, r) =
+                    (self.head.v.from(self.rows.start).right(start), w.right(start), r.right(start));
                 Residual { v, w, beta, z, r, rows: c, n: end - start }.call();
                 (self.live..c).for_each(|i| r.row(i).write_bytes(0, end - start));
             }

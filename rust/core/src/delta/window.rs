@@ -3,12 +3,16 @@
 //!
 //! Heads are shared where whole ones would leave threads idle. What is computed of a chunk is the same, so the bits are too.
 
-use crate::kernels::lanes;
 use super::workspace::chunk_rows;
-use super::{Delta, SEGMENT};
+use super::{Delta, SEGMENT, Stop};
+use crate::kernels::lanes;
 use crate::parallel::Member;
 use crate::scalar::Real;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
+/// What all members may lose by sharing until the caller continues alone.
+const SLACK: Duration = Duration::from_micros(500);
 /// The most segments of a window per member.
 const MOST: usize = 4;
 
@@ -64,6 +68,80 @@ impl Window {
     /// `member` as it shares the columns of a head: the heads begin at different members.
     pub fn turned<'a>(self, member: &Member<'a>, head: usize) -> Member<'a> {
         member.among((member.id + head * self.panels) % member.count, member.count)
+    }
+}
+
+/// A window, counted in the order of the pass: sequence and number.
+pub type Place = (usize, usize);
+
+/// How a call goes on. On a busy machine members may share a core, and every barrier then costs a time slice: the caller detects
+/// that all of them together are slower than it would be alone, and continues alone.
+pub struct Course<'a> {
+    stop: &'a Stop<'a>,
+    alone: AtomicBool,
+}
+
+/// The answer of a [`Meter`].
+pub enum Next {
+    /// To the pass of the states.
+    On,
+    /// Out of the call, which is cancelled.
+    Leave,
+    /// The caller alone goes on, from this window on.
+    Alone,
+}
+
+impl<'a> Course<'a> {
+    pub fn new(stop: &'a Stop<'a>) -> Self {
+        Course { stop, alone: AtomicBool::new(false) }
+    }
+}
+
+/// The time of a member, in all and at barriers.
+pub struct Meter<'a> {
+    course: &'a Course<'a>,
+    member: &'a Member<'a>,
+    start: Instant,
+    waited: Duration,
+}
+
+impl<'a> Meter<'a> {
+    pub fn new(course: &'a Course<'a>, member: &'a Member<'a>) -> Self {
+        Meter { course, member, start: Instant::now(), waited: Duration::ZERO }
+    }
+
+    /// A barrier.
+    pub fn meet(&mut self) {
+        let start = Instant::now();
+        self.member.barrier();
+        self.waited += start.elapsed();
+    }
+
+    /// The barrier behind the first part of a window. All members get the same answer, since only the caller changes it, before
+    /// this barrier.
+    pub fn next(&mut self) -> Next {
+        let Course { stop, alone } = self.course;
+        stop.leave();
+        if self.member.id == 0 && self.member.count > 1 && self.slow() {
+            alone.store(true, Relaxed);
+        }
+        self.meet();
+        match (stop.stopped(), self.member.count > 1 && alone.load(Relaxed)) {
+            (true, _) => Next::Leave,
+            (_, true) => Next::Alone,
+            _ => Next::On,
+        }
+    }
+
+    /// The caller's share of the work is the largest. (Unit tests take every third answer for slow.)
+    fn slow(&self) -> bool {
+        if cfg!(test) {
+            static COUNT: AtomicUsize = AtomicUsize::new(0);
+            return COUNT.fetch_add(1, Relaxed).is_multiple_of(3);
+        }
+        let all = self.start.elapsed();
+        let alone = all.saturating_sub(self.waited) * u32::try_from(self.member.count).unwrap_or(u32::MAX);
+        all > alone + SLACK
     }
 }
 
