@@ -12,7 +12,7 @@
 //! rows behind the keys; the one of token t stands at row `first + t m`, the last of its token.
 
 use super::head::Head;
-use super::workspace::{Pitches, Workspace};
+use super::workspace::{Pitches, Triangles, Workspace};
 use super::{Delta, Gate};
 use crate::kernels::{Operand, Product, Triangle, invert_upper};
 use crate::parallel::Member;
@@ -40,8 +40,8 @@ pub struct Chunk<'a, R: Real> {
     pub pitch: Pitches,
     /// Its share of the columns of V, in what is computed with the state.
     pub member: &'a Member<'a>,
-    /// The workspace whose room for kernels is this thread's.
-    pub hand: &'a Workspace<R>,
+    /// Those of the workspace, or of another.
+    pub triangles: &'a Triangles<R>,
     pub head: Head<R>,
     /// Its rows in the sequence, and the tokens whose last row is among them.
     pub rows: Range<usize>,
@@ -68,7 +68,7 @@ impl<'a, R: Real> Chunk<'a, R> {
             workspace,
             pitch: Pitches::new(delta),
             member,
-            hand: workspace,
+            triangles: &workspace.triangles,
             head,
             live: rows.len(),
             rows,
@@ -166,17 +166,29 @@ impl<'a, R: Real> Chunk<'a, R> {
         if sizes.0 > 0 && sizes.1 > 0 {
             let product = with(Product::new(sizes, a, b, c.at, c.pitch));
             // SAFETY: the caller's; the scratch is for the largest of these products.
-            unsafe { product.run(self.member, self.hand.scratch.ptr()) }
+            unsafe { product.run(self.member, self.workspace.scratch.ptr()) }
         }
     }
 
-    /// Keys and queries, gates and decays, beta, and K K^T * D, X^-1 and P^T.
+    /// All that does not depend on the state.
     ///
     /// # Safety
     /// The head's rows exist; the workspace is this thread's.
     pub unsafe fn prepare(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.spread();
+            self.multiply();
+        }
+    }
+
+    /// Keys and queries, gates and their products over rows, beta.
+    ///
+    /// # Safety
+    /// As of [`Chunk::prepare`].
+    pub unsafe fn spread(&self) {
         let (workspace, key) = (self.workspace, self.delta.key);
-        let (c, queries, first) = self.sizes();
+        let (c, queries, _) = self.sizes();
         let kq = self.kq();
         // SAFETY: as above; every array has the rows and columns of a chunk.
         unsafe {
@@ -185,7 +197,7 @@ impl<'a, R: Real> Chunk<'a, R> {
                 *workspace.beta.at(i) = beta;
             }
             let (k, q) = (self.head.k.from(self.rows.start), self.head.q.from(self.tokens.start));
-            self.decays();
+            self.gates();
             let unit = workspace.unit.ptr();
             for (x, rows, at, scale) in [(k, c, 0, 1.0), (q, queries, c, self.delta.scale)] {
                 let (scale, by) = (R::of(scale), unit.wrapping_add(at));
@@ -213,7 +225,20 @@ impl<'a, R: Real> Chunk<'a, R> {
                     to.row(live).write_bytes(0, (rows - live) * to.pitch);
                 }
             }
-            let (gram, p) = (self.square(workspace.gram), self.square(workspace.p));
+        }
+    }
+
+    /// The decays inside the chunk, K K^T * D, X^-1 and P^T.
+    ///
+    /// # Safety
+    /// As of [`Chunk::prepare`]; keys and queries are in place.
+    unsafe fn multiply(&self) {
+        let (workspace, key, kq) = (self.workspace, self.delta.key, self.kq());
+        let (c, queries, first) = self.sizes();
+        let (gram, p) = (self.square(workspace.gram), self.square(self.triangles.p));
+        // SAFETY: every array has the rows and columns of a chunk.
+        unsafe {
+            self.decays();
             if self.wide() {
                 self.gram(gram, p, first).call();
             } else {
@@ -226,7 +251,8 @@ impl<'a, R: Real> Chunk<'a, R> {
                 let of_queries = self.of_queries();
                 Masked { x: p, y: of_queries, out: p, upper, rows: c, n: queries }.call();
             }
-            let (x, beta) = (self.square(workspace.inverse), Matrix { at: workspace.beta.ptr(), pitch: 0 });
+            let (x, beta) =
+                (self.square(self.triangles.inverse), Matrix { at: workspace.beta.ptr(), pitch: 0 });
             Masked { x: gram, y: beta, out: x, upper: true, rows: c, n: c }.call();
             for i in 0..c {
                 *x.row(i).add(i) = R::one();
@@ -253,8 +279,8 @@ impl<'a, R: Real> Chunk<'a, R> {
         }
     }
 
-    /// The gates of the rows, and the decays from them.
-    unsafe fn decays(&self) {
+    /// The gates of the rows, and their products.
+    unsafe fn gates(&self) {
         let (workspace, m, key) = (self.workspace, self.delta.householders, self.delta.key);
         let (c, queries, _) = self.sizes();
         let (n, width) = if self.wide() { (key, self.pitch.key) } else { (1, 1) };
@@ -282,6 +308,16 @@ impl<'a, R: Real> Chunk<'a, R> {
                     std::ptr::copy_nonoverlapping(row, before.row(c + t), n);
                 }
             }
+        }
+    }
+
+    /// D, of keys and of queries.
+    unsafe fn decays(&self) {
+        let (workspace, m) = (self.workspace, self.delta.householders);
+        let (c, queries, _) = self.sizes();
+        let a = Matrix { at: workspace.a.ptr(), pitch: self.width() };
+        // SAFETY: every array has the rows of a chunk.
+        unsafe {
             if !self.wide() {
                 let a = if self.gated() { a.at.cast_const() } else { std::ptr::null() };
                 let decay = self.square(workspace.decay);

@@ -5,7 +5,7 @@ use super::head::Head;
 use super::workspace::{Workspace, chunk_rows};
 use super::{Delta, FEW, Gate, SEGMENT, Stop};
 use crate::budget::Budget;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, each};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Frames, Region, Scratch};
@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub struct Out<R> {
     o: Shared<R>,
     state: Shared<R>,
+    /// Whether it holds the initial states.
+    continued: bool,
     saved: Option<Shared<R>>,
 }
 
@@ -45,6 +47,30 @@ pub fn forward<R: Real>(
     saved: Option<&mut [R]>,
     budget: &Budget<'_>,
 ) -> Result<()> {
+    compute(delta, o, (state, false), saved, budget)
+}
+
+/// The same in place: `state` holds the states before the sequences, and then those behind them. What it holds after an error is
+/// unspecified.
+pub fn advance<R: Real>(
+    delta: &Delta<'_, R>,
+    o: &mut [R],
+    state: &mut [R],
+    budget: &Budget<'_>,
+) -> Result<()> {
+    if delta.initial.is_some() {
+        return Err(Error::value("initial_state", "must not be given where states are continued in place"));
+    }
+    compute(delta, o, (state, true), None, budget)
+}
+
+fn compute<R: Real>(
+    delta: &Delta<'_, R>,
+    o: &mut [R],
+    (state, continued): (&mut [R], bool),
+    saved: Option<&mut [R]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
     delta.check()?;
     let (n, hv, key, value) = (delta.sequences(), delta.value_heads, delta.key, delta.value);
     check_len("o", o.len(), &[delta.batch, delta.tokens, hv, value])?;
@@ -60,6 +86,7 @@ pub fn forward<R: Real>(
     let out = Out {
         o: Shared(o.as_mut_ptr()),
         state: Shared(state.as_mut_ptr()),
+        continued,
         saved: saved.map(|saved| Shared(saved.as_mut_ptr())),
     };
     if delta.shares(work(&[n, hv]), threads) {
@@ -112,6 +139,8 @@ pub struct Task<R> {
     pub o: Matrix<R>,
     pub state: *mut R,
     pub initial: Option<*const R>,
+    /// Whether that is `state`.
+    pub continued: bool,
     /// The states saved behind the first [`SEGMENT`] rows and so on, at this stride.
     saved: Option<(Shared<R>, usize)>,
 }
@@ -126,7 +155,11 @@ impl<R: Real> Task<R> {
             head: Head::of(delta, tokens.start, head),
             o: Matrix { at: out.o.at((tokens.start * hv + head) * value), pitch: hv * value },
             state: out.state.at(first),
-            initial: delta.initial.map(|initial| initial.as_ptr().wrapping_add(first)),
+            initial: match out.continued {
+                true => Some(out.state.at(first).cast_const()),
+                false => delta.initial.map(|initial| initial.as_ptr().wrapping_add(first)),
+            },
+            continued: out.continued,
             saved: out.saved.map(|saved| (Shared(saved.at((first_saved * hv + head) * size)), hv * size)),
         }
     }
@@ -155,7 +188,7 @@ pub unsafe fn whole<R: Real>(
     let Task { state, initial, .. } = task;
     // SAFETY: the caller's.
     unsafe {
-        if rows == 0 || rows > FEW || initial.is_none() {
+        if !task.continued && (rows == 0 || rows > FEW || initial.is_none()) {
             match initial {
                 Some(initial) => std::ptr::copy_nonoverlapping(initial, state, size),
                 None => (0..size).for_each(|i| *state.add(i) = R::zero()),

@@ -26,7 +26,7 @@ mod window;
 mod workspace;
 
 pub use backward::{DeltaGradients, backward};
-pub use forward::forward;
+pub use forward::{advance, forward};
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};

@@ -123,10 +123,10 @@ impl<R: Real> Pull<'_, R> {
         // SAFETY: the caller's.
         unsafe {
             self.solve(s);
-            self.residual_gradient();
-            self.values(self.v_bar(), self.gradients.beta_bar.ptr());
+            let (r_bar, s_bar) = (self.of_value(self.gradients.r_bar), self.gradients.s_bar.ptr());
+            self.residual_gradient(s_bar, r_bar);
             self.rest(s, add);
-            self.retreat(self.gradients.s_bar.ptr(), s);
+            self.retreat(s_bar, s);
         }
     }
 
@@ -163,10 +163,10 @@ impl<R: Real> Pull<'_, R> {
         arrays.v.map_or(Matrix::none(), |v| rows_of(v, row, (hv, self.head), value))
     }
 
-    /// The gradients of the arguments; that of v only where [`Pull::values`] writes it.
+    /// The gradients of the arguments, and [-V_bar; o].
     ///
     /// # Safety
-    /// There is all of R_bar and [-V_bar; o], and the gradient of the state behind the chunk.
+    /// The chunk is solved; there is all of R_bar, and the gradient of the state behind the chunk.
     pub unsafe fn rest(&self, s: Option<*const R>, add: bool) {
         let Pull { chunk, gradients, arrays, .. } = self;
         let Delta { heads: h, value_heads: hv, key, value, householders: m, .. } = *chunk.delta;
@@ -178,6 +178,7 @@ impl<R: Real> Pull<'_, R> {
         let (full, upper, shape) = (Triangle::Full, Triangle::Upper, chunk.shape());
         // SAFETY: the arrays have the rows of a chunk, the states (K, V).
         unsafe {
+            self.values(chunk.w(), r_bar, self.v_bar(), gradients.beta_bar.ptr());
             let u = operand(chunk.u());
             let (a_bar, p_bar) = (chunk.square(gradients.a_bar), chunk.square(gradients.p_bar));
             let negative = |x: Product<R>| x.alpha(-1.0).shapes(full, full, upper);
@@ -288,7 +289,7 @@ impl<R: Real> Pull<'_, R> {
                     Crossing { x: a_bar, y: gram, first: 0, every: 1, sums, out: inside, rows: c, n: c };
                 keys.call();
                 Masked { x: p_bar, y: Matrix::none(), out: p_bar, upper, rows: c, n: queries }.call();
-                let (p, every) = (chunk.square(workspace.p), chunk.delta.householders);
+                let (p, every) = (chunk.square(chunk.triangles.p), chunk.delta.householders);
                 // the decay of a row to its own query is 1
                 (0..queries).for_each(|t| *p.row(chunk.row_of(t)).add(t) = R::zero());
                 Crossing { x: p_bar, y: p, first, every, n: queries, ..keys }.call();

@@ -3,8 +3,8 @@
 
 use super::backward::{Room, Task, normalised};
 use super::chunk::{Chunk, chunks};
-use super::pull::Arrays;
-use super::solve::copy_columns;
+use super::pull::{Arrays, rows_of};
+use super::solve::{columns, copy_columns};
 use super::window::{Course, Meter, Next, Place, Window};
 use super::workspace::chunk_rows;
 use super::{Delta, SEGMENT, Stop};
@@ -18,9 +18,9 @@ use std::ops::Range;
 /// All heads of one sequence after another.
 pub fn run<R: Real>(delta: &Delta<'_, R>, arrays: &Arrays<R>, threads: usize, stop: &Stop<'_>) -> Result<()> {
     let Delta { value_heads: hv, key, value, .. } = *delta;
-    let window = Window::new(delta, delta.heads, threads);
+    let window = Window::new(delta, delta.heads, threads, 1);
     let scratch = Scratch::new(|arena| {
-        let rooms = arena.frames(window.chunks().max(threads), |arena| Room::carve(arena, delta));
+        let rooms = arena.frames(window.chunks() + threads, |arena| Room::carve(arena, delta));
         (rooms, arena.take::<R>(&[hv, key, value]))
     })?;
     let course = Course::new(stop);
@@ -43,7 +43,7 @@ struct Backward<'a, R: Real> {
     delta: &'a Delta<'a, R>,
     arrays: &'a Arrays<R>,
     window: Window,
-    /// For the chunks of a window, at least one per member.
+    /// For the chunks of a window, then for the members.
     rooms: Frames,
     /// The gradients of the states behind the window.
     carried: Region<R>,
@@ -139,25 +139,28 @@ impl<R: Real> Backward<'_, R> {
         }
     }
 
-    /// The chunks of a window, from the last to the first, and their places.
-    fn backward(&self, head: usize, rows: Range<usize>) -> impl Iterator<Item = (Room<R>, Range<usize>)> {
-        let all = chunks(rows, chunk_rows(&self.delta.gate)).enumerate().rev();
-        all.map(move |(i, rows)| (self.room(self.window.place(head, i)), rows))
-    }
-
     /// The gradient of the state through a window, in this member's columns; every chunk keeps that of the state behind it.
     unsafe fn pass(&self, n: usize, head: usize, rows: Range<usize>) {
-        let (task, member, hand) =
-            (self.task(n, head), self.window.turned(self.member, head), self.room(self.member.id));
-        let carried = self.carried(head);
-        for (Room { gradients, .. }, rows) in self.backward(head, rows) {
-            let chunk = Chunk { hand: &hand.gradients.chunk, ..task.chunk(&gradients, &member, rows) };
-            let pull = task.pull(chunk, &gradients);
+        let Delta { value_heads: hv, value, .. } = *self.delta;
+        let (task, member) = (self.task(n, head), self.window.turned(self.member, head));
+        if columns::<R>(&member, value).next().is_none() {
+            return;
+        }
+        let (own, carried) = (self.room(self.window.chunks() + self.member.id).gradients, self.carried(head));
+        for (i, rows) in chunks(rows, chunk_rows(&self.delta.gate)).enumerate().rev() {
+            let of_chunk = self.room(self.window.place(head, i)).gradients;
+            let triangles = &of_chunk.chunk.triangles;
+            let pull = task.pull(Chunk { triangles, ..task.chunk(&own, &member, rows) }, &own);
+            let (c, queries, _) = pull.chunk.sizes();
+            let o = rows_of(self.arrays.o, pull.first + pull.chunk.tokens.start, (hv, head), value);
+            let (o_to, r_bar) = (pull.of_value(own.vo).from(c), pull.of_value(of_chunk.r_bar));
             // SAFETY: the chunks are solved, and the columns this member's.
             unsafe {
-                self.carry(carried, gradients.s_bar.ptr(), head);
-                pull.residual_gradient();
-                pull.values(Matrix::none(), hand.gradients.sums.ptr());
+                self.carry(carried, of_chunk.s_bar.ptr(), head);
+                pull.chunk.spread();
+                copy_columns(&member, Some(o), o_to, (queries, value));
+                pull.residual_gradient(carried, r_bar);
+                pull.values(r_bar, r_bar, Matrix::none(), own.beta_bar.ptr());
                 pull.retreat(carried, None);
             }
         }
@@ -180,7 +183,6 @@ impl<R: Real> Backward<'_, R> {
                         let (task, place) = (self.task(n, head), |i| self.room(self.window.place(head, i)));
                         let (gradients, states) = (place(i).gradients, place(segment * parts));
                         let pull = task.pull(task.chunk(&gradients, alone, own.clone()), &gradients);
-                        pull.values(pull.v_bar(), gradients.beta_bar.ptr());
                         pull.rest(task.behind(&states, first, i % parts), task.adds());
                     }
                     normalised(self.delta, self.arrays, (n, group), own.clone());

@@ -69,7 +69,7 @@ impl<R: Real> Chunk<'_, R> {
     pub unsafe fn solve(&self, s: Option<*const R>, rows: usize, keep: bool, r: Matrix<R>) {
         let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
         let (early, w, u) = (self.early(), self.w(), self.u());
-        let (x, beta) = (self.square(self.workspace.inverse), self.workspace.beta.ptr());
+        let (x, beta) = (self.square(self.triangles.inverse), self.workspace.beta.ptr());
         // SAFETY: as above.
         unsafe {
             let a = Operand::new(early.at.cast_const(), early.pitch);
@@ -97,7 +97,7 @@ impl<R: Real> Chunk<'_, R> {
     /// # Safety
     /// U is solved.
     pub unsafe fn finite(&self) -> bool {
-        let (sums, u, rows) = (self.hand.sums.ptr(), self.u(), self.rows.len());
+        let (sums, u, rows) = (self.workspace.sums.ptr(), self.u(), self.rows.len());
         self.columns().all(|Range { start, end }| {
             // SAFETY: there is a sum for each column.
             unsafe {
@@ -133,7 +133,7 @@ impl<R: Real> Chunk<'_, R> {
     /// U is solved from the state, with W of keys and queries; O has the rows of the queries.
     pub unsafe fn outputs(&self, o: Matrix<R>) {
         let (c, queries, _) = self.sizes();
-        let (p, u) = (self.square(self.workspace.p), self.u());
+        let (p, u) = (self.square(self.triangles.p), self.u());
         let (shape, full) = (self.shape().t(), Triangle::Full);
         let from_state = self.w().from(c);
         let soon = [(o.at.cast_const(), o.pitch), self.soon(self.head.v, false)];

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// What all members may lose by sharing until the caller continues alone.
 const SLACK: Duration = Duration::from_micros(500);
-/// The most segments of a window per member.
+
+/// Segments of a window for each member that make the shares even.
 const MOST: usize = 4;
 
 impl<R: Real> Delta<'_, R> {
@@ -38,13 +39,14 @@ pub struct Window {
 }
 
 impl Window {
-    /// For `threads` members that share the chunks of `tasks` heads evenly.
-    pub fn new<R: Real>(delta: &Delta<'_, R>, tasks: usize, threads: usize) -> Self {
-        let even = threads / common(threads, tasks);
+    /// For `threads` members that share the chunks of `tasks` heads evenly; `most` segments for each of them,
+    /// or up to [`MOST`] to be even.
+    pub fn new<R: Real>(delta: &Delta<'_, R>, tasks: usize, threads: usize, most: usize) -> Self {
         let heads = delta.value_heads;
+        let even = (threads / common(threads, tasks)).min(MOST * threads / heads).max(1);
         Window {
             heads,
-            segments: even.min(MOST * threads / heads).max(1),
+            segments: even * (most * threads / (heads * even)).max(1),
             parts: SEGMENT / chunk_rows(&delta.gate),
             panels: delta.value.div_ceil(2 * lanes::<R>()),
         }
