@@ -143,6 +143,39 @@ def test_gates_that_forget_everything(gate, dtype):
         called(worse)
 
 
+@pytest.mark.parametrize("sizes", [*CASES, (1, 1, 1, 1, 2, 7, 5, "head"), (1, 200, 1, 1, 1, 8, 40, "head")], ids=str)
+def test_the_last_states_are_written_to_an_array_of_the_caller(sizes):
+    given = arguments(sizes, np.float32)
+    m, kept = sizes[2], {name: x.copy() for name, x in given.items()}
+    expected = called(given, householders=m)
+    out = np.full_like(expected[1], np.nan)
+    o, state = called(given, householders=m, out_state=out)
+    assert state is out and np.array_equal(out, expected[1]) and np.array_equal(o, expected[0])
+    assert all(np.array_equal(given[name], kept[name]) for name in given)
+    o, state = called(given, householders=m, out_state=given["initial_state"])
+    assert state is given["initial_state"] and np.array_equal(state, expected[1]) and np.array_equal(o, expected[0])
+
+
+def test_arrays_for_the_last_states_that_do_not_fit_are_refused():
+    given = arguments(CASES[0])
+    state = given["initial_state"]
+    read_only = state.copy()
+    read_only.flags.writeable = False
+    for out, error, pattern in [
+        (state.tolist(), TypeError, "out_state must be a numpy.ndarray"),
+        (state[:1], ValueError, "out_state must have shape"),
+        (state.astype(np.float32), TypeError, "out_state must have the dtype of the result, float64"),
+        (read_only, ValueError, "out_state must be contiguous"),
+        (np.asfortranarray(state), ValueError, "out_state must be contiguous"),
+    ]:
+        with pytest.raises(error, match=pattern):
+            called(given, out_state=out)
+    room = np.zeros(state.size + 4)
+    room[4:] = state.ravel()
+    with pytest.raises(ValueError, match="out_state must not share memory with initial_state"):
+        called(given | {"initial_state": room[4:].reshape(state.shape)}, out_state=room[:-4].reshape(state.shape))
+
+
 def test_what_is_refused():
     given = arguments(CASES[0])
     for spoil, error, pattern in [

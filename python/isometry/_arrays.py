@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isometry import _core, gpu
-from isometry._rules import check, stacks
+from isometry._rules import check, check_out, stacks
 from isometry._rules.check import Shape
 
 Array = NDArray[Any]
@@ -101,6 +101,17 @@ def ready(a: Array, dtype: DType) -> Array:
     if a.dtype == dtype and flags.c_contiguous and flags.aligned:
         return a
     return np.array(a, dtype=dtype, order="C")
+
+
+def writable(argument: str, out: object, shape: Shape, dtype: DType) -> Array:
+    """An array that the caller gives for a result of this shape and dtype."""
+    if not isinstance(out, np.ndarray):
+        check.kind(argument, "a numpy.ndarray", out)
+    check_out.room(argument, tuple(out.shape), out.dtype.name, shape, dtype.name)
+    flags = out.flags
+    whole = flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative
+    check_out.written(argument, whole)
+    return out
 
 
 def finite(argument: str, a: Array | None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _core, _threads
-from isometry._arrays import INT64, Array, common, finite, gradient, ready, taken_integers, taken_real
+from isometry._arrays import INT64, Array, common, finite, gradient, ready, taken_integers, taken_real, writable
 from isometry._backend import only_cpu
 from isometry._rules import check, check_delta
 
@@ -29,6 +29,7 @@ def delta_rule(
     initial_state: ArrayLike | None = None,
     cu_seqlens: ArrayLike | None = None,
     normalise: bool = False,
+    out_state: Array | None = None,
     backend: str | None = None,
     check_finite: bool = True,
 ) -> tuple[Array, Array]:
@@ -67,6 +68,9 @@ def delta_rule(
         follow each other, and T. Each gets the bits that it would get alone.
     normalise
         Divide q and k by sqrt(|.|^2 + 1e-6) first.
+    out_state
+        An array for the last states, of their shape and dtype. It may be `initial_state`: the states are then continued in
+        place. After an error or ctrl-C its numbers are unspecified.
     backend
         "cpu" or None: there are no kernels for the GPU.
     check_finite
@@ -77,21 +81,24 @@ def delta_rule(
     o : numpy.ndarray
         Shape (B, T, HV, V).
     state : numpy.ndarray
-        The states after the sequences, shape (B, HV, K, V), or (N, HV, K, V).
+        The states after the sequences, shape (B, HV, K, V), or (N, HV, K, V): `out_state` or a new array.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, `cu_seqlens` does not ascend from 0 to T, or for NaN or infinity under `check_finite`.
+        If shapes do not fit, `cu_seqlens` does not ascend from 0 to T, for NaN or infinity under `check_finite`, or if
+        `out_state` is not contiguous or shares memory with part of another array.
     TypeError
-        If an array is not real, or `cu_seqlens` or `householders` is not of integers.
+        If an array is not real, `cu_seqlens` or `householders` is not of integers, or `out_state` is no array of the dtype
+        of the result.
     NotImplementedError
         The backend "gpu".
 
     Notes
     -----
     About 6 K V + 128 (K + V) operations per row and value head, in chunks of 64 rows; up to 8 rows are computed one by
-    one. Threads share pairs of a sequence and a head. Decays below e^-87 (e^-708 in double precision) are 0.
+    one. Threads share pairs of a sequence and a head, or where there are few of them, the chunks and the columns of V: a
+    thread then adds 36 KiB for each of 4 chunks. Decays below e^-87 (e^-708 in double precision) are 0.
     Outputs do not depend on later tokens, even on NaN.
 
     Examples
@@ -108,8 +115,14 @@ def delta_rule(
     arrays = _taken(given, check_finite)
     options = cu_seqlens, householders, scale, normalise, check_finite
     call, (out, states) = _prepared(arrays, options, common(*arrays.values()))
-    o, state = np.empty(out, call[0][0].dtype), np.empty(states, call[0][0].dtype)
-    _core.delta_rule(call, (o, state, None), _threads.get_num_threads())
+    inputs, *rest = call
+    dtype, initial = inputs[0].dtype, inputs[5]
+    o = np.empty(out, dtype)
+    state = np.empty(states, dtype) if out_state is None else writable("out_state", out_state, states, dtype)
+    continued = initial is not None and initial.ctypes.data == state.ctypes.data
+    if continued:
+        inputs = (*inputs[:5], None)
+    _core.delta_rule((inputs, *rest), (o, state, None, continued), _threads.get_num_threads())
     return o, state
 
 
@@ -186,7 +199,7 @@ def delta_rule_vjp(
     saved = np.empty(check_delta.saved(out, states[2], call[2]), dtype)
     bars = tuple(None if a is None else np.empty_like(a) for a in inputs)
     threads = _threads.get_num_threads()
-    _core.delta_rule(call, (np.empty(out, dtype), np.empty(states, dtype), saved), threads)
+    _core.delta_rule(call, (np.empty(out, dtype), np.empty(states, dtype), saved, False), threads)
     _core.delta_rule_vjp(call, saved, (cts[0], cts[1]), bars, threads)
     return {
         name: None if a is None or bar is None else gradient(bar, a.shape, a.dtype)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _core, _threads
-from isometry._arrays import Array, finite, ready, taken
-from isometry._objects.hadamard import of_rows, room, written
+from isometry._arrays import Array, finite, ready, taken, writable
+from isometry._objects.hadamard import of_rows
 from isometry._rules import check
 
 __all__ = ["hadamard_transform"]
@@ -65,11 +65,7 @@ def hadamard_transform(
     dtype = x.dtype.newbyteorder("=")
     if out is None:
         out = np.empty(x.shape, dtype)
-    elif not isinstance(out, np.ndarray):
-        check.kind("out", "a numpy.ndarray", out)
     else:
-        room(tuple(out.shape), out.dtype.name, x.shape, dtype.name)
-        whole = out.flags.c_contiguous and out.flags.aligned and out.flags.writeable and out.dtype.isnative
-        written(whole)
+        writable("out", out, x.shape, dtype)
     _core.hadamard_transform(ready(x, dtype), scale, False, out, _threads.get_num_threads())
     return out

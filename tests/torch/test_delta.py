@@ -185,6 +185,46 @@ def test_half_precision_is_computed_in_float32():
             called(wide | other)
 
 
+@pytest.mark.parametrize("sizes", [CASES[0], CASES[1], (1, 1, 1, 2, 2, 16, 16, "head")], ids=str)
+def test_the_last_states_are_written_to_a_tensor_of_the_caller(sizes):
+    given = tensors(arguments(sizes, np.float32), grad=False)
+    keywords = {"householders": sizes[2]}
+    expected = called(given, **keywords)
+    for out in (torch.empty_like(expected[1]), torch.empty_like(expected[1].mT).mT):
+        o, state = called(given, **keywords, out_state=out)
+        assert state is out and torch.equal(out, expected[1]) and torch.equal(o, expected[0])
+    state, version = given["initial_state"], given["initial_state"]._version
+    half = called(given | {name: given[name].half() for name in "qkv"}, **keywords)
+    own = state.clone()
+    o, last = called(
+        given | {name: given[name].half() for name in "qkv"} | {"initial_state": own}, **keywords, out_state=own
+    )
+    assert last is own and torch.equal(own, half[1]) and torch.equal(o, half[0])
+    o, last = called(given, **keywords, out_state=state)
+    assert last is state and torch.equal(state, expected[1]) and torch.equal(o, expected[0])
+    assert state._version > version
+
+
+def test_states_for_the_caller_where_gradients_are_recorded():
+    given = tensors(arguments(CASES[0], np.float32))
+    expected, out = called(given), torch.empty_like(given["initial_state"], requires_grad=False)
+    found = called(given, out_state=out)
+    assert found[1] is out and torch.equal(out, expected[1])
+    cts = [torch.randn_like(x) for x in expected]
+    bars = gradients(expected, given, cts)
+    for name, bar in gradients(found, given, cts).items():
+        assert torch.equal(bar, bars[name]), name
+    state = given["initial_state"].detach()
+    with pytest.raises(RuntimeError, match="out_state must not be initial_state"):
+        called(given | {"initial_state": state}, out_state=state)
+    for other, error in [(state.double(), TypeError), (state[:1], ValueError), ([], TypeError)]:
+        with pytest.raises(error, match="out_state"):
+            called(given, out_state=other)
+    free = {name: t.detach() for name, t in given.items()}
+    found = compiled(lambda out: called(free, out_state=out))(torch.empty_like(state))
+    assert torch.equal(found[1], called(free)[1])
+
+
 @pytest.mark.parametrize("g", [0.0, -50.0])
 @pytest.mark.parametrize(
     "steps", [1, 63, 64, 65, 130, *(pytest.param(t, marks=pytest.mark.long) for t in (1024, 4096))]

@@ -48,19 +48,6 @@ def of_rows(shape: tuple[int, ...]) -> None:
     ordered("x", shape[-1])
 
 
-def room(shape: tuple[int, ...], dtype: str, expected: tuple[int, ...], result: str) -> None:
-    """An array for the result has its shape and dtype."""
-    check.exact("out", shape, expected)
-    if dtype != result:
-        raise TypeError(f"out must have the dtype of the result, {result}, not {dtype}")
-
-
-def written(whole: bool) -> None:
-    """An array for the result can be written as it is."""
-    if not whole:
-        raise ValueError("out must be contiguous, and writeable")
-
-
 @lru_cache(32)
 def paley(p: int) -> tuple[tuple[int, ...], ...]:
     """H_p by rows of +1 and -1, for p > 1: with chi the quadratic character modulo the prime q,

@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.autograd.graph import increment_version
 
 from .. import _core
-from .._objects.hadamard import of_rows, written
-from .._objects.hadamard import room as taken
-from .._rules import check
+from .._objects.hadamard import of_rows
+from .._rules import check, check_out
 from ._dispatch.function import HALF, dtype_name, empty, readable, threads
 from ._dispatch.graph import custom_operators
 from ._dispatch.mode import KERNEL, mode
@@ -77,13 +76,13 @@ def _written(x: Tensor, scale: float, out: Tensor) -> Tensor:
     if not isinstance(out, Tensor):
         check.kind("out", "a torch.Tensor", out)
     if out.shape != x.shape or out.dtype is not x.dtype:
-        taken(tuple(out.shape), dtype_name(out.dtype), tuple(x.shape), dtype_name(x.dtype))
+        check_out.room("out", tuple(out.shape), dtype_name(out.dtype), tuple(x.shape), dtype_name(x.dtype))
     if mode(x, out) is not KERNEL:
         raise ValueError(
             "out must be None in graphs and transforms, on other devices, and where gradients are recorded"
         )
     whole = out.is_contiguous() and not out.is_conj() and not out.is_neg()
-    written(whole)
+    check_out.written("out", whole)
     _core.hadamard_transform(readable(x), scale, False, readable(out), threads())
     if not out.is_inference():  # else autograd takes what it has saved of it for unchanged
         increment_version(out)

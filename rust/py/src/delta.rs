@@ -3,7 +3,7 @@
 use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
 use crate::{by_real, detached};
 use isometry_core::Budget;
-use isometry_core::delta::{Delta, DeltaGradients, Gate, backward, forward};
+use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
 use isometry_core::scalar::Real;
 use pyo3::prelude::*;
 
@@ -77,21 +77,25 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// Outputs, the states behind the sequences and, if wanted, the states saved for backward.
+/// Outputs, the states behind the sequences and, if wanted, the states saved for backward; the last says whether the array of the
+/// states holds those before the sequences.
 #[pyfunction]
 pub fn delta_rule(
     given: Given<'_>,
-    outcome: (Any<'_>, Any<'_>, Optional<'_>),
+    outcome: (Any<'_>, Any<'_>, Optional<'_>, bool),
     threads: usize,
 ) -> PyResult<()> {
-    let (o, state, saved) = outcome;
+    let (o, state, saved, continued) = outcome;
     by_real!("q", &given.0.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
         let view = arrays.view()?;
-        let (mut o, mut state) = (Output::new("o", &o)?, Output::new("state", &state)?);
+        let (mut o, mut state) = (Output::new("o", &o)?, Output::new("out_state", &state)?);
         let mut saved = Output::optional("saved", saved.as_ref(), &view.saved())?;
         let (o, state, saved) = (o.slice(), state.slice(), write(&mut saved));
-        detached::run_interruptible(py, |cancel| forward(&view, o, state, saved, &Budget { threads, cancel }))
+        detached::run_interruptible(py, |cancel| match (continued, Budget { threads, cancel }) {
+            (false, budget) => forward(&view, o, state, saved, &budget),
+            (true, budget) => advance(&view, o, state, &budget),
+        })
     })
 }
 

@@ -8,6 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from torch import Tensor
+from torch.autograd.graph import increment_version
+
 from ... import _core
 from ..._rules import check_delta
 from .._dispatch.function import arrays, empty, empty_gradients, readable
@@ -58,7 +61,7 @@ class DeltaRule(Plan):
         saved, of_saved = empty(shapes[2], dtype) if saving else (None, None)
         if saved is not None and settings.more:
             saved.zero_()  # an operator returns the same numbers each time
-        _core.delta_rule(_read(settings, tensors), (of_o, of_state, _states(settings, of_saved)), at)
+        _core.delta_rule(_read(settings, tensors), (of_o, of_state, _states(settings, of_saved), False), at)
         return (o, state), (saved,)
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
@@ -79,6 +82,20 @@ class DeltaRule(Plan):
 
 
 DELTA_RULE: Plan = DeltaRule("DeltaRule")
+
+
+def written(call: Call, tensors: Tensors, state: Tensor) -> Tensor:
+    """The outputs of the kernel alone, which writes the last states to a contiguous tensor: the initial states or another."""
+    initial = tensors[5]
+    continued = initial is not None and initial.data_ptr() == state.data_ptr() and initial.is_contiguous()
+    if continued:
+        tensors = (*tensors[:5], None, *tensors[6:])
+    out = DELTA_RULE.shapes(call, tensors, False)[0]
+    o, of_o = empty(out, state.dtype)
+    _core.delta_rule(_read(call, tensors), (of_o, readable(state), None, continued), DELTA_RULE.place(None))
+    if not state.is_inference():  # else autograd takes what it has saved of it for unchanged
+        increment_version(state)
+    return o
 
 
 def _states(call: Call, saved: Any) -> Any:

@@ -9,9 +9,9 @@ use super::workspace::chunk_rows;
 use super::{Delta, SEGMENT, Stop};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::parallel::{Member, Shared, each, worth};
+use crate::parallel::{Member, Shared, each};
 use crate::scalar::Real;
-use crate::scratch::{Arena, Scratch, most};
+use crate::scratch::{Arena, Region, Scratch};
 use crate::sizes::{check_len, work};
 use isometry_kernels::delta::Unit;
 use std::ops::Range;
@@ -61,22 +61,42 @@ pub fn backward<R: Real>(
     if state_bar.is_empty() {
         return Ok(());
     }
-    let threads = worth(most(budget.threads), delta.work().saturating_mul(2));
-    let scratch =
-        Scratch::new(|arena| arena.frames(threads, |arena| GradientWorkspace::carve(arena, delta)))?;
-    let (stop, free) = (Stop::new(budget.cancel), AtomicUsize::new(0));
+    let threads = delta.members(budget, 2);
+    let stop = Stop::new(budget.cancel);
+    if delta.shares(work(&[n, h]), threads) {
+        super::shared_backward::run(delta, &arrays, threads, &stop)?;
+        return stop.result();
+    }
+    let carve = |arena: &mut Arena| Room::carve(arena, delta);
+    let scratch = Scratch::new(|arena| arena.frames(threads, carve))?;
+    let free = AtomicUsize::new(0);
     each(
         threads,
         0..work(&[n, h]),
-        || next_workspace(&scratch, &free, |arena: &mut Arena| GradientWorkspace::carve(arena, delta)),
-        |gradients, _, task| {
+        || next_workspace(&scratch, &free, carve),
+        |room, _, task| {
             Member::alone(|member| {
                 // SAFETY: each task writes the rows of its own sequence, key head and value heads.
-                unsafe { group(delta, gradients, member, (task / h, task % h), &arrays, &stop) }
+                unsafe { group(delta, room, member, (task / h, task % h), &arrays, &stop) }
             });
         },
     );
     stop.result()
+}
+
+/// Memory of a thread.
+pub struct Room<R> {
+    pub gradients: GradientWorkspace<R>,
+    /// The states before the chunks of [`SEGMENT`] rows, where there are several.
+    pub states: Region<R>,
+}
+
+impl<R: Real> Room<R> {
+    pub fn carve(arena: &mut Arena, delta: &Delta<'_, R>) -> Self {
+        let states = SEGMENT / chunk_rows(&delta.gate) - 1;
+        let gradients = GradientWorkspace::carve(arena, delta);
+        Room { gradients, states: arena.take(&[states, delta.key, delta.value]) }
+    }
 }
 
 /// Where the gradient of an argument is written, unless it is not wanted.
@@ -88,76 +108,147 @@ fn wanted<R>(name: &'static str, bar: Option<&mut [R]>, given: Option<&[R]>) -> 
     Ok(Some(Shared(bar.as_mut_ptr())))
 }
 
+/// A value head of a sequence whose gradients are computed.
+#[derive(Clone, Copy)]
+pub struct Task<'a, R: Real> {
+    pub delta: &'a Delta<'a, R>,
+    pub arrays: &'a Arrays<R>,
+    /// The sequence, and the value head.
+    pub n: usize,
+    pub head: usize,
+}
+
+impl<R: Real> Task<'_, R> {
+    /// The state of this head among states of sequences (or saved ones), at `n`.
+    pub fn state(&self, x: Shared<R>, n: usize) -> *mut R {
+        let Delta { value_heads: hv, key, value, .. } = *self.delta;
+        x.at((n * hv + self.head) * key * value)
+    }
+
+    /// The state before row `row`, the first of a segment (None: zero).
+    pub fn before(&self, row: usize) -> Option<*const R> {
+        let Delta { value_heads: hv, key, value, .. } = *self.delta;
+        let (_, first_saved) = self.delta.sequence(self.n);
+        match row / SEGMENT {
+            0 => self
+                .delta
+                .initial
+                .map(|initial| initial.as_ptr().wrapping_add((self.n * hv + self.head) * key * value)),
+            segment => Some(self.state(self.arrays.saved, first_saved + segment - 1).cast_const()),
+        }
+    }
+
+    pub fn chunk<'b>(
+        &'b self,
+        gradients: &'b GradientWorkspace<R>,
+        member: &'b Member<'b>,
+        rows: Range<usize>,
+    ) -> Chunk<'b, R> {
+        let head = Head::of(self.delta, self.delta.sequence(self.n).0.start, self.head);
+        let before = rows.start.saturating_sub(chunk_rows(&self.delta.gate));
+        Chunk::new(self.delta, &gradients.chunk, member, head, rows, before)
+    }
+
+    pub fn pull<'b>(&'b self, chunk: Chunk<'b, R>, gradients: &'b GradientWorkspace<R>) -> Pull<'b, R> {
+        let first = self.delta.sequence(self.n).0.start;
+        Pull { chunk, gradients, arrays: self.arrays, first, head: self.head }
+    }
+
+    /// Whether the gradients of q and k are added to those of another value head.
+    pub fn adds(&self) -> bool {
+        !self.head.is_multiple_of(self.delta.value_heads / self.delta.heads)
+    }
+
+    /// The states before the later chunks of a segment, in order, in the room.
+    ///
+    /// # Safety
+    /// The room is this thread's.
+    pub unsafe fn replay(&self, room: &Room<R>, member: &Member<'_>, segment: Range<usize>) {
+        let (most, size) = (chunk_rows(&self.delta.gate), self.delta.key * self.delta.value);
+        let parts = segment.len().div_ceil(most);
+        for (part, rows) in chunks(segment.clone(), most).take(parts - 1).enumerate() {
+            let (chunk, next) = (self.chunk(&room.gradients, member, rows), room.states.at(part * size));
+            // SAFETY: the caller's; there is a state for each chunk but the first.
+            unsafe {
+                match self.behind(room, segment.start, part) {
+                    Some(s) => std::ptr::copy_nonoverlapping(s, next, size),
+                    None => (0..size).for_each(|i| *next.add(i) = R::zero()),
+                }
+                chunk.prepare();
+                chunk.solve(Some(next.cast_const()), chunk.rows.len(), false, chunk.w());
+                chunk.advance(next);
+            }
+        }
+    }
+
+    /// The state before chunk `part` of the replayed segment from row `first` on.
+    pub fn behind(&self, room: &Room<R>, first: usize, part: usize) -> Option<*const R> {
+        let size = self.delta.key * self.delta.value;
+        match part {
+            0 => self.before(first),
+            _ => Some(room.states.at((part - 1) * size).cast_const()),
+        }
+    }
+}
+
 /// The value heads of a key head of a sequence.
 unsafe fn group<R: Real>(
     delta: &Delta<'_, R>,
-    gradients: &GradientWorkspace<R>,
+    room: &Room<R>,
     member: &Member<'_>,
     (n, group): (usize, usize),
     arrays: &Arrays<R>,
     stop: &Stop<'_>,
 ) {
     let Delta { heads: h, value_heads: hv, key, value, householders: m, .. } = *delta;
-    let (tokens, first_saved) = delta.sequence(n);
-    let (rows, size) = (tokens.len() * m, key * value);
+    let (rows, size, gradients) = (delta.sequence(n).0.len() * m, key * value, &room.gradients);
     for head in group * (hv / h)..(group + 1) * (hv / h) {
-        let own = Head::of(delta, tokens.start, head);
-        let s_bar = gradients.s_bar.ptr();
-        let state = |x: Shared<R>, at: usize| x.at((at * hv + head) * size);
+        let (task, s_bar) = (Task { delta, arrays, n, head }, gradients.s_bar.ptr());
         // SAFETY: the state's gradient belongs to this thread, the rows of the gradients to this task.
         unsafe {
-            std::ptr::copy_nonoverlapping(state(arrays.state, n), s_bar, size);
-            for group in chunks(0..rows, SEGMENT).rev() {
+            std::ptr::copy_nonoverlapping(task.state(arrays.state, n), s_bar, size);
+            for segment in chunks(0..rows, SEGMENT).rev() {
                 if stop.leave() {
                     return;
                 }
-                let before = if group.start > 0 {
-                    Some(state(arrays.saved, first_saved + group.start / SEGMENT - 1).cast_const())
-                } else {
-                    delta.initial.map(|initial| initial.as_ptr().wrapping_add((n * hv + head) * size))
-                };
-                let most = chunk_rows(&delta.gate);
-                let chunk = |rows: Range<usize>| {
-                    let before = rows.start.saturating_sub(most);
-                    Chunk::new(delta, &gradients.chunk, member, own, rows, before)
-                };
-                let parts = group.len().div_ceil(most);
-                // the states before the later chunks, in order
-                let at = |part: usize| gradients.states.ptr().wrapping_add((part - 1) * size);
-                for (part, rows) in chunks(group.clone(), most).take(parts - 1).enumerate() {
-                    let chunk = chunk(rows);
-                    let (next, c) = (at(part + 1), chunk.rows.len());
-                    let s = if part == 0 { before } else { Some(at(part).cast_const()) };
-                    match s {
-                        Some(s) => std::ptr::copy_nonoverlapping(s, next, size),
-                        None => (0..size).for_each(|i| *next.add(i) = R::zero()),
-                    }
-                    chunk.prepare();
-                    chunk.solve(Some(next.cast_const()), c, false, chunk.w());
-                    chunk.advance(next);
-                }
-                for (part, rows) in chunks(group, most).enumerate().rev() {
-                    let s = if part == 0 { before } else { Some(at(part).cast_const()) };
-                    let add = head % (hv / h) > 0;
-                    Pull { chunk: chunk(rows), gradients, arrays, first: tokens.start, head }.run(s, add);
+                task.replay(room, member, segment.clone());
+                for (part, rows) in chunks(segment.clone(), chunk_rows(&delta.gate)).enumerate().rev() {
+                    let pull = task.pull(task.chunk(gradients, member, rows), gradients);
+                    pull.run(task.behind(room, segment.start, part), task.adds());
                 }
             }
             if let Some(initial) = arrays.initial {
-                std::ptr::copy_nonoverlapping(s_bar, state(initial, n), size);
+                std::ptr::copy_nonoverlapping(s_bar, task.state(initial, n), size);
             }
         }
     }
-    if delta.normalise {
-        let own = Head::of(delta, tokens.start, group * (hv / h));
-        for (x, gradient, first, rows) in
-            [(own.q, arrays.q, tokens.start, tokens.len()), (own.k, arrays.k, tokens.start * m, rows)]
-        {
-            if let Some(gradient) = gradient {
-                let y_bar = rows_of(gradient, first, (h, group), key);
-                let (by, epsilon) = (std::ptr::null_mut(), R::of(EPSILON));
-                // SAFETY: the rows belong to this task.
-                unsafe { Unit { x, y_bar, by, epsilon, rows, n: key }.call() }
-            }
+    // SAFETY: the rows belong to this task.
+    unsafe { normalised(delta, arrays, (n, group), 0..rows) }
+}
+
+/// The gradients of the rows `rows` of q and k of a key head, from those of the rows divided by their lengths.
+///
+/// # Safety
+/// The rows are this thread's.
+pub unsafe fn normalised<R: Real>(
+    delta: &Delta<'_, R>,
+    arrays: &Arrays<R>,
+    (n, group): (usize, usize),
+    rows: Range<usize>,
+) {
+    let Delta { heads: h, value_heads: hv, key, householders: m, .. } = *delta;
+    if !delta.normalise {
+        return;
+    }
+    let first = delta.sequence(n).0.start;
+    let own = Head::of(delta, first, group * (hv / h));
+    let tokens = rows.start / m..rows.end / m;
+    for (x, gradient, first, rows) in [(own.q, arrays.q, first, tokens), (own.k, arrays.k, first * m, rows)] {
+        if let Some(gradient) = gradient {
+            let (x, y_bar) = (x.from(rows.start), rows_of(gradient, first + rows.start, (h, group), key));
+            let (by, epsilon) = (std::ptr::null_mut(), R::of(EPSILON));
+            // SAFETY: the caller's.
+            unsafe { Unit { x, y_bar, by, epsilon, rows: rows.len(), n: key }.call() }
         }
     }
 }

@@ -12,15 +12,13 @@
 //! rows behind the keys; the one of token t stands at row `first + t m`, the last of its token.
 
 use super::head::Head;
-use super::workspace::{Pitches, Workspace};
+use super::workspace::{Pitches, Triangles, Workspace};
 use super::{Delta, Gate};
 use crate::kernels::{Operand, Product, Triangle, invert_upper};
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::Region;
-use isometry_kernels::delta::{
-    Decays, Dots, Exps, Masked, Matrix, Residual, Scaled, Spread, Sums, Unit, WideGram, Within,
-};
+use isometry_kernels::delta::{Decays, Exps, Masked, Matrix, Spread, Unit, WideGram, Within};
 use std::ops::Range;
 
 /// What is added to |x|^2 before a row is divided by its root.
@@ -30,7 +28,7 @@ pub const EPSILON: f64 = 1e-6;
 pub fn chunks(
     rows: Range<usize>,
     most: usize,
-) -> impl DoubleEndedIterator<Item = Range<usize>> + ExactSizeIterator {
+) -> impl DoubleEndedIterator<Item = Range<usize>> + ExactSizeIterator + Clone {
     let Range { start, end } = rows;
     (0..(end - start).div_ceil(most)).map(move |i| start + i * most..end.min(start + (i + 1) * most))
 }
@@ -40,7 +38,10 @@ pub struct Chunk<'a, R: Real> {
     pub delta: &'a Delta<'a, R>,
     pub workspace: &'a Workspace<R>,
     pub pitch: Pitches,
+    /// Its share of the columns of V, in what is computed with the state.
     pub member: &'a Member<'a>,
+    /// Those of the workspace, or of another.
+    pub triangles: &'a Triangles<R>,
     pub head: Head<R>,
     /// Its rows in the sequence, and the tokens whose last row is among them.
     pub rows: Range<usize>,
@@ -67,6 +68,7 @@ impl<'a, R: Real> Chunk<'a, R> {
             workspace,
             pitch: Pitches::new(delta),
             member,
+            triangles: &workspace.triangles,
             head,
             live: rows.len(),
             rows,
@@ -168,13 +170,25 @@ impl<'a, R: Real> Chunk<'a, R> {
         }
     }
 
-    /// Keys and queries, gates and decays, beta, and K K^T * D, X^-1 and P^T.
+    /// All that does not depend on the state.
     ///
     /// # Safety
     /// The head's rows exist; the workspace is this thread's.
     pub unsafe fn prepare(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.spread();
+            self.multiply();
+        }
+    }
+
+    /// Keys and queries, gates and their products over rows, beta.
+    ///
+    /// # Safety
+    /// As of [`Chunk::prepare`].
+    pub unsafe fn spread(&self) {
         let (workspace, key) = (self.workspace, self.delta.key);
-        let (c, queries, first) = self.sizes();
+        let (c, queries, _) = self.sizes();
         let kq = self.kq();
         // SAFETY: as above; every array has the rows and columns of a chunk.
         unsafe {
@@ -183,7 +197,7 @@ impl<'a, R: Real> Chunk<'a, R> {
                 *workspace.beta.at(i) = beta;
             }
             let (k, q) = (self.head.k.from(self.rows.start), self.head.q.from(self.tokens.start));
-            self.decays();
+            self.gates();
             let unit = workspace.unit.ptr();
             for (x, rows, at, scale) in [(k, c, 0, 1.0), (q, queries, c, self.delta.scale)] {
                 let (scale, by) = (R::of(scale), unit.wrapping_add(at));
@@ -211,7 +225,20 @@ impl<'a, R: Real> Chunk<'a, R> {
                     to.row(live).write_bytes(0, (rows - live) * to.pitch);
                 }
             }
-            let (gram, p) = (self.square(workspace.gram), self.square(workspace.p));
+        }
+    }
+
+    /// The decays inside the chunk, K K^T * D, X^-1 and P^T.
+    ///
+    /// # Safety
+    /// As of [`Chunk::prepare`]; keys and queries are in place.
+    unsafe fn multiply(&self) {
+        let (workspace, key, kq) = (self.workspace, self.delta.key, self.kq());
+        let (c, queries, first) = self.sizes();
+        let (gram, p) = (self.square(workspace.gram), self.square(self.triangles.p));
+        // SAFETY: every array has the rows and columns of a chunk.
+        unsafe {
+            self.decays();
             if self.wide() {
                 self.gram(gram, p, first).call();
             } else {
@@ -224,7 +251,8 @@ impl<'a, R: Real> Chunk<'a, R> {
                 let of_queries = self.of_queries();
                 Masked { x: p, y: of_queries, out: p, upper, rows: c, n: queries }.call();
             }
-            let (x, beta) = (self.square(workspace.inverse), Matrix { at: workspace.beta.ptr(), pitch: 0 });
+            let (x, beta) =
+                (self.square(self.triangles.inverse), Matrix { at: workspace.beta.ptr(), pitch: 0 });
             Masked { x: gram, y: beta, out: x, upper: true, rows: c, n: c }.call();
             for i in 0..c {
                 *x.row(i).add(i) = R::one();
@@ -251,8 +279,8 @@ impl<'a, R: Real> Chunk<'a, R> {
         }
     }
 
-    /// The gates of the rows, and the decays from them.
-    unsafe fn decays(&self) {
+    /// The gates of the rows, and their products.
+    unsafe fn gates(&self) {
         let (workspace, m, key) = (self.workspace, self.delta.householders, self.delta.key);
         let (c, queries, _) = self.sizes();
         let (n, width) = if self.wide() { (key, self.pitch.key) } else { (1, 1) };
@@ -280,6 +308,16 @@ impl<'a, R: Real> Chunk<'a, R> {
                     std::ptr::copy_nonoverlapping(row, before.row(c + t), n);
                 }
             }
+        }
+    }
+
+    /// D, of keys and of queries.
+    unsafe fn decays(&self) {
+        let (workspace, m) = (self.workspace, self.delta.householders);
+        let (c, queries, _) = self.sizes();
+        let a = Matrix { at: workspace.a.ptr(), pitch: self.width() };
+        // SAFETY: every array has the rows of a chunk.
+        unsafe {
             if !self.wide() {
                 let a = if self.gated() { a.at.cast_const() } else { std::ptr::null() };
                 let decay = self.square(workspace.decay);
@@ -303,83 +341,5 @@ impl<'a, R: Real> Chunk<'a, R> {
         } else {
             self.workspace.query_decay
         })
-    }
-
-    /// W of `rows` rows from the state S (None: zero), then Z (if kept: in W, with R in `r`) and U.
-    ///
-    /// # Safety
-    /// The chunk is prepared; S is (K, V); r has C rows.
-    pub unsafe fn solve(&self, s: Option<*const R>, rows: usize, keep: bool, r: Matrix<R>) {
-        let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
-        let (early, w, u) = (self.early(), self.w(), self.u());
-        let (x, beta) = (self.square(self.workspace.inverse), self.workspace.beta.ptr());
-        // SAFETY: as above.
-        unsafe {
-            let a = Operand::new(early.at.cast_const(), early.pitch);
-            match s {
-                Some(s) => self.product((rows, value, key), a, Operand::new(s, value), w, |x| x),
-                None => (0..rows * w.pitch).for_each(|at| *w.at.add(at) = R::of(0.0)),
-            }
-            let z = if keep { w } else { Matrix::none() };
-            let v = self.head.v.from(self.rows.start);
-            Residual { v, w, beta, z, r, rows: c, n: value }.call();
-            r.row(self.live).write_bytes(0, (c - self.live) * r.pitch);
-            let (ti, r) =
-                (Operand::new(x.at.cast_const(), x.pitch).t(), Operand::new(r.at.cast_const(), r.pitch));
-            let soon = [self.soon(self.head.k, false), self.soon(self.head.q, true)];
-            let lower = |p: Product<R>| p.shapes(Triangle::Lower, Triangle::Full, Triangle::Full).soon(soon);
-            self.product((c, value, c), ti, r, u, lower);
-        }
-    }
-
-    /// None where U is finite. Else the zeros of the triangles have spread NaN and infinities to earlier rows: the number of
-    /// rows before the first that is not finite in R or K K^T * D, or 0.
-    ///
-    /// # Safety
-    /// U is solved, with R in W.
-    pub unsafe fn finite(&self) -> Option<usize> {
-        let (sums, squares) = (self.workspace.sums.ptr(), self.workspace.unit.ptr());
-        let (u, w, gram) = (self.u(), self.w(), self.square(self.workspace.gram));
-        let (rows, n) = (self.rows.len(), self.delta.value);
-        // SAFETY: all have the rows of the chunk; the factors of keys have been used.
-        unsafe {
-            Sums { x: u, y: Matrix::none(), out: sums, rows, n }.call();
-            if (0..n).all(|d| (*sums.add(d)).is_finite()) {
-                return None;
-            }
-            Dots { x: w, y: w, out: squares, rows, n }.call();
-            let finite = |i: usize| {
-                (*squares.add(i)).is_finite() && (0..=i).all(|j| (*gram.row(j).add(i)).is_finite())
-            };
-            Some((0..self.live).find(|&i| !finite(i)).unwrap_or(0))
-        }
-    }
-
-    /// S <- e^(c_C) S + (e^(c_C - c) * K)^T U
-    ///
-    /// # Safety
-    /// U is solved; S is (K, V).
-    pub unsafe fn advance(&self, s: *mut R) {
-        let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
-        let (state, late, u) = (Matrix { at: s, pitch: value }, self.late(), self.u());
-        // SAFETY: as above.
-        unsafe {
-            self.fade(state);
-            let (a, b) =
-                (Operand::new(late.at.cast_const(), late.pitch), Operand::new(u.at.cast_const(), u.pitch));
-            self.product((key, value, c), a.t(), b, state, Product::add);
-        }
-    }
-
-    /// S <- e^(c_C) S
-    ///
-    /// # Safety
-    /// S is (K, V).
-    pub unsafe fn fade(&self, s: Matrix<R>) {
-        if self.gated() {
-            let (by, rows, n) = (self.total(), self.delta.key, self.delta.value);
-            // SAFETY: as above.
-            unsafe { Scaled { x: s, by, wide: false, out: s, add: false, rows, n }.call() }
-        }
     }
 }

@@ -5,11 +5,10 @@ use super::head::Head;
 use super::workspace::{Workspace, chunk_rows};
 use super::{Delta, FEW, Gate, SEGMENT, Stop};
 use crate::budget::Budget;
-use crate::error::Result;
-use crate::kernels::{Operand, Product, Triangle};
-use crate::parallel::{Member, Shared, each, worth};
+use crate::error::{Error, Result};
+use crate::parallel::{Member, Shared, each};
 use crate::scalar::Real;
-use crate::scratch::{Arena, Frames, Region, Scratch, most};
+use crate::scratch::{Arena, Frames, Region, Scratch};
 use crate::sizes::{check_len, work};
 use isometry_kernels::delta::{Exps, Matrix, Scaled, Token, Unit};
 use std::ops::Range;
@@ -17,9 +16,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The arrays that a call writes.
 #[derive(Clone, Copy)]
-struct Out<R> {
+pub struct Out<R> {
     o: Shared<R>,
     state: Shared<R>,
+    /// Whether it holds the initial states.
+    continued: bool,
     saved: Option<Shared<R>>,
 }
 
@@ -46,6 +47,30 @@ pub fn forward<R: Real>(
     saved: Option<&mut [R]>,
     budget: &Budget<'_>,
 ) -> Result<()> {
+    compute(delta, o, (state, false), saved, budget)
+}
+
+/// The same in place: `state` holds the states before the sequences, and then those behind them. What it holds after an error is
+/// unspecified.
+pub fn advance<R: Real>(
+    delta: &Delta<'_, R>,
+    o: &mut [R],
+    state: &mut [R],
+    budget: &Budget<'_>,
+) -> Result<()> {
+    if delta.initial.is_some() {
+        return Err(Error::value("initial_state", "must not be given where states are continued in place"));
+    }
+    compute(delta, o, (state, true), None, budget)
+}
+
+fn compute<R: Real>(
+    delta: &Delta<'_, R>,
+    o: &mut [R],
+    (state, continued): (&mut [R], bool),
+    saved: Option<&mut [R]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
     delta.check()?;
     let (n, hv, key, value) = (delta.sequences(), delta.value_heads, delta.key, delta.value);
     check_len("o", o.len(), &[delta.batch, delta.tokens, hv, value])?;
@@ -56,30 +81,50 @@ pub fn forward<R: Real>(
     if state.is_empty() {
         return Ok(());
     }
-    let threads = worth(most(budget.threads), delta.work());
-    let carve = |arena: &mut Arena| {
-        let row = arena.take(&[3, key]);
-        (row, (delta.longest() > FEW).then(|| Workspace::carve(arena, delta)))
-    };
-    let scratch = Scratch::new(|arena| arena.frames(threads, carve))?;
-    let (stop, free) = (Stop::new(budget.cancel), AtomicUsize::new(0));
+    let threads = delta.members(budget, 1);
+    let stop = Stop::new(budget.cancel);
     let out = Out {
         o: Shared(o.as_mut_ptr()),
         state: Shared(state.as_mut_ptr()),
+        continued,
         saved: saved.map(|saved| Shared(saved.as_mut_ptr())),
     };
+    if delta.shares(work(&[n, hv]), threads) {
+        super::shared_forward::run(delta, out, threads, &stop)?;
+        return stop.result();
+    }
+    let carve = |arena: &mut Arena| Room::carve(arena, delta);
+    let scratch = Scratch::new(|arena| arena.frames(threads, carve))?;
+    let free = AtomicUsize::new(0);
     each(
         threads,
         0..work(&[n, hv]),
         || next_workspace(&scratch, &free, carve),
-        |(row, workspace), _, task| {
+        |room, _, task| {
             Member::alone(|member| {
                 // SAFETY: each task writes the rows of its own sequence and head.
-                unsafe { head(delta, *row, workspace.as_ref(), member, (task / hv, task % hv), out, &stop) }
+                unsafe { whole(delta, room, member, (task / hv, task % hv), out, &stop) }
             });
         },
     );
     stop.result()
+}
+
+/// Memory of a thread: 3 K numbers, and a workspace where a sequence has more than [`FEW`] rows.
+pub struct Room<R> {
+    row: Region<R>,
+    workspace: Option<Workspace<R>>,
+}
+
+impl<R: Real> Room<R> {
+    pub fn carve(arena: &mut Arena, delta: &Delta<'_, R>) -> Self {
+        let row = arena.take(&[3, delta.key]);
+        Room { row, workspace: (delta.longest() > FEW).then(|| Workspace::carve(arena, delta)) }
+    }
+
+    pub fn workspace(&self) -> Option<&Workspace<R>> {
+        self.workspace.as_ref()
+    }
 }
 
 /// The memory of the next thread.
@@ -87,73 +132,117 @@ pub fn next_workspace<P>(frames: &Frames, free: &AtomicUsize, carve: impl Fn(&mu
     carve(&mut frames.of(free.fetch_add(1, Relaxed)).arena())
 }
 
-/// One value head of one sequence; `row` has 3 K numbers, and there is a `workspace` where a sequence has more than [`FEW`] rows.
-unsafe fn head<R: Real>(
+/// A value head of a sequence, and where its results are written.
+#[derive(Clone, Copy)]
+pub struct Task<R> {
+    pub head: Head<R>,
+    pub o: Matrix<R>,
+    pub state: *mut R,
+    pub initial: Option<*const R>,
+    /// Whether that is `state`.
+    pub continued: bool,
+    /// The states saved behind the first [`SEGMENT`] rows and so on, at this stride.
+    saved: Option<(Shared<R>, usize)>,
+}
+
+impl<R: Real> Task<R> {
+    /// Value head `head` of sequence n.
+    pub fn new(delta: &Delta<'_, R>, (n, head): (usize, usize), out: Out<R>) -> Self {
+        let Delta { value_heads: hv, key, value, .. } = *delta;
+        let (tokens, first_saved) = delta.sequence(n);
+        let (size, first) = (key * value, (n * hv + head) * key * value);
+        Task {
+            head: Head::of(delta, tokens.start, head),
+            o: Matrix { at: out.o.at((tokens.start * hv + head) * value), pitch: hv * value },
+            state: out.state.at(first),
+            initial: match out.continued {
+                true => Some(out.state.at(first).cast_const()),
+                false => delta.initial.map(|initial| initial.as_ptr().wrapping_add(first)),
+            },
+            continued: out.continued,
+            saved: out.saved.map(|saved| (Shared(saved.at((first_saved * hv + head) * size)), hv * size)),
+        }
+    }
+
+    /// Where the state before row `row` is saved, if it is the first of a segment but the first.
+    pub fn saved(&self, row: usize) -> Option<*mut R> {
+        let (saved, stride) = self.saved?;
+        (row > 0 && row.is_multiple_of(SEGMENT)).then(|| saved.at((row / SEGMENT - 1) * stride))
+    }
+}
+
+/// One value head of one sequence.
+///
+/// # Safety
+/// The state, the rows of o and the saved states of this head belong to this thread, and so does the room.
+pub unsafe fn whole<R: Real>(
     delta: &Delta<'_, R>,
-    row: Region<R>,
-    workspace: Option<&Workspace<R>>,
+    room: &Room<R>,
     member: &Member<'_>,
     (n, head): (usize, usize),
     out: Out<R>,
     stop: &Stop<'_>,
 ) {
-    let Delta { value_heads: hv, key, value, householders: m, .. } = *delta;
-    let (tokens, first_saved) = delta.sequence(n);
-    let (rows, size) = (tokens.len() * m, key * value);
-    let own = Head::of(delta, tokens.start, head);
-    let o = Matrix { at: out.o.at((tokens.start * hv + head) * value), pitch: hv * value };
-    let (state, first) = (out.state.at((n * hv + head) * size), (n * hv + head) * size);
-    let initial = delta.initial.map(|initial| initial.as_ptr().wrapping_add(first));
-    // SAFETY: the state belongs to this task, and so do the rows of o and the saved states.
+    let (rows, size) = (delta.sequence(n).0.len() * delta.householders, delta.key * delta.value);
+    let task = Task::new(delta, (n, head), out);
+    let Task { state, initial, .. } = task;
+    // SAFETY: the caller's.
     unsafe {
-        if rows == 0 || rows > FEW || initial.is_none() {
+        if !task.continued && (rows == 0 || rows > FEW || initial.is_none()) {
             match initial {
                 Some(initial) => std::ptr::copy_nonoverlapping(initial, state, size),
                 None => (0..size).for_each(|i| *state.add(i) = R::zero()),
             }
         }
-        let (true, Some(workspace)) = (rows > FEW, workspace) else {
-            return few(delta, row, own, 0..rows, initial.unwrap_or(state), state, o);
-        };
-        for group in chunks(0..rows, SEGMENT) {
+        if rows <= FEW {
+            return few(delta, room.row, &task, 0..rows, initial.unwrap_or(state));
+        }
+        for rows in chunks(0..rows, SEGMENT) {
             if stop.leave() {
                 return;
             }
-            if let (Some(saved), true) = (out.saved, group.start > 0) {
-                let at = ((first_saved + group.start / SEGMENT - 1) * hv + head) * size;
-                std::ptr::copy_nonoverlapping(state, saved.at(at), size);
-            }
-            for Range { start, end } in chunks(group, chunk_rows(&delta.gate)) {
-                let mut chunk = Chunk::new(delta, workspace, member, own, start..end, end);
-                let (c, queries, _) = chunk.sizes();
-                loop {
-                    chunk.prepare();
-                    chunk.solve(Some(state.cast_const()), c + queries, false, chunk.w());
-                    match chunk.finite() {
-                        Some(live) => chunk.live = live,
-                        None => break,
-                    }
-                    if chunk.live == 0 {
-                        break;
-                    }
+            segment(delta, room, member, &task, rows);
+        }
+    }
+}
+
+/// The rows of a segment, from the state before it.
+///
+/// # Safety
+/// As of [`whole`].
+pub unsafe fn segment<R: Real>(
+    delta: &Delta<'_, R>,
+    room: &Room<R>,
+    member: &Member<'_>,
+    task: &Task<R>,
+    rows: Range<usize>,
+) {
+    let (Some(workspace), size) = (&room.workspace, delta.key * delta.value) else { return };
+    let (row, state) = (room.row, task.state);
+    // SAFETY: the caller's.
+    unsafe {
+        if let Some(saved) = task.saved(rows.start) {
+            std::ptr::copy_nonoverlapping(state, saved, size);
+        }
+        for Range { start, end } in chunks(rows, chunk_rows(&delta.gate)) {
+            let mut chunk = Chunk::new(delta, workspace, member, task.head, start..end, end);
+            let (c, queries, _) = chunk.sizes();
+            loop {
+                chunk.prepare();
+                chunk.solve(Some(state.cast_const()), c + queries, false, chunk.w());
+                if chunk.finite() {
+                    break;
                 }
+                chunk.live = chunk.finite_rows();
                 if chunk.live == 0 {
-                    few(delta, row, own, start..end, state.cast_const(), state, o);
-                    continue;
+                    break;
                 }
-                let (p, u) = (chunk.square(workspace.p), chunk.u());
-                let (shape, full) = (chunk.shape().t(), Triangle::Full);
-                let (from_state, to) = (chunk.w().from(c), o.from(chunk.tokens.start));
-                let soon = [(to.at.cast_const(), to.pitch), chunk.soon(own.v, false)];
-                let onto = |x: Product<R>| {
-                    x.onto(from_state.at, from_state.pitch).shapes(shape, full, full).soon(soon)
-                };
-                let (p, u) =
-                    (Operand::new(p.at.cast_const(), p.pitch).t(), Operand::new(u.at.cast_const(), u.pitch));
-                chunk.product((queries, value, c), p, u, to, onto);
-                chunk.advance(state);
-                few(delta, row, own, start + chunk.live..end, state.cast_const(), state, o);
             }
+            if chunk.live > 0 {
+                chunk.outputs(task.o.from(chunk.tokens.start));
+                chunk.advance(state);
+            }
+            few(delta, row, task, start + chunk.live..end, state.cast_const());
         }
     }
 }
@@ -162,12 +251,11 @@ unsafe fn head<R: Real>(
 unsafe fn few<R: Real>(
     delta: &Delta<'_, R>,
     row: Region<R>,
-    head: Head<R>,
+    task: &Task<R>,
     rows: Range<usize>,
     s: *const R,
-    next: *mut R,
-    o: Matrix<R>,
 ) {
+    let Task { head, o, state: next, .. } = *task;
     let Delta { key, value, householders: m, .. } = *delta;
     let wide = matches!(delta.gate, Gate::Row(_));
     for i in rows.clone() {

@@ -16,15 +16,23 @@ mod chunk;
 mod forward;
 mod head;
 mod pull;
+mod retreat;
+mod shared_backward;
+mod shared_forward;
+mod solve;
 #[cfg(test)]
 mod tests;
+mod window;
 mod workspace;
 
 pub use backward::{DeltaGradients, backward};
-pub use forward::forward;
+pub use forward::{advance, forward};
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
+use crate::parallel::worth;
 use crate::scalar::Real;
+use crate::scratch::most;
 use crate::sizes::{check_len, work};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -154,6 +162,12 @@ impl<R: Real> Delta<'_, R> {
         }
     }
 
+    /// The members of a call of `passes` forward passes. (Unit tests cover every split.)
+    fn members(&self, budget: &Budget<'_>, passes: usize) -> usize {
+        let threads = most(budget.threads);
+        if cfg!(test) { threads } else { worth(threads, self.work().saturating_mul(passes)) }
+    }
+
     /// Multiply-adds of the forward pass.
     fn work(&self) -> usize {
         let rows = work(&[self.batch, self.tokens, self.householders, self.value_heads]);
@@ -179,6 +193,11 @@ impl<'a> Stop<'a> {
         if current().id() == self.caller && (self.cancel)() {
             self.stopped.store(true, Relaxed);
         }
+        self.stopped.load(Relaxed)
+    }
+
+    /// What the last answer was.
+    fn stopped(&self) -> bool {
         self.stopped.load(Relaxed)
     }
 

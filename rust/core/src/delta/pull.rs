@@ -14,12 +14,12 @@
 
 use super::chunk::Chunk;
 use super::workspace::{Pitches, Workspace};
-use super::{Delta, Gate, SEGMENT};
+use super::{Delta, Gate};
 use crate::kernels::{Operand, Product, Triangle};
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use isometry_kernels::delta::{Crossing, Dots, Masked, Matrix, Scaled, Sums, Through, Values, WidePull};
+use isometry_kernels::delta::{Crossing, Dots, Masked, Matrix, Scaled, Sums, Through, WidePull};
 
 /// The gradients that are wanted, the cotangents, and the saved states.
 #[derive(Clone, Copy)]
@@ -40,13 +40,11 @@ pub struct GradientWorkspace<R> {
     pub chunk: Workspace<R>,
     /// The gradient of the state.
     pub s_bar: Region<R>,
-    /// The states before the chunks of [`SEGMENT`] rows, where there are several.
-    pub states: Region<R>,
     /// R, then U_bar and R_bar
-    r: Region<R>,
-    r_bar: Region<R>,
+    pub r: Region<R>,
+    pub r_bar: Region<R>,
     /// [-V_bar; o]
-    vo: Region<R>,
+    pub vo: Region<R>,
     /// The gradients of keys and queries, and of the late keys.
     kq_bar: Region<R>,
     late_bar: Region<R>,
@@ -54,11 +52,11 @@ pub struct GradientWorkspace<R> {
     a_bar: Region<R>,
     p_bar: Region<R>,
     /// Of beta, of the logarithms of the gates of keys and queries, and of the late keys.
-    beta_bar: Region<R>,
+    pub beta_bar: Region<R>,
     c_bar: Region<R>,
     c_late: Region<R>,
     /// Sums of columns; the gradients of the gates from the products inside the chunk; of the rows of a state.
-    sums: Region<R>,
+    pub sums: Region<R>,
     inside: Region<R>,
     dots: Region<R>,
     decay: Region<R>,
@@ -68,11 +66,9 @@ impl<R: Real> GradientWorkspace<R> {
     pub fn carve(arena: &mut Arena, delta: &Delta<'_, R>) -> Self {
         let Pitches { rows: c, key, value, square } = Pitches::new(delta);
         let width = if matches!(delta.gate, Gate::Row(_)) { key } else { 1 };
-        let states = SEGMENT / c - 1;
         GradientWorkspace {
             chunk: Workspace::carve(arena, delta),
             s_bar: arena.take(&[delta.key, delta.value]),
-            states: arena.take(&[states, delta.key, delta.value]),
             r: arena.take(&[c, value]),
             r_bar: arena.take(&[c, value]),
             vo: arena.take(&[2 * c, value]),
@@ -102,7 +98,7 @@ pub struct Pull<'a, R: Real> {
     pub head: usize,
 }
 
-fn operand<R: Real>(x: Matrix<R>) -> Operand<R> {
+pub fn operand<R: Real>(x: Matrix<R>) -> Operand<R> {
     Operand::new(x.at.cast_const(), x.pitch)
 }
 
@@ -124,40 +120,66 @@ impl<R: Real> Pull<'_, R> {
     /// # Safety
     /// The arrays exist; the workspace is this thread's.
     pub unsafe fn run(&self, s: Option<*const R>, add: bool) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.solve(s);
+            let (r_bar, s_bar) = (self.of_value(self.gradients.r_bar), self.gradients.s_bar.ptr());
+            self.residual_gradient(s_bar, r_bar);
+            self.rest(s, add);
+            self.retreat(s_bar, s);
+        }
+    }
+
+    /// The chunk, its U and Z, and o: what does not depend on the gradient of the state behind it.
+    ///
+    /// # Safety
+    /// As of [`Pull::run`].
+    pub unsafe fn solve(&self, s: Option<*const R>) {
+        let Pull { chunk, gradients, arrays, .. } = self;
+        let (c, queries, _) = chunk.sizes();
+        let (of_head, n) = ((chunk.delta.value_heads, self.head), chunk.delta.value);
+        // SAFETY: the caller's.
+        unsafe {
+            chunk.prepare();
+            chunk.solve(s, c, true, self.of_value(gradients.r));
+            let o = rows_of(arrays.o, self.first + chunk.tokens.start, of_head, n);
+            copy(o, self.of_value(gradients.vo).from(c), false, queries, n);
+        }
+    }
+
+    pub fn of_value(&self, place: Region<R>) -> Matrix<R> {
+        Matrix { at: place.ptr(), pitch: self.chunk.pitch.value }
+    }
+
+    pub fn s_bar(&self) -> Matrix<R> {
+        Matrix { at: self.gradients.s_bar.ptr(), pitch: self.chunk.delta.value }
+    }
+
+    /// The rows of the gradient of v, if it is wanted.
+    pub fn v_bar(&self) -> Matrix<R> {
+        let Pull { chunk, arrays, .. } = self;
+        let Delta { value_heads: hv, value, householders: m, .. } = *chunk.delta;
+        let row = self.first * m + chunk.rows.start;
+        arrays.v.map_or(Matrix::none(), |v| rows_of(v, row, (hv, self.head), value))
+    }
+
+    /// The gradients of the arguments, and [-V_bar; o].
+    ///
+    /// # Safety
+    /// The chunk is solved; there is all of R_bar, and the gradient of the state behind the chunk.
+    pub unsafe fn rest(&self, s: Option<*const R>, add: bool) {
         let Pull { chunk, gradients, arrays, .. } = self;
         let Delta { heads: h, value_heads: hv, key, value, householders: m, .. } = *chunk.delta;
         let (c, queries, _) = chunk.sizes();
         let (row, token) = (self.first * m + chunk.rows.start, self.first + chunk.tokens.start);
-        let of_value = |place: Region<R>| Matrix { at: place.ptr(), pitch: chunk.pitch.value };
-        let (r, r_bar, vo) = (of_value(gradients.r), of_value(gradients.r_bar), of_value(gradients.vo));
+        let (r_bar, o) = (self.of_value(gradients.r_bar), operand(self.of_value(gradients.vo).from(c)));
         let kq_bar = Matrix { at: gradients.kq_bar.ptr(), pitch: chunk.pitch.key };
-        let s_bar = Matrix { at: gradients.s_bar.ptr(), pitch: value };
         let (of_head, of_group) = ((hv, self.head), (h, self.head / (hv / h)));
         let (full, upper, shape) = (Triangle::Full, Triangle::Upper, chunk.shape());
         // SAFETY: the arrays have the rows of a chunk, the states (K, V).
         unsafe {
-            chunk.prepare();
-            chunk.solve(s, c, true, r);
-            copy(rows_of(arrays.o, token, of_head, value), vo.from(c), false, queries, value);
-            let (p, u, o) = (chunk.square(chunk.workspace.p), operand(chunk.u()), operand(vo.from(c)));
-            // U_bar, in R; R_bar
-            chunk.product((c, value, key), operand(chunk.late()), operand(s_bar), r, |x| x);
-            chunk.product((c, value, queries), operand(p), o, r, |x| x.add().shapes(shape, full, full));
-            let x = operand(chunk.square(chunk.workspace.inverse));
-            let o_bar = rows_of(arrays.o, self.first, of_head, value);
-            let soon = [chunk.soon(chunk.head.v, false), chunk.soon(o_bar, true)];
-            chunk.product((c, value, c), x, operand(r), r_bar, |x| x.shapes(upper, full, full).soon(soon));
-            Values {
-                r_bar,
-                z: chunk.w(),
-                beta: chunk.workspace.beta.ptr(),
-                v_bar: arrays.v.map_or(Matrix::none(), |v| rows_of(v, row, of_head, value)),
-                negative: vo,
-                beta_bar: gradients.beta_bar.ptr(),
-                rows: c,
-                n: value,
-            }
-            .call();
+            self.values(chunk.w(), r_bar, self.v_bar(), gradients.beta_bar.ptr());
+            let u = operand(chunk.u());
             let (a_bar, p_bar) = (chunk.square(gradients.a_bar), chunk.square(gradients.p_bar));
             let negative = |x: Product<R>| x.alpha(-1.0).shapes(full, full, upper);
             chunk.product((c, c, value), u, operand(r_bar).t(), a_bar, negative);
@@ -183,7 +205,7 @@ impl<R: Real> Pull<'_, R> {
         }
     }
 
-    /// Through the factors e^c and e^(c_C - c) of keys and queries, and the gradient of the state.
+    /// Through the factors e^c and e^(c_C - c) of keys and queries.
     unsafe fn factors(&self, s: Option<*const R>) {
         let Pull { chunk, gradients, .. } = self;
         let (key, value, workspace) = (chunk.delta.key, chunk.delta.value, chunk.workspace);
@@ -195,10 +217,8 @@ impl<R: Real> Pull<'_, R> {
             false => Matrix::none(),
         };
         let (kq_bar, late_bar) = (of_key(gradients.kq_bar), of_key(gradients.late_bar));
-        let (vo, pitch) = (gradients.vo.ptr(), chunk.pitch.value);
-        let (vo, s_bar) =
-            (Operand::new(vo.cast_const(), pitch), Matrix { at: gradients.s_bar.ptr(), pitch: value });
-        // SAFETY: as in `run`.
+        let (vo, s_bar) = (operand(self.of_value(gradients.vo)), self.s_bar());
+        // SAFETY: as in `rest`.
         unsafe {
             match s {
                 Some(s) => chunk.product((rows, key, value), vo, Operand::new(s, value).t(), kq_bar, |x| x),
@@ -233,14 +253,7 @@ impl<R: Real> Pull<'_, R> {
                 }
                 let total = chunk.total();
                 (0..key).for_each(|d| *dots.add(d) *= *total.row(d));
-                chunk.fade(s_bar);
             }
-            let early = operand(chunk.early()).t();
-            // the state saved before that of this chunk
-            let size = chunk.delta.value_heads * key * value;
-            let soon = s.map_or(std::ptr::null(), |s| s.wrapping_sub(size));
-            let soon = [(s_bar.at.cast_const(), value), (soon, value)];
-            chunk.product((key, value, rows), early, vo, s_bar, |x| x.add().soon(soon));
         }
     }
 
@@ -276,7 +289,7 @@ impl<R: Real> Pull<'_, R> {
                     Crossing { x: a_bar, y: gram, first: 0, every: 1, sums, out: inside, rows: c, n: c };
                 keys.call();
                 Masked { x: p_bar, y: Matrix::none(), out: p_bar, upper, rows: c, n: queries }.call();
-                let (p, every) = (chunk.square(workspace.p), chunk.delta.householders);
+                let (p, every) = (chunk.square(chunk.triangles.p), chunk.delta.householders);
                 // the decay of a row to its own query is 1
                 (0..queries).for_each(|t| *p.row(chunk.row_of(t)).add(t) = R::zero());
                 Crossing { x: p_bar, y: p, first, every, n: queries, ..keys }.call();

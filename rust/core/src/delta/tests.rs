@@ -1,3 +1,5 @@
+mod shared;
+
 use super::*;
 use crate::Budget;
 use crate::testing::{Guarded, Random, near, within_work};
@@ -108,6 +110,11 @@ impl<R: Real> Case<R> {
             (Guarded::<R>::new(self.o_bar.len()), Guarded::<R>::new(self.state_bar.len()));
         forward(&view, again.inner(), last.inner(), None, &budget).unwrap();
         assert!(o.read() == again.read() && state.read() == last.read(), "the same without saving");
+        if let Some(initial) = &self.initial {
+            let (mut o, mut last) = (vec![R::zero(); self.o_bar.len()], initial.clone());
+            advance(&Delta { initial: None, ..self.view() }, &mut o, &mut last, &budget).unwrap();
+            assert!(o == again.read() && last == state.read(), "the same in place");
+        }
         let given = [&self.q, &self.k, &self.v, &self.beta, &self.g];
         let mut bars = given.map(|x| Guarded::<R>::new(x.len()));
         let mut initial_bar = Guarded::<R>::new(self.initial.as_ref().map_or(0, Vec::len));

@@ -22,17 +22,29 @@ pub struct Workspace<R> {
     pub a: Region<R>,
     pub before: Region<R>,
     pub after: Region<R>,
-    /// D^T, that of the queries, K K^T * D, X^-1, P^T
+    /// D^T, that of the queries, K K^T * D
     pub decay: Region<R>,
     pub query_decay: Region<R>,
     pub gram: Region<R>,
-    pub inverse: Region<R>,
-    pub p: Region<R>,
+    pub triangles: Triangles<R>,
     /// Room for the kernels: a row of keys, one of values.
     pub row: Region<R>,
     pub sums: Region<R>,
     pub work: Frame,
     pub scratch: Region<R>,
+}
+
+/// What a chunk needs besides its keys and queries for its step from state to state: X^-1 and P^T.
+pub struct Triangles<R> {
+    pub inverse: Region<R>,
+    pub p: Region<R>,
+}
+
+impl<R: Real> Triangles<R> {
+    pub fn carve(arena: &mut Arena, delta: &Delta<'_, R>) -> Self {
+        let Pitches { rows: c, square, .. } = Pitches::new(delta);
+        Triangles { inverse: arena.take(&[c, square]), p: arena.take(&[c, square]) }
+    }
 }
 
 /// Sizes of a chunk's memory: most rows, and the pitches of its matrices, which avoid multiples of large powers of two.
@@ -76,8 +88,7 @@ impl<R: Real> Workspace<R> {
             decay: arena.take(&[c, square]),
             query_decay: arena.take(&[c, square]),
             gram: arena.take(&[c, square]),
-            inverse: arena.take(&[c, square]),
-            p: arena.take(&[c, square]),
+            triangles: Triangles::carve(arena, delta),
             row: arena.take(&[key]),
             sums: arena.take(&[value]),
             work: invert_work::<R>(arena, c),

@@ -1,6 +1,6 @@
 //! The distance of a matrix from unitary.
 
-use super::{Operand, Product};
+use super::{Operand, Product, Triangle};
 use crate::error::{Error, Result};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
@@ -47,13 +47,14 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
         let w = Operand::new(w.as_ptr(), n);
         // SAFETY: two disjoint n x n matrices; the room is used by this call only.
         Member::alone(|solo| unsafe {
-            Product::new((n, n, n), w.h(), w, gram.ptr(), n).run(solo, scratch.ptr());
+            let product = Product::new((n, n, n), w.h(), w, gram.ptr(), n);
+            product.shapes(Triangle::Full, Triangle::Full, Triangle::Upper).run(solo, scratch.ptr());
         });
         let mut worst = 0.0;
-        for at in 0..n * n {
-            // SAFETY: the product has written all n n elements.
-            let x = unsafe { *gram.at(at) };
-            let x = if at % (n + 1) == 0 { x - W::one() } else { x }.modulus();
+        for (i, j) in (0..n).flat_map(|i| (i..n).map(move |j| (i, j))) {
+            // SAFETY: the product has written the diagonal and all above it.
+            let x = unsafe { *gram.at(i * n + j) };
+            let x = if i == j { x - W::one() } else { x }.modulus();
             // NaN persists
             worst = if x <= worst { worst } else { x + 0.0 * worst };
         }

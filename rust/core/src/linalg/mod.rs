@@ -13,6 +13,7 @@ mod apply;
 mod procrustes;
 mod product;
 mod qr;
+mod qr_vjp;
 mod reflectors;
 #[cfg(test)]
 mod tests;
@@ -20,5 +21,6 @@ mod tests;
 pub use apply::{Bars, Order, apply, apply_vjp};
 pub use procrustes::{SMALL, procrustes, procrustes_vjp};
 pub use product::{product, product_vjp};
-pub use qr::{geqrf, geqrf_vjp};
+pub use qr::geqrf;
+pub use qr_vjp::geqrf_vjp;
 pub use reflectors::Reflectors;

@@ -1,9 +1,7 @@
 //! A = Q R: reflections in LAPACK's storage from given matrices, LAPACK's geqrf. Panels of [`PANEL`] columns are factored in the
 //! cache; the columns behind a panel are multiplied by its Q^H = I - V D^* R^H V^H, in products.
-//!
-//! The gradient is computed step by step, see [`isometry_kernels::qr`].
 
-use super::reflectors::{Factors, Hand, Places};
+use super::reflectors::{FULL, Factors, Hand, Places};
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle};
@@ -11,14 +9,12 @@ use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::sizes::{check_len, work};
-use isometry_kernels::qr::{Factor, Pull, factor_work, pull_work};
-
-const FULL: Triangle = Triangle::Full;
+use isometry_kernels::qr::{Factor, factor_work};
 
 /// Columns of a panel.
-const PANEL: usize = if cfg!(test) { 8 } else { 32 };
+pub(super) const PANEL: usize = if cfg!(test) { 8 } else { 32 };
 /// Up to this many columns, a matrix is one panel.
-const WHOLE: usize = if cfg!(test) { 8 } else { 64 };
+pub(super) const WHOLE: usize = if cfg!(test) { 8 } else { 64 };
 
 /// The factors of a (batch, m, n): R on and above the diagonal of `out`, the vectors below; tau (batch, min(m, n)).
 ///
@@ -107,37 +103,6 @@ pub fn geqrf<T: Scalar>(
                     member.barrier();
                 }
             }
-        },
-    )
-}
-
-/// The gradient of A, (batch, m, n), from the results of [`geqrf`] and their cotangents.
-pub fn geqrf_vjp<T: Scalar>(
-    (a, tau): (&[T], &[T]),
-    (ct, tau_ct): (&[T], &[T]),
-    (batch, m, n): (usize, usize, usize),
-    out: &mut [T],
-    threads: usize,
-) -> Result<()> {
-    let k = m.min(n);
-    for (name, len) in [("a", a.len()), ("ct", ct.len()), ("out", out.len())] {
-        check_len(name, len, &[batch, m, n])?;
-    }
-    check_len("tau", tau.len(), &[batch, k])?;
-    check_len("tau_ct", tau_ct.len(), &[batch, k])?;
-    if out.is_empty() {
-        return Ok(());
-    }
-    let out = Shared(out.as_mut_ptr());
-    Batch::whole::<T>(batch, work(&[6, n, k, m])).split(threads).run(
-        |_| (),
-        |arena: &mut Arena| -> Region<T::Real> { arena.take(&[pull_work::<T>(m, n)]) },
-        |_, b, (), room| {
-            let of = |x: &[T], each: usize| x[b * each..].as_ptr();
-            let [a, ct] = [a, ct].map(|x| of(x, m * n));
-            let [tau, tau_ct] = [tau, tau_ct].map(|x| of(x, k));
-            // SAFETY: the arrays' sizes were checked; each matrix belongs to one member.
-            unsafe { Pull { a, tau, ct, tau_ct, out: out.at(b * m * n), m, n, work: room.ptr() }.call() };
         },
     )
 }

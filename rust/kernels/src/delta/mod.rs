@@ -113,4 +113,10 @@ impl<R: Real> Matrix<R> {
     pub fn from(self, i: usize) -> Self {
         Matrix { at: self.row(i), ..self }
     }
+
+    /// Its columns from j on.
+    #[inline(always)]
+    pub fn right(self, j: usize) -> Self {
+        Matrix { at: self.at.wrapping_add(j), ..self }
+    }
 }

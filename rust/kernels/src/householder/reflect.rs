@@ -4,10 +4,10 @@ use crate::dispatch::Kernel;
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 
-/// R[k:, k:] <- R - 2 u (u^H R) for a unit vector u that is zero above row k.
+/// R[k:, k:end] <- R - 2 u (u^H R) for a unit vector u that is zero above row k.
 ///
 /// # Safety
-/// r holds n x n elements, u and `row` n each; they do not overlap.
+/// end is at most n; r holds n x n elements, u and `row` n each; they do not overlap.
 pub struct Reflect<T> {
     /// R
     pub r: *mut T,
@@ -19,6 +19,8 @@ pub struct Reflect<T> {
     pub n: usize,
     /// k
     pub k: usize,
+    /// The column behind the last.
+    pub end: usize,
 }
 
 impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
@@ -26,7 +28,7 @@ impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Reflect { n, k, .. } = *self;
+        let Reflect { n, k, end, .. } = *self;
         // SAFETY: r, u and `row` have the sizes of `Reflect` and do not overlap.
         let (r, u, row) = unsafe {
             (
@@ -38,13 +40,13 @@ impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
         row.fill(T::zero());
         for i in k..n {
             let f = u[i].conj();
-            for (sum, x) in row[k..].iter_mut().zip(&r[i * n + k..(i + 1) * n]) {
+            for (sum, x) in row[k..end].iter_mut().zip(&r[i * n + k..i * n + end]) {
                 *sum += f * *x;
             }
         }
         for i in k..n {
             let f = u[i].scale(T::Real::of(2.0));
-            for (x, y) in r[i * n + k..(i + 1) * n].iter_mut().zip(&row[k..]) {
+            for (x, y) in r[i * n + k..i * n + end].iter_mut().zip(&row[k..end]) {
                 *x -= f * *y;
             }
         }

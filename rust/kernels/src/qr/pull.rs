@@ -14,6 +14,9 @@
 //! ```
 //!
 //! Where tau = 0 the column is its own factor: alpha_bar = beta_bar, x_bar = 0.
+//!
+//! Rows may also be coordinates in vectors that are not orthonormal: then every v has a dual u, with u^H x = <v, x> for all
+//! coordinates x, and products with v^H are products with u^H.
 
 use super::rows::{Column, project, spread, subtract};
 use crate::dispatch::Kernel;
@@ -24,7 +27,7 @@ use num_traits::One;
 
 /// Real numbers of workspace for m x n.
 pub fn pull_work<T: Scalar>(m: usize, n: usize) -> usize {
-    (2 * m + 2) * (n * T::PARTS).next_multiple_of(16) + 2 * m * T::PARTS
+    (2 * m + 2) * (n * T::PARTS).next_multiple_of(16) + 3 * m * T::PARTS
 }
 
 /// The gradient of A (m x n, row-major, like all of these) from the factors and their cotangents.
@@ -34,6 +37,8 @@ pub fn pull_work<T: Scalar>(m: usize, n: usize) -> usize {
 pub struct Pull<T: Scalar> {
     /// v and R
     pub a: *const T,
+    /// The duals of the vectors, where v is in `a` (null: v).
+    pub dual: *const T,
     /// tau
     pub tau: *const T,
     /// The cotangent of v and R.
@@ -42,6 +47,8 @@ pub struct Pull<T: Scalar> {
     pub tau_ct: *const T,
     /// The gradient.
     pub out: *mut T,
+    /// The matrix itself (null: not written).
+    pub before: *mut T,
     /// m
     pub m: usize,
     /// n
@@ -55,12 +62,13 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Pull { a, tau, ct, tau_ct, out, m, n, work } = *self;
+        let Pull { a, dual, tau, ct, tau_ct, out, before, m, n, work } = *self;
         let (width, pitch) = (n * T::PARTS, (n * T::PARTS).next_multiple_of(S::LANES));
         let bars = work.wrapping_add(m * pitch);
         let (w, g) = (bars.wrapping_add(m * pitch), bars.wrapping_add((m + 1) * pitch));
         let v = bars.wrapping_add((m + 2) * pitch).cast::<T>();
         let v_bar = v.wrapping_add(m);
+        let u = if dual.is_null() { v } else { v_bar.wrapping_add(m) };
         // SAFETY: the arrays have their sizes; rows of `work` are whole vectors.
         unsafe {
             spread::<S>(a.cast(), width, (m, width), (work, pitch));
@@ -81,16 +89,21 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
                 let first = j + 1;
                 let vectors = (first * T::PARTS / S::LANES * S::LANES, pitch);
                 let (rows, rows_bar) = (work.add(j * pitch), bars.add(j * pitch));
-                *v = T::one();
+                (*v, *u) = (T::one(), T::one());
                 let mut norm2 = T::Real::one();
                 for i in 1..len {
                     let own = *a.add((j + i) * n + j);
-                    norm2 += own.abs2();
                     *v.add(i) = own;
+                    if dual.is_null() {
+                        norm2 += own.abs2();
+                    } else {
+                        *u.add(i) = *dual.add((j + i) * n + j);
+                        norm2 += ((*u.add(i)).conj() * own).re();
+                    }
                 }
-                let column = Column { data: v.cast_const(), stride: 1, len };
-                project::<T, S>(column, (rows, pitch), vectors, w);
-                project::<T, S>(column, (rows_bar, pitch), vectors, g);
+                let [column, along] = [v, u].map(|v| Column { data: v.cast_const(), stride: 1, len });
+                project::<T, S>(along, (rows, pitch), vectors, w);
+                project::<T, S>(along, (rows_bar, pitch), vectors, g);
                 for row in [w, g] {
                     let row = row.cast::<T>();
                     (vectors.0 / T::PARTS..first.min(pitch / T::PARTS)).for_each(|c| *row.add(c) = T::zero());
@@ -109,7 +122,7 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
                     }
                     if i > 0 {
                         bar += *ct.add((j + i) * n + j);
-                        s += (*v.add(i)).conj() * bar;
+                        s += (*u.add(i)).conj() * bar;
                     }
                     *v_bar.add(i) = bar;
                 }
@@ -135,8 +148,10 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
                     *entry(rows, i) = -own_tau.scale(beta) * v;
                 }
             }
-            for i in 0..m {
-                std::ptr::copy_nonoverlapping(bars.add(i * pitch).cast::<T>(), out.add(i * n), n);
+            for (from, to) in [(bars, out), (work, before)].into_iter().filter(|(_, to)| !to.is_null()) {
+                for i in 0..m {
+                    std::ptr::copy_nonoverlapping(from.add(i * pitch).cast::<T>(), to.add(i * n), n);
+                }
             }
         }
     }

@@ -1,14 +1,19 @@
 //! Algorithm 2 of Mhammedi et al. 2017: n - 1 reflections of an orthogonal or unitary matrix (docs/math/householder.md).
 //!
 //! R = W; for k = 0, ..., n - 2, with x = R[k:, k]: u maps x to ||x|| e_0 (real; with the opposite phase if complex), R
-//! <- H(u) R. R becomes the last factor: diag(1, ..., 1, s), or a diagonal of phases. All in double precision.
+//! <- H(u) R. R becomes the last factor: diag(1, ..., 1, s), or a diagonal of phases. All in double precision. The columns behind
+//! a panel of [`PANEL`] are multiplied by its reflections together, R <- (I - U T^-H U^H) R.
 
 use crate::error::{Error, Result};
-use crate::kernels::Unitarity;
+use crate::kernels::{Operand, Product, Triangle, Unitarity, invert_work, wy};
+use crate::parallel::Member;
 use crate::scalar::Scalar;
-use crate::scratch::{Arena, Region, Scratch};
+use crate::scratch::{Arena, Frame, Region, Scratch};
 use crate::sizes::check_len;
 use isometry_kernels::householder::Reflect;
+
+/// Columns of a panel.
+const PANEL: usize = if cfg!(test) { 4 } else { 32 };
 
 /// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor of `w` (batch, n, n): a sign per matrix
 /// (batch) for real types, phases (batch, n) for complex ones. Fails, with the outputs unspecified, if max|W^H W - I|
@@ -31,10 +36,10 @@ pub fn from_matrix<T: Scalar>(
     }
     let carve = |arena: &mut Arena| {
         let all: [Region<T::Wide>; 3] = [[n, n], [n, 1], [n, 1]].map(|sizes| arena.take(&sizes));
-        (all, Unitarity::<T::Wide>::carve(arena, n))
+        (all, Unitarity::<T::Wide>::carve(arena, n), Trailing::<T::Wide>::carve(arena, n))
     };
     let room = Scratch::new(carve)?;
-    let (all, unitarity) = *room;
+    let (all, unitarity, ref trailing) = *room;
     // SAFETY: each region is used only here, while the memory is alive.
     let [r, u, row] = all.map(|region| unsafe { region.zeroed() });
     for b in 0..batch {
@@ -45,17 +50,24 @@ pub fn from_matrix<T: Scalar>(
         unsafe { unitarity.check(r, b, tol)? };
         let vectors = &mut vectors[b * n * m..(b + 1) * n * m];
         vectors.fill(T::zero());
-        for k in 0..m {
-            if cancel() {
-                return Err(Error::Interrupted);
+        for first in (0..m).step_by(PANEL) {
+            let end = if first + PANEL < m { first + PANEL } else { n };
+            for k in first..end.min(m) {
+                if cancel() {
+                    return Err(Error::Interrupted);
+                }
+                reflector(r, n, k, u);
+                for i in k..n {
+                    vectors[i * m + k] = T::narrow(u[i]);
+                }
+                // SAFETY: U has n rows, and the three arrays have the sizes of the step.
+                unsafe {
+                    (first..n).for_each(|i| *trailing.u.at((i - first) * PANEL + k - first) = u[i]);
+                    Reflect { r: r.as_mut_ptr(), u: u.as_ptr(), row: row.as_mut_ptr(), n, k, end }.call();
+                }
             }
-            reflector(r, n, k, u);
-            for i in k..n {
-                vectors[i * m + k] = T::narrow(u[i]);
-            }
-            let step = Reflect { r: r.as_mut_ptr(), u: u.as_ptr(), row: row.as_mut_ptr(), n, k };
-            // SAFETY: the three arrays have the sizes of the step.
-            unsafe { step.call() };
+            // SAFETY: the panel is full where columns are left; R has n rows and columns.
+            unsafe { trailing.reflect(r.as_mut_ptr(), n, first, end) };
         }
         for k in 0..lasts {
             let corner = if T::PARTS == 1 { r[n * n - 1] } else { r[k * n + k] };
@@ -93,5 +105,53 @@ fn reflector<W: Scalar<Real = f64>>(r: &[W], n: usize, k: usize, u: &mut [W]) {
     let length = (u[k].abs2() + tail).sqrt();
     for x in &mut u[k..] {
         *x = x.scale(1.0 / length);
+    }
+}
+
+/// Memory for the columns behind a panel.
+struct Trailing<W: Scalar> {
+    /// The vectors of the panel, from its first row on.
+    u: Region<W>,
+    ti: Region<W>,
+    /// U^H R and T^-H U^H R
+    small: [Region<W>; 2],
+    work: Frame,
+    scratch: Region<W::Real>,
+}
+
+impl<W: Scalar> Trailing<W> {
+    fn carve(arena: &mut Arena, n: usize) -> Self {
+        let behind = n.saturating_sub(PANEL);
+        Trailing {
+            u: arena.take(&[n, PANEL]),
+            ti: arena.take(&[PANEL, PANEL]),
+            small: [(); 2].map(|()| arena.take(&[PANEL, behind])),
+            work: invert_work::<W>(arena, PANEL),
+            scratch: arena.take(&[Product::<W>::scratch(n, n)]),
+        }
+    }
+
+    /// R[first:, end:] <- its product with the reflections of the panel that begins at `first`.
+    ///
+    /// # Safety
+    /// The panel is full unless end is n; R is n x n.
+    unsafe fn reflect(&self, r: *mut W, n: usize, first: usize, end: usize) {
+        let (rows, rest, at) = (n - first, n - end, r.wrapping_add(first * n + end));
+        if rest == 0 {
+            return;
+        }
+        let ([p, q], ti, scratch) = (self.small.map(Region::ptr), self.ti.ptr(), self.scratch.ptr());
+        let (u, behind) = (Operand::new(self.u.ptr().cast_const(), PANEL), Operand::new(at.cast_const(), n));
+        let (p_, q_) = (Operand::new(p.cast_const(), rest), Operand::new(q.cast_const(), rest));
+        let (full, lower, upper) = (Triangle::Full, Triangle::Lower, Triangle::Upper);
+        // SAFETY: the caller's; the arrays do not overlap.
+        Member::alone(|solo| unsafe {
+            wy::inverse(solo, u, (rows, PANEL), lower, ti, PANEL, self.work, scratch);
+            let ti = Operand::new(ti.cast_const(), PANEL).h();
+            Product::new((PANEL, rest, rows), u.h(), behind, p, rest).shapes(upper, full, full).run(solo, scratch);
+            Product::new((PANEL, rest, PANEL), ti, p_, q, rest).shapes(lower, full, full).run(solo, scratch);
+            let outer = Product::new((rows, rest, PANEL), u, q_, at, n).alpha(-1.0).add();
+            outer.shapes(lower, full, full).run(solo, scratch);
+        });
     }
 }
