@@ -52,10 +52,15 @@ def test_any_angle_costs_the_same(name, seed):
     axes /= np.linalg.norm(axes, axis=-1, keepdims=True)
     x, times = ref.normal(seed, 50_000, 3), {}
     ops = {angle: getattr(iso, name).from_rotvec(np.deg2rad(angle) * axes) for angle in (60, 174)}
-    for angle, op in [*ops.items()] * 8:
-        start = time.perf_counter()
-        op(x), op.matrix()
-        times.setdefault(angle, []).append(time.perf_counter() - start)
+    before = iso.get_num_threads()
+    try:
+        iso.set_num_threads(1)
+        for angle, op in [*ops.items()] * 8:
+            start = time.process_time()
+            op(x), op.matrix()
+            times.setdefault(angle, []).append(time.process_time() - start)
+    finally:
+        iso.set_num_threads(before)
     assert min(times[174]) < 2 * min(times[60])
 
 
@@ -80,7 +85,7 @@ def test_torch_has_the_same_values_and_derivatives_of_second_order(name, n, seed
 @each
 def test_from_rotvec_of_any_layout(name, seed):
     """Batches, slices with strides, no vectors at all; refused, of a Cayley transform, by half a turn."""
-    law, r = getattr(iso, name), ref.normal(seed, 4, 6, 3)
+    law, r = getattr(iso, name), seed.uniform(-1.5, 1.5, (4, 6, 3))
     for part in (r, r[::2, ::-1], r[:0], r[0, 0], r.astype(np.float32)):
         op = law.from_rotvec(part)
         assert op.batch_shape == part.shape[:-1] and op.dtype == part.dtype

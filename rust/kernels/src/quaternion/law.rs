@@ -66,9 +66,13 @@ pub(super) unsafe fn quaternion<S: Simd>(law: Law, a: Vector<S>) -> Quaternion<S
             most = S::select_gt(size, most, size, most);
         }
         if law == Law::Cayley {
-            let w = S::div(one, S::select_gt(most, one, most, one));
-            let p = scaled::<S>(S::sub(zero, w), a);
-            return Quaternion { w, p, b: [zero; 3], square: zero, k: zero, scale: one };
+            // quotients: 1 / m may be too small for a number
+            let m = S::select_gt(most, one, most, one);
+            let mut p = a;
+            for x in &mut p {
+                *x = S::div(S::sub(zero, *x), m);
+            }
+            return Quaternion { w: S::div(one, m), p, b: [zero; 3], square: zero, k: zero, scale: one };
         }
         // powers of two: where to scale, by how much, and where cos(t/2) is 1
         let [far, small, least] = if size_of::<S::R>() == 8 { [500, -520, -200] } else { [60, -66, -80] };
