@@ -237,7 +237,7 @@ def test_random_operators_of_a_device_without_double_precision(dtype):
 
 
 @pytest.mark.parametrize("name", ["cayley", "matrix_exp", "householder"])
-@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5)], ids=str)
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5), (300, 5)], ids=str)
 def test_weights_of_a_device_without_double_precision(name, shape):
     """Made orthogonal, trained and measured there."""
     with WithoutDoublePrecision() as device:

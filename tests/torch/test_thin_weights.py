@@ -76,6 +76,15 @@ def test_values_and_gradients_are_those_of_the_formula(name, shape, based, dtype
 
 
 @EVERY
+@BASES
+def test_no_matrices(based, name):
+    x = torch.empty(0, 9, 4, device="meta", requires_grad=True)
+    kept = torch.empty(0, 4, device="meta") if name == "householder" else None
+    w = _maps.weight(name, x, kept, x.detach() if based else None)
+    assert torch.autograd.grad(w.sum(), x)[0].shape == w.shape == (0, 9, 4)
+
+
+@EVERY
 def test_second_derivatives(name):
     x, kept, base = drawn(name, (5, 2), torch.float64, True)
     formula = lambda *given: _maps._weight(name, *given)

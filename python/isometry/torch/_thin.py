@@ -39,7 +39,7 @@ class _Weight(NamedTuple):
         del saving
         x, signs, base = given
         x, base = _matrices(x), None if base is None else _matrices(base)
-        w, saved = _forward(x, self.name, signs, base)
+        w, saved = _forward(x, self.name, None if signs is None else signs.reshape(-1, x.shape[-1]), base)
         return (w.reshape(given[0].shape),), saved
 
     def pull(
@@ -62,19 +62,16 @@ def _diagonal(t: Tensor) -> Tensor:
 
 @full_precision
 def _forward(x: Tensor, name: str, kept: Tensor | None, base: Tensor | None) -> tuple[Tensor, Saved]:
+    turn: Reflections | None
     if name == "householder":
-        both = x if base is None else torch.cat((x, base))
-        every = _reflections(both, kept)
-        own, turn = (Reflections(*parts) for parts in zip(*[t.tensor_split((len(x),)) for t in every], strict=True))
+        every = _reflections(x, kept) if base is None else _reflections(torch.cat((x, base)), kept, 2)
+        parts = zip(*[t.tensor_split((len(x),)) for t in every], strict=True)
+        own, turn = (Reflections(*part) for part in parts)
         w, saved = _product(own)
     else:
         w, saved = _SKEW[name][0](x)
-        if base is None:
-            return w, saved
-        turn = _reflections(base, None)
-    if base is None:
-        return w, saved
-    return turn.apply_(w), (*saved, *turn)
+        turn = None if base is None else _reflections(base)
+    return (w, saved) if base is None or turn is None else (turn.apply_(w), (*saved, *turn))
 
 
 @full_precision
@@ -122,15 +119,15 @@ class Reflections(NamedTuple):
 _PARTS = len(Reflections._fields)
 
 
-def _reflections(a: Tensor, kept: Tensor | None) -> Reflections:
-    """Those of packed matrices; of X, with the signs that are kept, real ones."""
+def _reflections(a: Tensor, kept: Tensor | None = None, count: int = 1) -> Reflections:
+    """Those of packed matrices; of `count` stacks, X and the base, with the signs that are kept, real ones."""
     own = _diagonal(a)
     turns = own.is_complex()
     if kept is None:
         signs = own.real.sign() if turns else own.sign()
     else:  # the base's own diagonal is +-1
-        own = own.unflatten(0, (-1, kept.numel() // kept.shape[-1]))
-        signs = torch.where(own.abs() >= 0.25, own.sign(), kept.to(own).reshape(own.shape[1:])).flatten(0, 1)
+        own = own.unflatten(0, (count, -1))
+        signs = torch.where(own.abs() >= 0.25, own.sign(), kept.to(own)).flatten(0, 1)
     v = a.tril(-1)
     _diagonal(v).fill_(1)
     m = torch.bmm(v.mH, v)
