@@ -9,7 +9,7 @@ import torch
 import distributed_work
 import isometry.torch as it
 import tolerance
-from layers import COMPLEX, LAYERS, SOFT, B, D, N, T, build, close, draw, each_kind, each_layer, named, states
+from layers import COMPLEX, LAYERS, NAMES, SOFT, B, D, N, T, build, close, draw, each_kind, each_layer, named, states
 
 # ---------------------------------------------------------------- parameters
 
@@ -355,3 +355,10 @@ def test_the_warning_of_the_constructor_names_the_line_that_calls_it(name):
     with pytest.warns(UserWarning, match="dropout option") as caught:
         getattr(it.nn, name)(3, 4, dropout=0.5)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_docstring_names_what_torch_has_not(name):
+    """What is kept of the states, and what is returned of them."""
+    for keyword in ("``checkpoint``", "``last_only``"):
+        assert keyword in getattr(it.nn, name).__doc__

@@ -222,6 +222,24 @@ def test_vmap(infos, name):
                 assert_close(t, torch.stack([e, e]), **bars(torch.float64))
 
 
+@each_function
+def test_tensors_of_subclasses(infos, name):
+    """Wrapped tensors, alone and beside plain ones, give wrapped results, and the gradients of plain ones."""
+    from torch.testing._internal.composite_compliance import (
+        check_all_permutations,
+        check_backward_formula,
+        check_with_mode,
+    )
+
+    close = lambda a, b, **_: assert_close(a, b, **bars(torch.float64))
+    for sample in samples(infos[name], torch.float64, requires_grad=True)[::4]:
+        given = [sample.input, *sample.args], sample.kwargs
+        check_with_mode(NAMES[name], *given, close)
+        check_all_permutations(NAMES[name], *given, close)
+        if sample.input.numel():
+            check_backward_formula(NAMES[name], *given, sample.output_process_fn_grad, None, close)
+
+
 @each_type
 def test_householder_product_against_qr(dtype):
     """Also of no tau at all, which is the identity, and of empty matrices."""
@@ -280,13 +298,15 @@ def test_shapes_that_torch_refuses(call, shapes):
 
 
 def test_batches_broadcast_where_torch_refuses_them():
-    a, tau, x = torch.rand(1, 4, 2), torch.rand(2), torch.rand(3, 4, 5)
-    with pytest.raises(RuntimeError, match="[Bb]atch dimensions|one dimension less"):
-        torch.ormqr(a, tau, x)
-    with pytest.raises(RuntimeError, match="[Bb]atch dimensions|one dimension less"):
-        torch.linalg.householder_product(a, tau)
-    assert it.linalg.ormqr(a, tau, x).shape == x.shape
-    assert it.linalg.householder_product(a, tau).shape == a.shape
+    for a, tau, x in [((1, 4, 2), (2,), (3, 4, 5)), ((1, 2, 2), (2, 2), (1, 2, 2)), ((1, 2, 2), (1, 2), (2, 2, 2))]:
+        a, tau, x = torch.rand(a), torch.rand(tau), torch.rand(x)
+        with pytest.raises(RuntimeError, match="batch dimensions|one dimension less"):
+            torch.ormqr(a, tau, x)
+        batch = torch.broadcast_shapes(a.shape[:-2], tau.shape[:-1], x.shape[:-2])
+        each = [a.expand(*batch, *a.shape[-2:]), tau.expand(*batch, tau.shape[-1]), x.expand(*batch, *x.shape[-2:])]
+        assert_close(it.linalg.ormqr(a, tau, x), torch.ormqr(*map(torch.Tensor.contiguous, each)))
+        batch = torch.broadcast_shapes(a.shape[:-2], tau.shape[:-1])
+        assert it.linalg.householder_product(a, tau).shape == (*batch, *a.shape[-2:])
 
 
 def test_arguments_of_other_types():

@@ -76,7 +76,7 @@ class _Cayley(Optimizer):
         pairs = check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
         w, g = (torch.view_as_complex(t.contiguous()) if pairs else t for t in (p, gradient))
         lr = group["lr"]
-        # a tensor is not read on the host, so that a captured step takes its later values
+        # a tensor is not read on the host, which would wait for its device
         rate = lr.reshape(()).to(w.real.dtype) if isinstance(lr, Tensor) else float(lr)
         w = moved(w, self._scaled(g, self.state[p], group), rate, "lr")
         if group["reorthogonalize"]:
@@ -103,8 +103,7 @@ class CayleySGD(_Cayley):
         them with options of their own. They should start orthogonal or unitary.
     lr : float or Tensor
         The learning rate, at least 0. A tensor of one element, on the CPU or beside the parameters, is read by every
-        step without waiting for its device: what is written into it holds from the next step on, also in a CUDA graph
-        that was captured after a first step.
+        step without waiting for its device: what is written into it holds from the next step on.
     pairs : bool, optional
         Whether parameters hold pairs; needed only for the ambiguous shape (..., 2, 2, 2).
     reorthogonalize : bool
