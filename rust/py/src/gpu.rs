@@ -9,7 +9,7 @@ use crate::sequence::{Lengths, counts};
 use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
 use isometry_gpu::combine::combine;
-use isometry_gpu::device::{adapters, context, reset};
+use isometry_gpu::device::{adapters, context, reset, statistics};
 use isometry_gpu::{Array, objects, recurrence};
 use numpy::Element;
 use pyo3::exceptions::PyTypeError;
@@ -105,6 +105,12 @@ type AdapterRow = (String, &'static str, &'static str, String, u64, bool);
 pub fn gpu_adapters(py: Python<'_>) -> PyResult<Vec<AdapterRow>> {
     let found = run(py, || Ok(adapters()))?;
     Ok(found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver, a.most_bytes, a.used)).collect())
+}
+
+/// What this process has asked of the device so far.
+#[pyfunction]
+pub fn gpu_statistics() -> [(&'static str, u64); 6] {
+    statistics()
 }
 
 /// Waits for all that was submitted.

@@ -5,6 +5,8 @@ use isometry_core::argument::Bar;
 use isometry_core::recurrence::{self, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Result};
+#[cfg(feature = "gpu")]
+use isometry_gpu::hosted::recurrence::{self as hosted, Member, Pull};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -94,10 +96,10 @@ impl Place {
             Place::Threads(_) => recurrence::forward(&*operator, sequence, written, budget),
             #[cfg(feature = "gpu")]
             Place::Gpu => {
-                let Written { states: Some(states), last: None, marks: None } = written else {
+                let Written { states: Some(results), last: None, marks: None } = written else {
                     return Err(whole());
                 };
-                isometry_gpu::hosted::Hosted::new(object, operator)?.forward(sequence, states, budget)
+                hosted::forward(object, vec![Member { operator, sequence: *sequence, results }], budget)
             }
             #[cfg(not(feature = "gpu"))]
             Place::Gpu => Err(without(object)),
@@ -125,8 +127,9 @@ impl Place {
                 let (Trajectory::All(states), Cotangent::States(ct)) = (states, ct) else {
                     return Err(whole());
                 };
-                let operator = isometry_gpu::hosted::Hosted::new(object, operator)?;
-                operator.backward(bars, sequence, states, ct, gradients, budget)
+                let bars = bars.iter_mut().map(Bar::again).collect();
+                let results = Pull { states, ct, bars, gradients };
+                hosted::backward(object, vec![Member { operator, sequence: *sequence, results }], budget)
             }
             #[cfg(not(feature = "gpu"))]
             Place::Gpu => Err(without(object)),

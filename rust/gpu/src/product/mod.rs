@@ -1,8 +1,10 @@
-//! Products of matrices, C = alpha op(A) op(B) + beta C, a batch in one dispatch.
+//! Products of matrices, C = alpha op(A) op(B) + base, a batch in one dispatch.
 
 mod deep;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use deep::record_sum;
 
 use crate::device::{Record, too_large};
 use crate::shader::{Shader, Variant};
@@ -33,6 +35,11 @@ impl<'a> Operand<'a> {
     /// Row-major matrices of `columns` columns, `batch` numbers apart (0: the same for the whole batch).
     pub fn new(array: &'a Array, batch: usize, columns: usize) -> Self {
         Operand { array, first: 0, batch, row: columns, column: 1, conj: false }
+    }
+
+    /// One row for all rows.
+    pub fn row(array: &'a Array) -> Self {
+        Operand::new(array, 0, 0)
     }
 
     /// The part that begins at (i, j).
@@ -76,7 +83,20 @@ fn far<E>(_: E) -> Error {
     too_large("a matrix is too large for the indices of the device, 32 bits")
 }
 
-/// C = alpha A B + beta C.
+/// What is added to a product.
+#[derive(Clone, Copy, Debug)]
+pub enum Base<'a> {
+    /// Nothing.
+    Nothing,
+    /// What C holds.
+    Own,
+    /// An array in other memory than C.
+    Array(Operand<'a>),
+    /// I, from this entry on.
+    Identity(usize, usize),
+}
+
+/// C = alpha A B + base.
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'a> {
     /// Matrices.
@@ -91,8 +111,10 @@ pub struct Product<'a> {
     pub c: Operand<'a>,
     /// alpha
     pub alpha: f32,
-    /// beta; C is not read where it is 0.
-    pub beta: f32,
+    /// C is read where it is [`Base::Own`] only.
+    pub base: Base<'a>,
+    /// Of a batch over parts of the depth, k numbers each: the whole depth.
+    split: Option<usize>,
 }
 
 impl<'a> Product<'a> {
@@ -104,7 +126,7 @@ impl<'a> Product<'a> {
         b: Operand<'a>,
         c: Operand<'a>,
     ) -> Self {
-        Product { batch, sizes, a, b, c, alpha: 1.0, beta: 0.0 }
+        Product { batch, sizes, a, b, c, alpha: 1.0, base: Base::Nothing, split: None }
     }
 
     /// The same with this alpha.
@@ -114,7 +136,12 @@ impl<'a> Product<'a> {
 
     /// The same, added to C.
     pub fn add(self) -> Self {
-        Product { beta: 1.0, ..self }
+        self.plus(Base::Own)
+    }
+
+    /// The same, added to this.
+    pub fn plus(self, base: Base<'a>) -> Self {
+        Product { base, ..self }
     }
 
     /// In as many dispatches as the device needs for this many tiles and matrices.
@@ -147,17 +174,29 @@ impl<'a> Product<'a> {
     ) -> Product<'a> {
         let Product { sizes: (_, _, k), a, b, c, .. } = *self;
         let (a, b) = (a.later(first).from(i, 0), b.later(first).from(0, j));
-        Product { batch, sizes: (m, n, k), a, b, c: c.later(first).from(i, j), ..*self }
+        let base = match self.base {
+            Base::Array(d) => Base::Array(d.later(first).from(i, j)),
+            Base::Identity(row, column) => Base::Identity(row + i, column + j),
+            base => base,
+        };
+        Product { batch, sizes: (m, n, k), a, b, c: c.later(first).from(i, j), base, ..*self }
     }
 
     fn dispatch(&self, record: &mut Record, variant: Variant, tile: usize) -> Result<()> {
         let (m, n, k) = self.sizes;
-        let [m32, n32, k32] = [m, n, k].map(|size| size as u32);
-        let mut sizes = vec![m32, n32, k32, self.alpha.to_bits(), self.beta.to_bits()];
-        for operand in [&self.a, &self.b, &self.c] {
+        let [m32, n32, k32, split] = [m, n, k, self.split.unwrap_or(0)].map(|size| size as u32);
+        let none = Operand { first: 0, batch: 0, row: 0, column: 0, conj: false, ..self.a };
+        let (base, d) = match self.base {
+            Base::Nothing => (0, none),
+            Base::Own => (1, none),
+            Base::Array(d) => (2, d),
+            Base::Identity(row, column) => (3, Operand { row, column, ..none }),
+        };
+        let mut sizes = vec![m32, n32, k32, self.alpha.to_bits(), split, base];
+        for operand in [&self.a, &self.b, &self.c, &d] {
             sizes.extend(operand.sizes()?);
         }
-        let arrays = [("a", self.a.array), ("b", self.b.array), ("c", self.c.array)];
+        let arrays = [("a", self.a.array), ("b", self.b.array), ("c", self.c.array), ("d", d.array)];
         record.dispatch(variant, &arrays, &sizes, [n.div_ceil(tile), m.div_ceil(tile), self.batch])
     }
 }

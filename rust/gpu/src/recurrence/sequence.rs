@@ -3,8 +3,7 @@
 use crate::activation::RowActivation;
 use crate::array::zeros;
 use crate::device::{Context, Record, too_large};
-use crate::product::{Operand, Product};
-use crate::rows::spread;
+use crate::product::{Base, Operand, Product};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
 use isometry_core::activation::Activation;
@@ -98,10 +97,6 @@ impl<'a> Setting<'a> {
         Ok(Setting { sequence: *sequence, steps, batch, features, n, field, phi, on_input, lengths })
     }
 
-    pub fn context(&self) -> &'a Arc<Context> {
-        self.sequence.x.context()
-    }
-
     /// (T, B, n)
     pub fn shape(&self) -> [usize; 3] {
         [self.steps, self.batch, self.n]
@@ -149,13 +144,10 @@ impl<'a> Setting<'a> {
     pub fn drive(&self, record: &mut Record, x: &Array) -> Result<Array> {
         let out = Array::room(record.context(), self.field, &self.shape())?;
         let (Sequence { input_weight, bias, .. }, d) = (self.sequence, self.features);
-        if let Some(bias) = bias {
-            spread(record, bias, self.rows(), &out)?;
-        }
+        let base = bias.map_or(Base::Nothing, |bias| Base::Array(Operand::row(bias)));
         let (x, v) = (Operand::new(x, 0, d), Operand::new(input_weight, 0, d).t());
         let product = Product::new(1, (self.rows(), self.n, d), x, v, Operand::new(&out, 0, self.n));
-        let product = if bias.is_some() { product.add() } else { product };
-        product.record(record, self.field)?;
+        product.plus(base).record(record, self.field)?;
         Ok(out)
     }
 

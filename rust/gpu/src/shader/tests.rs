@@ -18,10 +18,10 @@ const SHADERS: &[&Shader] = &[
     &crate::cayley::small::SMALL_VJP,
     &crate::cayley::large::UNPACK,
     &crate::combine::COMBINE,
-    &crate::device::record::IDENTITY,
     &crate::householder::BALANCE,
     &crate::householder::FINISH,
     &crate::householder::HERMITIAN,
+    &crate::householder::inverse::PAIRS,
     &crate::householder::inverse::TRIANGLE,
     &crate::last::FACTORS,
     &crate::last::LAST,
@@ -33,7 +33,6 @@ const SHADERS: &[&Shader] = &[
     &crate::recurrence::steps::TOGETHER,
     &crate::recurrence::sequence::TRANSPOSE,
     &crate::recurrence::sequence::WITHIN,
-    &crate::rows::SPREAD,
     &crate::rows::SUM,
 ];
 
