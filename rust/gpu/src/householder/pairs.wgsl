@@ -59,18 +59,18 @@ fn main(
     for (var product = sizes.first; product <= sizes.last; product++) {
         let second = product == 1u;
         for (var row = begin; row < end; row += HEIGHT) {
-            let from = select(low, row, second);
-            let to = select(min(start + SIDE, m), low, second);
+            let opening = select(low, row, second);
+            let closing = select(min(start + SIDE, m), low, second);
             var sum: array<T, EACH>;
             for (var r = 0u; r < EACH; r++) {
                 sum[r] = ZERO;
             }
-            for (var depth = from; depth < to; depth += SIDE) {
+            for (var depth = opening; depth < closing; depth += SIDE) {
                 for (var r = 0u; r < EACH; r++) {
                     let i = row + local.y + r * SIDE;
                     let k = depth + local.x;
                     var value = ZERO;
-                    if i < low && k < to {
+                    if i < low && k < closing {
                         let at = base + i * m + k;
                         if second {
                             value = x[at];
@@ -82,7 +82,7 @@ fn main(
                 }
                 let k = depth + local.y;
                 var value = ZERO;
-                if k < to && column < m {
+                if k < closing && column < m {
                     let at = base + k * m + column;
                     if second {
                         value = between[at];

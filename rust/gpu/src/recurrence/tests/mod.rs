@@ -82,9 +82,9 @@ fn check(context: &Arc<Context>, p: &Problem, routes: &[Route]) {
         let setting = Setting::new(&sequence).unwrap();
         let mut record = Record::new(&context).unwrap();
         let own_states = run(&mut record, &setting, route).unwrap();
-        near(&fetched(&own_states), &states, 16.0, &name);
         let got = backward::pull(&mut record, &setting, &own_states, &dct, wanted, route).unwrap();
         record.submit().unwrap();
+        near(&fetched(&own_states), &states, 16.0, &name);
         let pairs = [
             ("w", &got.w, &bars.w),
             ("x", &got.x, &bars.x),
