@@ -86,7 +86,7 @@ CALLS = (
         4,
         1,
     ),
-    Call("Householder of NumPy arrays", lambda: (draw(256, 64), draw(32, 256)), same, lambda u, x: iso.Householder(u)(x), 8, 2, 1),
+    Call("Householder of NumPy arrays", lambda: (draw(256, 64), draw(32, 256)), same, lambda u, x: iso.Householder(u)(x), 7, 2, 1),
     Call(
         "Cayley, the gradient of 64 matrices",
         lambda: (draw(64, 496) / 8, draw(64, 32, 32)),
@@ -96,10 +96,10 @@ CALLS = (
         1,
     ),
     Call("a recurrence over Householder", _sequence, same, iso.recurrence, 8, 2, 1),
-    Call("its gradients", _sequence_and_states, same, _pulled, 24, 2, 1),
+    Call("its gradients", _sequence_and_states, same, _pulled, 18, 2, 1),
     Call(
         "an ensemble of three",
-        lambda: (iso.Cayley(draw(3, 28) / 8), draw(20, 4, 3), draw(8, 3)),
+        lambda: (iso.Cayley(draw(3, 28) / 8), draw(20, 1, 4, 3), draw(8, 3)),
         same,
         iso.recurrence,
         12,

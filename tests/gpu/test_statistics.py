@@ -33,7 +33,7 @@ def test_bytes_are_those_of_the_arrays():
 
 def test_each_array_of_a_recurrence_crosses_once():
     """Members of an ensemble share x and input_weight, the transition's arguments serve W and its gradient."""
-    upper, x, v = draw(3, 28) / 8, draw(20, 4, 3), draw(8, 3)
+    upper, x, v = draw(3, 28) / 8, draw(20, 1, 4, 3), draw(8, 3)
     op = iso.Cayley(upper)
     before = iso.gpu.statistics()
     states = iso.recurrence(op, x, v, backend="gpu")

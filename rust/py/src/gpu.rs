@@ -10,7 +10,7 @@ use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
 use isometry_gpu::combine::combine;
 use isometry_gpu::device::{adapters, context, reset, statistics};
-use isometry_gpu::{Array, objects, recurrence};
+use isometry_gpu::{Array, choose_tiles, objects, recurrence};
 use numpy::Element;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -111,6 +111,12 @@ pub fn gpu_adapters(py: Python<'_>) -> PyResult<Vec<AdapterRow>> {
 #[pyfunction]
 pub fn gpu_statistics() -> [(&'static str, u64); 6] {
     statistics()
+}
+
+/// Makes all products use tiles of this side, for comparisons of their times; None: those that fit.
+#[pyfunction]
+pub fn gpu_tiles(side: Option<usize>) -> PyResult<()> {
+    choose_tiles(side).map_err(exception)
 }
 
 /// Waits for all that was submitted.

@@ -148,6 +148,18 @@ impl Record {
         Ok(())
     }
 
+    /// Copies an array, or writes zeros.
+    pub fn fill(&mut self, to: &Array, from: Option<&Array>) -> Result<()> {
+        if let Some(from) = from {
+            return self.copy(from, to);
+        }
+        self.check(to)?;
+        self.pass = None;
+        self.held.push(to.clone());
+        self.encoder.clear_buffer(to.memory().buffer()?, 0, None);
+        Ok(())
+    }
+
     /// Refuses an array of another device.
     fn check(&self, array: &Array) -> Result<()> {
         if Arc::ptr_eq(&self.context, array.context()) {

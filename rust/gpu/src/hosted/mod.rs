@@ -2,6 +2,7 @@
 //! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix,
 //! which the CPU forms.
 
+pub mod gated;
 pub mod recurrence;
 mod uploads;
 

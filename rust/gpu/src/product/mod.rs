@@ -11,14 +11,49 @@ use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 use isometry_core::sizes::work;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Tiles of 16 x 16 numbers, and of 64 x 64, 4 x 4 for each thread.
+/// Tiles of 16 x 16 numbers, of 32 x 32, 2 x 2 for each thread, and of 64 x 64, 4 x 4.
 const SMALL: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 1)];
+const MIDDLE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 2)];
 const LARGE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 4)];
 
 /// product.wgsl
 pub(crate) static PRODUCT: Shader =
-    Shader { name: "product", source: include_str!("product.wgsl"), variants: &[SMALL, LARGE] };
+    Shader { name: "product", source: include_str!("product.wgsl"), variants: &[SMALL, MIDDLE, LARGE] };
+
+/// The side that [`choose_tiles`] has chosen; 0: that which fits.
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes all products use tiles of this side, 16, 32 or 64, to compare their times; None: those that fit.
+pub fn choose_tiles(side: Option<usize>) -> Result<()> {
+    match side {
+        None | Some(16 | 32 | 64) => CHOSEN.store(side.unwrap_or(0), Relaxed),
+        Some(other) => return Err(Error::value("side", format!("must be 16, 32 or 64, got {other}"))),
+    }
+    Ok(())
+}
+
+/// The side of the tiles of m x n numbers of a batch, with the constants of the shader: the largest of which there are enough to
+/// occupy a device.
+fn tiles(batch: usize, m: usize, n: usize) -> (usize, &'static [(&'static str, u32)]) {
+    let fits = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch >= 64 && m > 16 && n > 16;
+    let side = match CHOSEN.load(Relaxed) {
+        0 => [64, 32].into_iter().find(|&side| fits(side)).unwrap_or(16),
+        side => side,
+    };
+    (
+        side,
+        if side == 64 {
+            LARGE
+        } else if side == 32 {
+            MIDDLE
+        } else {
+            SMALL
+        },
+    )
+}
 
 /// A matrix, or a batch of them, inside an array: its element (i, j) is at first + b batch + i row + j column.
 #[derive(Clone, Copy, Debug)]
@@ -150,9 +185,7 @@ impl<'a> Product<'a> {
         if u32::try_from(work(&[self.batch, m, n])).map_err(far)? == 0 {
             return Ok(());
         }
-        // large tiles where there are enough of them to occupy a device
-        let large = m.div_ceil(64) * n.div_ceil(64) * self.batch >= 64 && m > 16 && n > 16;
-        let (tile, constants) = if large { (64, LARGE) } else { (16, SMALL) };
+        let (tile, constants) = tiles(self.batch, m, n);
         let variant = Variant { shader: &PRODUCT, field, constants };
         let most = record.context().most_groups() as usize;
         for b in (0..self.batch).step_by(most) {
