@@ -240,7 +240,7 @@ def gru(
     transition: _Transition,
     states: _Kept,
     saved: _R | None,
-    threads: int,
+    place: _Place,
     packs: _R | None = None,
     starts: _Starts | None = None,
 ) -> None: ...
@@ -252,7 +252,7 @@ def gru_vjp(
     ct: _R,
     bars: _GruBars,
     transition_bars: _Arguments,
-    threads: int,
+    place: _Place,
     starts: _Starts | None = None,
     start_bar: Any | None = None,
 ) -> None: ...

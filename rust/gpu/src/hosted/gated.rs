@@ -83,9 +83,13 @@ impl Sent {
     fn new<'a, R: Real>(uploads: &mut Uploads<'a>, gru: &Gru<'a, R>) -> Result<Self> {
         field_of::<R>()?;
         gru.check()?;
-        if gru.transition.is_some() || gru.run.starts.is_some() {
-            let text = "backend='gpu' cannot serve marks, or W_h other than as a matrix";
-            return Err(Error::Unsupported(text.into()));
+        let refused =
+            |what: &str| Err(Error::Unsupported(format!("backend='gpu' cannot serve {what}: use the CPU")));
+        if gru.transition.is_some() {
+            return refused("W_h other than as a matrix");
+        }
+        if gru.run.starts.is_some() {
+            return refused("starts");
         }
         let Run { steps, batch, features, n, x, h0, activation_bias, .. } = gru.run;
         let hidden_bias = gru.hidden_bias.map(|bias| {

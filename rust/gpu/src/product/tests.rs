@@ -59,6 +59,11 @@ fn products_of_all_sizes_and_sides() {
     }
 }
 
+/// A batch of rows x columns.
+fn whole(array: &Array, columns: usize, rows: usize) -> Operand<'_> {
+    Operand::new(array, rows * columns, columns)
+}
+
 fn drawn(field: Field, rows: usize, columns: usize, seed: u64) -> M {
     M { rows, columns, data: numbers(field, rows * columns, seed + 1) }
 }
@@ -85,7 +90,6 @@ fn bases_of_products() {
                 sent(&context, field, &[batch, all[0].rows, all[0].columns], &data)
             };
             let (da, db, dd) = (send(&a), send(&b), send(&d));
-            let whole = |array, columns: usize, rows: usize| Operand::new(array, rows * columns, columns);
             let bases = [
                 Base::Array(whole(&dd, n, m)),
                 Base::Array(whole(&dd, n, m).conj()),
