@@ -86,7 +86,15 @@ CALLS = (
         4,
         1,
     ),
-    Call("Householder of NumPy arrays", lambda: (draw(256, 64), draw(32, 256)), same, lambda u, x: iso.Householder(u)(x), 7, 2, 1),
+    Call(
+        "Householder of NumPy arrays",
+        lambda: (draw(256, 64), draw(32, 256)),
+        same,
+        lambda u, x: iso.Householder(u)(x),
+        7,
+        2,
+        1,
+    ),
     Call(
         "Cayley, the gradient of 64 matrices",
         lambda: (draw(64, 496) / 8, draw(64, 32, 32)),

@@ -1,4 +1,4 @@
-"""Layers, the delta rule and parametrised weights on a device of torch, beside torch's own: what `gpu_report.py` times on CUDA."""
+"""Layers, the delta rule and parametrised weights on a device of torch, beside torch's: what `gpu_report.py` times."""
 
 from __future__ import annotations
 

@@ -37,8 +37,11 @@ __all__ = [
     "delta_rule",
     "delta_rule_vjp",
     "exchange_with",
+    "gpu_activate",
+    "gpu_activate_vjp",
     "gpu_adapters",
     "gpu_combine",
+    "gpu_hadamard_transform",
     "gpu_objects",
     "gpu_operator_apply",
     "gpu_operator_apply_vjp",
@@ -307,6 +310,11 @@ class GpuArray:
 
 _Handles = tuple[GpuArray | None, ...]
 
+def gpu_activate(z: GpuArray, name: str, bias: GpuArray | None, slope: float) -> GpuArray: ...
+def gpu_activate_vjp(
+    z: GpuArray, name: str, bias: GpuArray | None, slope: float, ct: GpuArray
+) -> tuple[GpuArray, GpuArray | None]: ...
+def gpu_hadamard_transform(x: GpuArray, scale: float) -> GpuArray: ...
 def gpu_adapters() -> list[tuple[str, str, str, str, int, bool]]: ...
 def gpu_combine(a: GpuArray, alpha: tuple[float, float], b: GpuArray | None, beta: tuple[float, float]) -> GpuArray: ...
 def gpu_objects() -> list[str]: ...

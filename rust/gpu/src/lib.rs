@@ -30,6 +30,7 @@ pub mod combine;
 mod dense;
 pub mod device;
 pub mod gated;
+pub mod hadamard;
 pub mod hosted;
 mod householder;
 mod last;

@@ -10,7 +10,7 @@ use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
 use isometry_gpu::combine::combine;
 use isometry_gpu::device::{adapters, context, reset, statistics};
-use isometry_gpu::{Array, choose_tiles, objects, recurrence};
+use isometry_gpu::{Array, activation, choose_tiles, hadamard, objects, recurrence};
 use numpy::Element;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -96,6 +96,41 @@ pub fn gpu_combine(
     beta: (f32, f32),
 ) -> PyResult<GpuArray> {
     run(py, || combine(&a.0, alpha, b.map(|b| (&b.0, beta)))).map(GpuArray)
+}
+
+/// phi(z) of every row.
+#[pyfunction]
+pub fn gpu_activate(
+    py: Python<'_>,
+    z: &GpuArray,
+    name: &str,
+    bias: Option<&GpuArray>,
+    slope: f64,
+) -> PyResult<GpuArray> {
+    let phi = parse(name, slope)?;
+    run(py, || activation::activate(&z.0, phi, bias.map(|bias| &bias.0))).map(GpuArray)
+}
+
+/// The gradients of z and, if it is given, of the bias, from the cotangent of phi(z).
+#[pyfunction]
+pub fn gpu_activate_vjp(
+    py: Python<'_>,
+    z: &GpuArray,
+    name: &str,
+    bias: Option<&GpuArray>,
+    slope: f64,
+    ct: &GpuArray,
+) -> PyResult<(GpuArray, Option<GpuArray>)> {
+    let phi = parse(name, slope)?;
+    let bias = bias.map(|bias| &bias.0);
+    let (z_bar, bias_bar) = run(py, || activation::activate_vjp(&z.0, phi, bias, &ct.0, bias.is_some()))?;
+    Ok((GpuArray(z_bar), bias_bar.map(GpuArray)))
+}
+
+/// scale sqrt(n) H_n x of every row.
+#[pyfunction]
+pub fn gpu_hadamard_transform(py: Python<'_>, x: &GpuArray, scale: f64) -> PyResult<GpuArray> {
+    run(py, || hadamard::transform(&x.0, scale as f32, Side::Forward)).map(GpuArray)
 }
 
 type AdapterRow = (String, &'static str, &'static str, String, u64, bool);

@@ -23,6 +23,7 @@ const SHADERS: &[&Shader] = &[
     &crate::gated::SCALED,
     &crate::gated::UNIT,
     &crate::gated::UNIT_VJP,
+    &crate::hadamard::BUTTERFLIES,
     &crate::householder::BALANCE,
     &crate::householder::FINISH,
     &crate::householder::HERMITIAN,
