@@ -11,7 +11,7 @@ import device_calls
 import isometry.torch as it
 import lines
 from harness.row import worst
-from rows import memory, qwen, training
+from rows import gpu_torch, memory, qwen, training
 from subprocesses import ROOT, run
 
 BENCH = str(ROOT / "benches/bench.py")
@@ -36,6 +36,24 @@ def test_the_bench_of_a_gpu_that_is_not_there(tmp_path):
     done = run(command, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("bench: gpu: ")
+
+
+def test_the_report_of_a_gpu_that_is_not_there(tmp_path):
+    command = [sys.executable, str(ROOT / "benches/gpu_report.py"), "--short"]
+    done = run(command, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("gpu-report: ") and len(done.stderr.splitlines()) == 1
+
+
+def test_what_the_report_times_on_cuda():
+    """On the CPU: every function runs, beside torch's."""
+    titles = []
+    for title, functions in gpu_torch.pairs("cpu", short=True):
+        titles.append(title)
+        assert "isometry" in functions
+        for function in functions.values():
+            assert all(bar.isfinite().all() for bar in function())
+    assert len(titles) == len(gpu_torch.LAYERS) + 1 + len(gpu_torch.PARAMETRISATIONS)
 
 
 def test_a_figure_passes_below_its_bound(capsys):

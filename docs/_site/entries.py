@@ -78,7 +78,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
         "What holds for a whole process or a block of code.",
         {
             "isometry": ["set_num_threads", "get_num_threads", "show_config", "use_backend"],
-            "isometry.gpu": ["Array", "Adapter", "adapters", "synchronize", "reset"],
+            "isometry.gpu": ["Array", "Adapter", "adapters", "statistics", "synchronize", "reset"],
         },
     ),
     "torch-operators": (

@@ -39,8 +39,11 @@ __all__ = [
     "delta_rule_vjp",
     "exchange_with",
     "exponential_from_matrix",
+    "gpu_activate",
+    "gpu_activate_vjp",
     "gpu_adapters",
     "gpu_combine",
+    "gpu_hadamard_transform",
     "gpu_objects",
     "gpu_operator_apply",
     "gpu_operator_apply_vjp",
@@ -49,6 +52,8 @@ __all__ = [
     "gpu_recurrence",
     "gpu_recurrence_vjp",
     "gpu_reset",
+    "gpu_statistics",
+    "gpu_tiles",
     "gpu_wait",
     "gru",
     "gru_vjp",
@@ -250,7 +255,7 @@ def gru(
     transition: _Transition,
     states: _Kept,
     saved: _R | None,
-    threads: int,
+    place: _Place,
     packs: _R | None = None,
     starts: _Starts | None = None,
 ) -> None: ...
@@ -262,7 +267,7 @@ def gru_vjp(
     ct: _R,
     bars: _GruBars,
     transition_bars: _Arguments,
-    threads: int,
+    place: _Place,
     starts: _Starts | None = None,
     start_bar: Any | None = None,
 ) -> None: ...
@@ -340,10 +345,17 @@ class GpuArray:
 
 _Handles = tuple[GpuArray | None, ...]
 
+def gpu_activate(z: GpuArray, name: str, bias: GpuArray | None, slope: float) -> GpuArray: ...
+def gpu_activate_vjp(
+    z: GpuArray, name: str, bias: GpuArray | None, slope: float, ct: GpuArray
+) -> tuple[GpuArray, GpuArray | None]: ...
+def gpu_hadamard_transform(x: GpuArray, scale: float) -> GpuArray: ...
 def gpu_adapters() -> list[tuple[str, str, str, str, int, bool]]: ...
 def gpu_combine(a: GpuArray, alpha: tuple[float, float], b: GpuArray | None, beta: tuple[float, float]) -> GpuArray: ...
 def gpu_objects() -> list[str]: ...
 def gpu_reset() -> None: ...
+def gpu_statistics() -> list[tuple[str, int]]: ...
+def gpu_tiles(side: int | None) -> None: ...
 def gpu_wait() -> None: ...
 def gpu_operator_matrix(object: str, arguments: _Handles) -> GpuArray: ...
 def gpu_operator_matrix_vjp(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core, _threads
+from isometry import _backend, _core, _threads
 from isometry._arrays import (
     Array,
     DType,
@@ -24,6 +24,7 @@ from isometry._arrays import (
     taken_real,
 )
 from isometry._rules import check, check_recurrence
+from isometry.gpu import _calls, _rows
 
 __all__ = ["activate", "activate_vjp"]
 
@@ -49,7 +50,7 @@ def activate(
     Parameters
     ----------
     z
-        Shape (..., n), real or complex.
+        Shape (..., n), real or complex. An `isometry.gpu.Array` inside `use_backend("gpu")`: the result is one too.
     name
         One of the names above.
     bias
@@ -84,6 +85,8 @@ def activate(
     >>> iso.activate([3 + 4j, 0.1], "modrelu", bias=[-1.0, -1.0])
     array([2.4+3.2j, 0. +0.j ])
     """
+    if _backend.serve(None) == "gpu" and _calls.resident(z, bias):
+        return _rows.activate(z, name, bias, slope, check_finite)  # type: ignore[return-value]
     z, bias, dtype = _taken(z, name, bias, slope, check_finite)
     if not z.size:
         return np.empty(z.shape, dtype)
@@ -136,6 +139,8 @@ def activate_vjp(
     >>> iso.activate_vjp([-1.0, 2.0], "relu", [5.0, 7.0])
     (array([0., 7.]), None)
     """
+    if _backend.serve(None) == "gpu" and _calls.resident(z, ct, bias):
+        return _rows.activate_vjp(z, name, ct, bias, slope, check_finite)  # type: ignore[return-value]
     z, bias, dtype = _taken(z, name, bias, slope, check_finite)
     ct = taken("ct", ct)
     check.exact("ct", ct.shape, z.shape)

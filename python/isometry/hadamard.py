@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core, _threads
+from isometry import _backend, _core, _threads
 from isometry._arrays import Array, finite, ready, taken, writable
 from isometry._objects.hadamard import of_rows
 from isometry._rules import check
+from isometry.gpu import _calls, _rows
 
 __all__ = ["hadamard_transform"]
 
@@ -25,7 +26,7 @@ def hadamard_transform(
     ----------
     x
         Shape (..., n), real or complex. n is a power of two, or p 2^k with p = 12, 20, 28, 36, 44, ... of Paley's
-        constructions.
+        constructions. An `isometry.gpu.Array` inside `use_backend("gpu")`: the result is one too.
     scale
         A number that multiplies the result.
     out
@@ -58,6 +59,8 @@ def hadamard_transform(
     array([10., -2., -4.,  0.])
     """
     check_finite = check.flag("check_finite", check_finite)
+    if out is None and _backend.serve(None) == "gpu" and _calls.resident(x):
+        return _rows.hadamard_transform(x, check.number("scale", scale))  # type: ignore[arg-type, return-value]
     x, scale = taken("x", x), check.number("scale", scale)
     of_rows(x.shape)
     if check_finite:

@@ -174,6 +174,48 @@ def test_numpy_arrays_among_them_keep_their_form(seed):
         close(bars, iso.recurrence_vjp(op, x, v, states, ct, **given, backend="cpu"), "recurrence")
 
 
+@each_kind
+@pytest.mark.parametrize("activation", ["tanh", "leaky_relu", "oplu", "modrelu"])
+def test_activations_are_those_of_the_cpu(activation, dtype, seed):
+    z, ct = (draw(seed, 5, 3, 12, dtype=dtype) for _ in range(2))
+    bias = draw(seed, 12) / 4 if activation == "modrelu" else None
+    expected = iso.activate(z, activation, bias=bias), *iso.activate_vjp(z, activation, ct, bias=bias)
+    for given in (Array(z), ct, bias), (Array(z), Array(ct), None if bias is None else Array(bias)):
+        with iso.use_backend("gpu"):
+            found = iso.activate(given[0], activation, bias=given[2])
+            bars = iso.activate_vjp(given[0], activation, given[1], bias=given[2])
+        close([found, *bars], list(expected), activation)
+
+
+def test_arguments_of_activations_are_checked(seed):
+    z, bad = Array(draw(seed, 2, 5)), np.full(5, np.nan, np.float32)
+    with iso.use_backend("gpu"):
+        for error, match, call in (
+            (ValueError, "activation|name", lambda: iso.activate(z, "none")),
+            (ValueError, "even|pairs", lambda: iso.activate(z, "oplu")),
+            (ValueError, "bias", lambda: iso.activate(z, "modrelu")),
+            (ValueError, "bias .*NaN", lambda: iso.activate(z, "modrelu", bias=bad)),
+            (TypeError, "bias", lambda: iso.activate(z, "modrelu", bias=bad + 1j)),
+            (ValueError, "ct", lambda: iso.activate_vjp(z, "tanh", Array(draw(seed, 5)))),
+            (TypeError, "float64", lambda: iso.activate_vjp(z, "tanh", np.ones((2, 5)))),
+        ):
+            with pytest.raises(error, match=match):
+                call()
+    with pytest.raises(TypeError, match="in the memory of the GPU"):
+        iso.activate(z, "tanh")
+
+
+@each_kind
+def test_the_hadamard_transform_is_that_of_the_cpu(dtype, seed):
+    for n in (1, 8, 12, 48, 2048):
+        x = draw(seed, 3, n, dtype=dtype)
+        with iso.use_backend("gpu"):
+            found = iso.hadamard_transform(Array(x), 0.5)
+        close(found, iso.hadamard_transform(x, 0.5), f"{n}")
+    with iso.use_backend("gpu"), pytest.raises(ValueError, match="order"):
+        iso.hadamard_transform(Array(draw(seed, 3, 6)))
+
+
 def test_what_would_lose_digits_is_refused(seed):
     x = Array(draw(seed, 5, 12))
     real, wide = iso.Householder(Array(draw(seed, 12, 4))), iso.Householder(seed.standard_normal((12, 4)))

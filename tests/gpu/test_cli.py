@@ -45,11 +45,11 @@ LEFT = {
     "full-capacity-urnn": None,
     "rnn": None,
     "exprnn": "the GPU has no kernels for W of ExpRNN, which the CPU forms",
-    "gru": "the GPU has no kernels for GRU, which the CPU computes",
+    "gru": None,
     "rum": "the GPU has no kernels for RUM, which the CPU computes",
     "lstm": "the GPU has no kernels for LSTM, which the CPU computes",
-    "goru": "the GPU has no kernels for GORU, which the CPU computes",
-    "goru cayley": "the GPU has no kernels for GORU, which the CPU computes",
+    "goru": "the GPU has no kernels for W of GORU, which the CPU forms",
+    "goru cayley": None,
 }
 
 

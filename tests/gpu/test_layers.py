@@ -7,10 +7,10 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 import isometry.torch as it
 import tolerance
 from kernel_calls import recorded
-from layers import GATED, MATRIX, B, D, N, T, build, draw, each_kind, states
+from layers import MATRIX, B, D, N, T, build, draw, each_kind, states
 
 #: Layers that are left to the CPU.
-LEFT = (*GATED, *MATRIX)
+LEFT = ("rum", *MATRIX)
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
 

@@ -5,6 +5,7 @@ results are too: parameters and sequences stay on the GPU from call to call.
 """
 
 from isometry.gpu._array import Array
+from isometry.gpu._statistics import statistics
 from isometry.gpu.adapters import Adapter, adapters, reset, synchronize
 
-__all__ = ["Adapter", "Array", "adapters", "reset", "synchronize"]
+__all__ = ["Adapter", "Array", "adapters", "reset", "statistics", "synchronize"]

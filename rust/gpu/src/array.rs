@@ -111,7 +111,7 @@ impl Array {
         self.memory.context()
     }
 
-    pub(crate) fn memory(&self) -> &Memory {
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 

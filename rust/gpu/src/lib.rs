@@ -29,6 +29,8 @@ mod cayley;
 pub mod combine;
 mod dense;
 pub mod device;
+pub mod gated;
+pub mod hadamard;
 pub mod hosted;
 mod householder;
 mod last;
@@ -42,3 +44,4 @@ mod shader;
 mod testing;
 
 pub use array::{Array, Field};
+pub use product::choose_tiles;

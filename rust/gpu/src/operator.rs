@@ -100,7 +100,7 @@ pub trait Operator {
 }
 
 /// Submits the dispatches that `f` records.
-fn submitted<R>(context: &Arc<Context>, f: impl FnOnce(&mut Record) -> Result<R>) -> Result<R> {
+pub(crate) fn submitted<R>(context: &Arc<Context>, f: impl FnOnce(&mut Record) -> Result<R>) -> Result<R> {
     let mut record = Record::new(context)?;
     let done = f(&mut record)?;
     record.submit()?;

@@ -194,11 +194,6 @@ fn own<'a, T: Number>(given: &[Argument<'a, T>], i: usize) -> Vec<Argument<'a, T
     given.iter().map(|argument| argument.member(i)).collect()
 }
 
-/// The threads over which members are distributed; a device computes one after the other.
-fn budget<'a>(place: Place, cancel: &'a (dyn Fn() -> bool + Sync)) -> Budget<'a> {
-    Budget { threads: if matches!(place, Place::Gpu) { 1 } else { place.threads() }, cancel }
-}
-
 /// States (members, T, B, n).
 #[pyfunction]
 #[pyo3(signature = (members, object, arguments, sequence, states, place, starts = None))]
@@ -221,7 +216,12 @@ pub fn recurrence_ensemble(
         let parts: Vec<_> = each.map(|(i, states)| (own(&given, i), arrays.of(i), states)).collect();
         let sizes = arrays.sizes;
         detached::run_interruptible(py, |cancel| {
-            ensemble::<T, _>(parts, sizes, &budget(place, cancel), |(own, sequence, states), budget| {
+            let budget = Budget { threads: place.threads(), cancel };
+            #[cfg(feature = "gpu")]
+            if matches!(place, Place::Gpu) {
+                return on_gpu::forward(object, parts, &budget);
+            }
+            ensemble::<T, _>(parts, sizes, &budget, |(own, sequence, states), budget| {
                 place.forward(object, view(object, &own)?, &sequence, states.into(), budget)
             })
         })
@@ -286,11 +286,50 @@ pub fn recurrence_ensemble_vjp(
             .collect();
         let sizes = arrays.sizes;
         detached::run_interruptible(py, |cancel| {
-            ensemble::<T, _>(parts, sizes, &budget(place, cancel), |part, budget| {
+            let budget = Budget { threads: place.threads(), cancel };
+            #[cfg(feature = "gpu")]
+            if matches!(place, Place::Gpu) {
+                return on_gpu::backward(object, parts, &budget);
+            }
+            ensemble::<T, _>(parts, sizes, &budget, |part, budget| {
                 let (own, mut bars, sequence, states, ct, gradients) = part;
                 let operator = view(object, &own)?;
                 place.backward(object, operator, &mut bars, &sequence, (states.into(), ct.into()), gradients, budget)
             })
         })
     })
+}
+
+/// All members in one call of the device.
+#[cfg(feature = "gpu")]
+mod on_gpu {
+    use super::{Argument, Part, Sequence, view};
+    use isometry_core::scalar::Scalar;
+    use isometry_core::{Budget, Result};
+    use isometry_gpu::hosted::recurrence::{self as hosted, Member, Pull};
+
+    /// Arguments of a member's operator, its sequences, its states.
+    type Forward<'a, T> = (Vec<Argument<'a, T>>, Sequence<'a, T>, &'a mut [T]);
+
+    pub fn forward<T: Scalar>(object: &str, parts: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
+        let (owns, rest): (Vec<_>, Vec<_>) =
+            parts.into_iter().map(|(own, sequence, states)| (own, (sequence, states))).unzip();
+        let member = |(own, (sequence, results)): (&Vec<_>, _)| {
+            Ok(Member { operator: view(object, own)?, sequence, results })
+        };
+        hosted::forward(object, owns.iter().zip(rest).map(member).collect::<Result<_>>()?, budget)
+    }
+
+    pub fn backward<T: Scalar>(object: &str, parts: Vec<Part<'_, T>>, budget: &Budget<'_>) -> Result<()> {
+        let (owns, rest): (Vec<_>, Vec<_>) = parts
+            .into_iter()
+            .map(|(own, bars, sequence, states, ct, gradients)| {
+                (own, (sequence, Pull { states, ct, bars, gradients }))
+            })
+            .unzip();
+        let member = |(own, (sequence, results)): (&Vec<_>, _)| {
+            Ok(Member { operator: view(object, own)?, sequence, results })
+        };
+        hosted::backward(object, owns.iter().zip(rest).map(member).collect::<Result<_>>()?, budget)
+    }
 }

@@ -9,8 +9,8 @@ use crate::sequence::{Lengths, counts};
 use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
 use isometry_gpu::combine::combine;
-use isometry_gpu::device::{adapters, context, reset};
-use isometry_gpu::{Array, objects, recurrence};
+use isometry_gpu::device::{adapters, context, reset, statistics};
+use isometry_gpu::{Array, activation, choose_tiles, hadamard, objects, recurrence};
 use numpy::Element;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -98,6 +98,41 @@ pub fn gpu_combine(
     run(py, || combine(&a.0, alpha, b.map(|b| (&b.0, beta)))).map(GpuArray)
 }
 
+/// phi(z) of every row.
+#[pyfunction]
+pub fn gpu_activate(
+    py: Python<'_>,
+    z: &GpuArray,
+    name: &str,
+    bias: Option<&GpuArray>,
+    slope: f64,
+) -> PyResult<GpuArray> {
+    let phi = parse(name, slope)?;
+    run(py, || activation::activate(&z.0, phi, bias.map(|bias| &bias.0))).map(GpuArray)
+}
+
+/// The gradients of z and, if it is given, of the bias, from the cotangent of phi(z).
+#[pyfunction]
+pub fn gpu_activate_vjp(
+    py: Python<'_>,
+    z: &GpuArray,
+    name: &str,
+    bias: Option<&GpuArray>,
+    slope: f64,
+    ct: &GpuArray,
+) -> PyResult<(GpuArray, Option<GpuArray>)> {
+    let phi = parse(name, slope)?;
+    let bias = bias.map(|bias| &bias.0);
+    let (z_bar, bias_bar) = run(py, || activation::activate_vjp(&z.0, phi, bias, &ct.0, bias.is_some()))?;
+    Ok((GpuArray(z_bar), bias_bar.map(GpuArray)))
+}
+
+/// scale sqrt(n) H_n x of every row.
+#[pyfunction]
+pub fn gpu_hadamard_transform(py: Python<'_>, x: &GpuArray, scale: f64) -> PyResult<GpuArray> {
+    run(py, || hadamard::transform(&x.0, scale as f32, Side::Forward)).map(GpuArray)
+}
+
 type AdapterRow = (String, &'static str, &'static str, String, u64, bool);
 
 /// (name, kind, backend, driver, most bytes of an array, whether it is used) of every adapter.
@@ -105,6 +140,18 @@ type AdapterRow = (String, &'static str, &'static str, String, u64, bool);
 pub fn gpu_adapters(py: Python<'_>) -> PyResult<Vec<AdapterRow>> {
     let found = run(py, || Ok(adapters()))?;
     Ok(found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver, a.most_bytes, a.used)).collect())
+}
+
+/// What this process has asked of the device so far.
+#[pyfunction]
+pub fn gpu_statistics() -> [(&'static str, u64); 6] {
+    statistics()
+}
+
+/// Makes all products use tiles of this side, for comparisons of their times; None: those that fit.
+#[pyfunction]
+pub fn gpu_tiles(side: Option<usize>) -> PyResult<()> {
+    choose_tiles(side).map_err(exception)
 }
 
 /// Waits for all that was submitted.

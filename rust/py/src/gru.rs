@@ -2,11 +2,12 @@
 
 use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
 use crate::operator::{ArgumentBars, Arguments};
+use crate::place::Place;
 use crate::sequence::{Ct, Lengths, Run, Starts, States};
 use crate::{by_real, detached};
 use isometry_core::argument::Given;
 use isometry_core::operators::view;
-use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
+use isometry_core::recurrence::gru::{Gru, GruGradients, Reset};
 use isometry_core::scalar::Real;
 use isometry_core::{Budget, Cpu, Result};
 use pyo3::prelude::*;
@@ -91,16 +92,16 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// States of the sequence and, if wanted, the array saved for backward. `packs` is what [`pack`](crate::recurrence::pack)
+/// States of the sequence and, if wanted and not on the GPU, the array saved for backward. `packs` is what [`pack`](crate::recurrence::pack)
 /// writes of W_z and W_r, a dense W_h, U_z and U_r, U_h.
 #[pyfunction]
-#[pyo3(signature = (given, transition, states, saved, threads, packs = None, starts = None))]
+#[pyo3(signature = (given, transition, states, saved, place, packs = None, starts = None))]
 pub fn gru(
     given: Sequence<'_>,
     transition: Transition<'_>,
     states: States<'_>,
     saved: Optional<'_>,
-    threads: usize,
+    place: Place,
     packs: Optional<'_>,
     starts: Option<Starts<'_>>,
 ) -> PyResult<()> {
@@ -114,7 +115,8 @@ pub fn gru(
         let (states, saved) = (states.view(), write(&mut saved));
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
-            forward(&Gru { transition: operator.as_deref(), ..view }, states, saved, &Budget { threads, cancel })
+            let (gru, threads) = (Gru { transition: operator.as_deref(), ..view }, place.threads());
+            place.gru(&gru, states, saved, &Budget { threads, cancel })
         })
     })
 }
@@ -122,7 +124,7 @@ pub fn gru(
 /// Gradients of everything from the states, what was saved with them, and their cotangents.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 #[pyfunction]
-#[pyo3(signature = (given, transition, states, saved, ct, bars, transition_bars, threads, starts = None, start_bar = None))]
+#[pyo3(signature = (given, transition, states, saved, ct, bars, transition_bars, place, starts = None, start_bar = None))]
 pub fn gru_vjp(
     given: Sequence<'_>,
     transition: Transition<'_>,
@@ -131,7 +133,7 @@ pub fn gru_vjp(
     ct: Any<'_>,
     bars: GivenBars<'_>,
     transition_bars: Bound<'_, PyTuple>,
-    threads: usize,
+    place: Place,
     starts: Option<Starts<'_>>,
     start_bar: Optional<'_>,
 ) -> PyResult<()> {
@@ -168,7 +170,8 @@ pub fn gru_vjp(
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             let view = Gru { transition: operator.as_deref(), ..view };
-            backward(&view, states, saved, ct, gradients, &mut own_bars, &Budget { threads, cancel })
+            let budget = Budget { threads: place.threads(), cancel };
+            place.gru_vjp(&view, (states, saved, ct), gradients, &mut own_bars, &budget)
         })
     })
 }

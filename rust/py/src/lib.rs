@@ -51,8 +51,9 @@ mod _core {
     #[cfg(feature = "gpu")]
     #[pymodule_export]
     use crate::gpu::{
-        GpuArray, gpu_adapters, gpu_combine, gpu_objects, gpu_operator_apply, gpu_operator_apply_vjp,
-        gpu_operator_matrix, gpu_operator_matrix_vjp, gpu_recurrence, gpu_recurrence_vjp, gpu_reset,
+        GpuArray, gpu_activate, gpu_activate_vjp, gpu_adapters, gpu_combine, gpu_hadamard_transform,
+        gpu_objects, gpu_operator_apply, gpu_operator_apply_vjp, gpu_operator_matrix,
+        gpu_operator_matrix_vjp, gpu_recurrence, gpu_recurrence_vjp, gpu_reset, gpu_statistics, gpu_tiles,
         gpu_wait,
     };
     #[pymodule_export]

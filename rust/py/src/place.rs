@@ -2,9 +2,15 @@
 
 use crate::detached;
 use isometry_core::argument::Bar;
+use isometry_core::recurrence::gru::{self, Gru, GruGradients};
 use isometry_core::recurrence::{self, Cotangent, Gradients, Sequence, Trajectory, Written};
-use isometry_core::scalar::Scalar;
+use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Result};
+#[cfg(feature = "gpu")]
+use isometry_gpu::hosted::{
+    gated,
+    recurrence::{self as hosted, Member, Pull},
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -94,10 +100,10 @@ impl Place {
             Place::Threads(_) => recurrence::forward(&*operator, sequence, written, budget),
             #[cfg(feature = "gpu")]
             Place::Gpu => {
-                let Written { states: Some(states), last: None, marks: None } = written else {
+                let Written { states: Some(results), last: None, marks: None } = written else {
                     return Err(whole());
                 };
-                isometry_gpu::hosted::Hosted::new(object, operator)?.forward(sequence, states, budget)
+                hosted::forward(object, vec![Member { operator, sequence: *sequence, results }], budget)
             }
             #[cfg(not(feature = "gpu"))]
             Place::Gpu => Err(without(object)),
@@ -125,11 +131,57 @@ impl Place {
                 let (Trajectory::All(states), Cotangent::States(ct)) = (states, ct) else {
                     return Err(whole());
                 };
-                let operator = isometry_gpu::hosted::Hosted::new(object, operator)?;
-                operator.backward(bars, sequence, states, ct, gradients, budget)
+                let bars = bars.iter_mut().map(Bar::again).collect();
+                let results = Pull { states, ct, bars, gradients };
+                hosted::backward(object, vec![Member { operator, sequence: *sequence, results }], budget)
             }
             #[cfg(not(feature = "gpu"))]
             Place::Gpu => Err(without(object)),
+        }
+    }
+
+    /// The states of a gated unit and, on the CPU, what is saved for backward.
+    pub fn gru<R: Real>(
+        self,
+        gru: &Gru<'_, R>,
+        written: Written<'_, R>,
+        saved: Option<&mut [R]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => gru::forward(gru, written, saved, budget),
+            #[cfg(feature = "gpu")]
+            Place::Gpu => {
+                let Written { states: Some(states), last: None, marks: None } = written else {
+                    return Err(whole());
+                };
+                gated::forward(gru, states, budget)
+            }
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without("gru")),
+        }
+    }
+
+    /// The gradients of a gated unit, from (states, what was saved, the cotangents of the states).
+    pub fn gru_vjp<R: Real>(
+        self,
+        gru: &Gru<'_, R>,
+        (states, saved, ct): (Trajectory<'_, R>, &[R], Cotangent<'_, R>),
+        gradients: GruGradients<'_, R>,
+        bars: &mut [Bar<'_, R>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => gru::backward(gru, states, saved, ct, gradients, bars, budget),
+            #[cfg(feature = "gpu")]
+            Place::Gpu => {
+                let (Trajectory::All(states), Cotangent::States(ct)) = (states, ct) else {
+                    return Err(whole());
+                };
+                gated::backward(gru, states, ct, gradients, budget)
+            }
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without("gru")),
         }
     }
 }

@@ -52,10 +52,11 @@ def _read(parts: Parts) -> Read:
 
 
 def through_matrix(call: Call, tensors: Tensors, factors: Tensors, at: Place) -> bool:
-    """Whether W is formed, because that is cheaper than its factors."""
+    """Whether W is formed, because that is cheaper than its factors, or the GPU takes no others."""
+    gated = not CELLS[call.cell].declaration.operator
     if not _forms(call.stem) or at == "gpu":
-        return False
-    shape, gated = tensors[0].shape, not CELLS[call.cell].declaration.operator
+        return _forms(call.stem) and gated
+    shape = tensors[0].shape
     return _core.recurrence_route(call.stem, arrays(factors), shape[0], shape[1], gated) == "dense"
 
 
@@ -254,7 +255,7 @@ def _forward(
     (shape, last, kept), dtype = shapes_of(call, tensors), tensors[0].dtype
     result, states, h = _states.written(call, shape, dtype, saving)
     memory, r = (None, None) if last == (0,) else empty(last, dtype)
-    save = saving and kept != (0,) and call.checkpoint == "none"
+    save = saving and kept != (0,) and call.checkpoint == "none" and at != "gpu"  # which begins from the states
     saved, s = empty(kept, dtype) if save else (None, None)
     CELLS[call.cell].forward(call, _read((tensors, factors, around)), (h, r, s), at)
     if states is not None and result._base is states:  # what is saved must not change with the result

@@ -73,8 +73,9 @@ def goru(
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu"}, optional
-        There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts, and W_h as a
+        matrix.
     checkpoint : {"none", "sqrt"}
         What backward gets of states and gates. "none": all. "sqrt": some sqrt(T) states, between which segments are
         computed again; states and gradients are the same to the last bit.
@@ -99,7 +100,7 @@ def goru(
         A transition that is not an operator, arguments other than real tensors of its precision, an argument under both
         of its names, lengths that are not integers, a reverse that is not a bool.
     NotImplementedError
-        The backend "gpu".
+        starts with the backend "gpu".
 
     Notes
     -----

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from ..._backend import only_cpu
 from ..._rules import check
 from ..operators._operator import Operator
 from ._sequence import run
@@ -74,8 +73,8 @@ def gru(
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu"}, optional
-        There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts.
     checkpoint : {"none", "sqrt"}
         What backward gets of states and gates. "none": all. "sqrt": some sqrt(T) states, between which segments are
         computed again; states and gradients are the same to the last bit.
@@ -99,7 +98,7 @@ def gru(
         Arguments other than real tensors of one precision, an argument under both of its names, lengths that are not
         integers, a reverse that is no bool.
     NotImplementedError
-        The backend "gpu".
+        starts with the backend "gpu".
 
     References
     ----------
@@ -143,7 +142,8 @@ def gated(
     starts: Tensor | None,
 ) -> Tensor:
     """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
-    only_cpu(backend)
+    if backend is not None:
+        check.backend(backend)
     check.choice("reset", reset, "before", "after")
     for name, (other, value) in aliases.items():
         if value is not None:
@@ -152,5 +152,5 @@ def gated(
             given[name] = value
     cell = "gru" if transition is None else "goru"
     own = (reset == "after",)
-    rest = activation, slope, lengths, reverse, "cpu"
+    rest = activation, slope, lengths, reverse, backend
     return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]

@@ -1,8 +1,10 @@
 //! A device with its queue, its pipelines and its free memory.
 
 use super::adapter::{Adapter, CPU, chosen, described};
+use super::current;
 use super::memory::Pool;
 use super::scopes::Scopes;
+use super::statistics::{Counts, What};
 use crate::shader::{Interface, Variant};
 use isometry_core::error::{Error, Result};
 use std::collections::HashMap;
@@ -15,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use wgpu::{
-    BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BufferBindingType,
+    BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BufferBindingType, CommandBuffer,
     ComputePipelineDescriptor, Device, DeviceDescriptor, Features, Limits, PipelineCompilationOptions,
     PipelineLayoutDescriptor, PollType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource,
     ShaderStages,
@@ -40,11 +42,14 @@ pub struct Context {
     pub(super) device: Device,
     pub(super) queue: Queue,
     pub(super) pool: Pool,
+    /// Memory of the host, for downloads.
+    pub(super) downloads: Pool,
     adapter: Adapter,
     limits: Limits,
     pipelines: Mutex<HashMap<Variant, Arc<Pipeline>>>,
     lost: Arc<Mutex<Option<String>>>,
     process: u32,
+    counts: &'static Counts,
 }
 
 /// A child leaves the device of its parent alone: closing it would wait for driver threads that do not exist
@@ -54,7 +59,8 @@ impl Drop for Context {
         if self.is_inherited() {
             let pipelines = self.pipelines.get_mut().unwrap_or_else(PoisonError::into_inner);
             // one more reference to each than will be dropped
-            forget((self.device.clone(), self.queue.clone(), self.pool.emptied(), take(pipelines)));
+            let pools = [&mut self.pool, &mut self.downloads].map(Pool::emptied);
+            forget((self.device.clone(), self.queue.clone(), pools, take(pipelines)));
         }
     }
 }
@@ -94,16 +100,17 @@ impl Context {
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.to_string());
         }));
-        let pool = Pool::default();
         Ok(Context {
             device,
             queue,
-            pool,
+            pool: Pool::of_arrays(),
+            downloads: Pool::of_downloads(),
             adapter: described,
             limits,
             pipelines: Mutex::default(),
             lost,
             process: process::id(),
+            counts: current::counts(),
         })
     }
 
@@ -127,9 +134,21 @@ impl Context {
         self.scoped(|| {
             self.settled(cancel)?;
             // uploads wait for a submission
-            self.queue.submit([]);
+            self.submit(None);
+            self.count(What::Waits, 1);
             self.polled(cancel)
         })
+    }
+
+    /// Adds to the counts of this process.
+    pub(super) fn count(&self, what: What, count: usize) {
+        self.counts.add(what, count);
+    }
+
+    /// Submits commands, and what was uploaded before.
+    pub(super) fn submit(&self, commands: Option<CommandBuffer>) {
+        self.queue.submit(commands);
+        self.count(What::Submissions, 1);
     }
 
     /// On an adapter that is the CPU a submission waits for those before it, and cannot be cancelled: before one that follows a
@@ -185,6 +204,7 @@ impl Context {
     pub(super) fn close(&self) {
         self.lose("it was reset".into());
         self.pool.clear();
+        self.downloads.clear();
         self.device.destroy();
         // memory that was in use is freed by a poll after its use
         drop(self.guarded(PollType::Wait { submission_index: None, timeout: None }));

@@ -3,6 +3,7 @@
 //! alone.
 
 use super::Context;
+use super::statistics::Counts;
 use isometry_core::error::Result;
 use std::process;
 use std::ptr;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Cell {
     process: u32,
     context: Mutex<Option<Arc<Context>>>,
+    counts: Counts,
 }
 
 static CELL: AtomicPtr<Cell> = AtomicPtr::new(ptr::null_mut());
@@ -27,7 +29,8 @@ fn cell() -> &'static Cell {
         {
             return cell;
         }
-        let own = Box::into_raw(Box::new(Cell { process: process::id(), context: Mutex::default() }));
+        let cell = Cell { process: process::id(), context: Mutex::default(), counts: Counts::default() };
+        let own = Box::into_raw(Box::new(cell));
         if CELL.compare_exchange(found, own, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: no other thread has seen it.
             drop(unsafe { Box::from_raw(own) });
@@ -37,6 +40,11 @@ fn cell() -> &'static Cell {
 
 fn held() -> MutexGuard<'static, Option<Arc<Context>>> {
     cell().context.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What this process has asked of its devices.
+pub(super) fn counts() -> &'static Counts {
+    &cell().counts
 }
 
 /// The context of this process, opened by the first call, and again once the device was lost. It is not

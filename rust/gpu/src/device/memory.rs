@@ -1,15 +1,16 @@
 //! Memory of the device, reused: freed memory goes to a pool, by size. The queue runs in order, so memory may
-//! be reused while the device still works on it.
+//! be reused while the device still works on it. So is the memory of the host through which arrays are downloaded, once its numbers are read.
 
+use super::statistics::What;
 use super::{Context, too_large};
 use isometry_core::error::{Error, Result};
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use wgpu::{Buffer, BufferDescriptor, BufferUsages, MapMode};
 
-/// Free memory.
-#[derive(Default)]
-pub(super) struct Pool(Mutex<Free>);
+/// Free memory, up to so many bytes.
+pub(super) struct Pool(Mutex<Free>, u64);
 
 #[derive(Default)]
 struct Free {
@@ -18,6 +19,16 @@ struct Free {
 }
 
 impl Pool {
+    /// For arrays.
+    pub fn of_arrays() -> Self {
+        Pool(Mutex::default(), KEPT_BYTES)
+    }
+
+    /// For downloads.
+    pub fn of_downloads() -> Self {
+        Pool(Mutex::default(), KEPT_BYTES / 4)
+    }
+
     fn free(&self) -> MutexGuard<'_, Free> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,7 +44,7 @@ impl Pool {
     fn give(&self, buffer: Buffer) {
         let mut free = self.free();
         let size = buffer.size();
-        if free.bytes + size > KEPT_BYTES {
+        if free.bytes + size > self.1 {
             return;
         }
         let same = free.by_size.entry(size).or_default();
@@ -61,7 +72,7 @@ impl Pool {
 
 /// Free buffers of one size that are kept.
 const KEPT: usize = 16;
-/// Free bytes that are kept.
+/// Free bytes of arrays that are kept.
 const KEPT_BYTES: u64 = 1 << 30;
 /// The largest number of uploaded bytes that wait for a submission.
 const STAGED: usize = 64 << 20;
@@ -72,6 +83,7 @@ const LEAST: u64 = 256;
 pub struct Memory {
     buffer: Option<Buffer>,
     context: Arc<Context>,
+    kept: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl std::fmt::Debug for Memory {
@@ -84,6 +96,17 @@ impl Memory {
     /// The device it is on.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+
+    /// What a call has computed from these numbers and kept for later ones; they do not change.
+    pub(crate) fn kept<K: Any + Clone>(&self) -> Option<K> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref()?.downcast_ref().cloned()
+    }
+
+    /// Keeps this as long as the memory, or until another call keeps something. It must not hold the memory itself.
+    pub(crate) fn keep(&self, kept: impl Any + Send) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));
     }
 
     /// The buffer; there is one until the memory is dropped.
@@ -126,7 +149,7 @@ impl Context {
         let buffer = self.pool.take(size).map_or_else(|| self.buffer(&descriptor), Ok)?;
         #[cfg(test)]
         self.poison(&buffer);
-        Ok(Memory { buffer: Some(buffer), context: self.clone() })
+        Ok(Memory { buffer: Some(buffer), context: self.clone(), kept: Mutex::default() })
     }
 
     /// Fills memory with large numbers, so that tests notice reads of unwritten memory. NaN would not do:
@@ -145,9 +168,10 @@ impl Context {
                 let bytes =
                     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) };
                 self.queue.write_buffer(memory.buffer()?, (part * STAGED) as u64, bytes);
+                self.count(What::Uploaded, bytes.len());
                 // written data wait in host memory for the next submission
                 if bytes.len() >= STAGED / 64 {
-                    self.queue.submit([]);
+                    self.submit(None);
                 }
             }
             Ok(())
@@ -165,7 +189,8 @@ impl Context {
             return self.alive();
         }
         let usage = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
-        let copy = self.buffer(&BufferDescriptor { label: None, size, usage, mapped_at_creation: false })?;
+        let room = BufferDescriptor { label: None, size: rounded(size), usage, mapped_at_creation: false };
+        let copy = self.downloads.take(room.size).map_or_else(|| self.buffer(&room), Ok)?;
         self.scoped(|| {
             self.settled(cancel)?;
             let mut encoder = self.device.create_command_encoder(&Default::default());
@@ -175,21 +200,29 @@ impl Context {
                 encoder.copy_buffer_to_buffer(memory.buffer()?, 0, &copy, at, bytes);
                 at += bytes;
             }
-            self.queue.submit([encoder.finish()]);
+            self.submit(Some(encoder.finish()));
             let (send, receive) = mpsc::channel();
-            copy.map_async(MapMode::Read, .., move |done| drop(send.send(done)));
+            copy.map_async(MapMode::Read, ..size, move |done| drop(send.send(done)));
+            self.count(What::Waits, 1);
             self.polled(cancel)?;
             let failed =
                 |why: String| Error::Device(format!("{} did not answer: {why}", self.adapter().name));
             let mapped = receive.recv().map_err(|e| failed(e.to_string()))?;
             mapped.map_err(|e| failed(e.to_string()))?;
-            let view = copy.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
-            let all = to.iter_mut().flat_map(|(_, numbers)| numbers.iter_mut());
-            for (number, bytes) in all.zip(view.chunks_exact(4)) {
-                *number = f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            let view = copy.get_mapped_range(..size).map_err(|e| failed(e.to_string()))?;
+            let mut rest = &*view;
+            for (_, numbers) in to.iter_mut() {
+                let (own, behind) = rest.split_at(size_of_val(&**numbers));
+                bytes_mut(numbers).copy_from_slice(own);
+                rest = behind;
             }
+            self.count(What::Downloaded, view.len());
             Ok(())
-        })
+        })?;
+        // a wait that was cancelled leaves a buffer that is being mapped, which ends with it
+        copy.unmap();
+        self.downloads.give(copy);
+        Ok(())
     }
 
     /// A new buffer.
@@ -198,8 +231,15 @@ impl Context {
         made().or_else(|_| {
             // the pool may hold the missing memory, free once the device has finished with it
             self.pool.clear();
+            self.downloads.clear();
             self.wait(&|| false)?;
             made()
         })
     }
+}
+
+/// The bytes of numbers.
+fn bytes_mut(numbers: &mut [f32]) -> &mut [u8] {
+    // SAFETY: four bytes of any value are an f32.
+    unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), size_of_val(numbers)) }
 }

@@ -6,6 +6,7 @@ mod current;
 mod memory;
 pub(crate) mod record;
 mod scopes;
+mod statistics;
 #[cfg(test)]
 mod tests;
 
@@ -15,3 +16,4 @@ pub(crate) use context::too_large;
 pub use current::{context, reset};
 pub use memory::Memory;
 pub(crate) use record::Record;
+pub use statistics::statistics;

@@ -1,17 +1,14 @@
 //! Dispatches of one call, recorded and submitted together.
 
 use super::scopes::Scopes;
+use super::statistics::What;
 use super::{Context, too_large};
 use crate::Array;
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Variant, groups};
 use isometry_core::error::{Error, Result};
 use isometry_core::sizes::check_len;
 use std::sync::Arc;
 use wgpu::{BindGroupDescriptor, BindGroupEntry, CommandEncoder, ComputePass};
-
-/// identity.wgsl
-pub(crate) static IDENTITY: Shader =
-    Shader { name: "identity", source: include_str!("identity.wgsl"), variants: &[&[]] };
 
 /// A sequence of dispatches; each sees the results of those before it.
 pub struct Record {
@@ -21,6 +18,8 @@ pub struct Record {
     /// The arrays that the dispatches use: if freed before the submission, their memory could be written by a
     /// call submitted earlier.
     held: Vec<Array>,
+    /// What happens once the dispatches are submitted.
+    after: Vec<Box<dyn FnOnce()>>,
     /// Error scopes, dropped after the fields above.
     scopes: Scopes,
 }
@@ -31,7 +30,14 @@ impl Record {
         context.alive()?;
         let scopes = Scopes::new(&context.device);
         let encoder = context.device.create_command_encoder(&Default::default());
-        Ok(Record { context: context.clone(), encoder, pass: None, held: Vec::new(), scopes })
+        Ok(Record {
+            context: context.clone(),
+            encoder,
+            pass: None,
+            held: Vec::new(),
+            after: Vec::new(),
+            scopes,
+        })
     }
 
     /// The device.
@@ -108,6 +114,7 @@ impl Record {
                 pass.set_immediates(0, &bytes);
             }
             pass.dispatch_workgroups(x, y, z);
+            self.context.count(What::Dispatches, 1);
         }
         Ok(())
     }
@@ -136,7 +143,20 @@ impl Record {
         let bytes = (from.len() * from.field().bytes()) as u64;
         self.pass = None;
         self.held.extend([from.clone(), to.clone()]);
+        self.context.count(What::Copies, 1);
         self.encoder.copy_buffer_to_buffer(from.memory().buffer()?, 0, to.memory().buffer()?, 0, bytes);
+        Ok(())
+    }
+
+    /// Copies an array, or writes zeros.
+    pub fn fill(&mut self, to: &Array, from: Option<&Array>) -> Result<()> {
+        if let Some(from) = from {
+            return self.copy(from, to);
+        }
+        self.check(to)?;
+        self.pass = None;
+        self.held.push(to.clone());
+        self.encoder.clear_buffer(to.memory().buffer()?, 0, None);
         Ok(())
     }
 
@@ -149,21 +169,22 @@ impl Record {
         Err(Error::value("arrays", "must be on one device"))
     }
 
-    /// Writes the identity to matrices (batch, n, n).
-    pub fn identity(&mut self, out: &Array) -> Result<()> {
-        let n = out.shape().last().copied().unwrap_or(0) as u32;
-        let variant = Variant { shader: &IDENTITY, field: out.field(), constants: &[] };
-        self.elements(variant, &[("out", out)], &[out.len() as u32, n], out.len())
+    /// Runs `f` once all dispatches are submitted: then other calls may read what they write.
+    pub fn after(&mut self, f: impl FnOnce() + 'static) {
+        self.after.push(Box::new(f));
     }
 
     /// Submits all dispatches; does not wait for them.
     pub fn submit(self) -> Result<()> {
-        let Record { context, encoder, pass, held, scopes } = self;
+        let Record { context, encoder, pass, held, after, scopes } = self;
         drop(pass);
         context.alive()?;
-        context.queue.submit([encoder.finish()]);
+        context.submit(Some(encoder.finish()));
         let done = context.outcome(scopes);
         drop(held);
+        if done.is_ok() {
+            after.into_iter().for_each(|f| f());
+        }
         done
     }
 }

@@ -79,10 +79,10 @@ fn a_wrong_call_does_not_lose_the_device() {
     let Some(context) = own() else { return };
     let array = Array::upload(&context, Field::Real, &[4, 4], &[1.0; 16]).unwrap();
     let mut record = super::Record::new(&context).unwrap();
-    record.identity(&array).unwrap();
-    let variant =
-        crate::shader::Variant { shader: &super::record::IDENTITY, field: Field::Real, constants: &[] };
-    assert!(record.dispatch(variant, &[("out", &array)], &[16, 4], [1 << 20, 1, 1]).is_err());
+    let shader = &crate::householder::HERMITIAN;
+    let variant = crate::shader::Variant { shader, field: Field::Real, constants: &[] };
+    record.dispatch(variant, &[("l", &array)], &[16, 4], [1, 1, 1]).unwrap();
+    assert!(record.dispatch(variant, &[("l", &array)], &[16, 4], [1 << 20, 1, 1]).is_err());
     drop(record);
     assert_eq!(context.lost(), None);
     assert_eq!(array.download().unwrap(), [1.0; 16]);

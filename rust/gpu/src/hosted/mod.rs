@@ -2,44 +2,48 @@
 //! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix,
 //! which the CPU forms.
 
-mod recurrence;
+pub mod gated;
+pub mod recurrence;
+mod uploads;
 
 use crate::array::zeros;
-use crate::dense::Dense;
-use crate::device::{Context, context};
 use crate::objects::{OBJECTS, holds, view};
-use crate::operator::Operator as _;
 use crate::{Array, Field};
 use isometry_core::argument::{self, Argument, Bar};
 use isometry_core::error::{Error, Result};
-use isometry_core::scalar::{Scalar, parts, parts_mut};
+use isometry_core::scalar::{Scalar, parts_mut};
 use isometry_core::sizes::size;
 use isometry_core::{Budget, Cpu, Operator, Saves, Side};
 use std::any::TypeId;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+use uploads::Uploads;
 
 /// An operator of the core that computes on the device.
 pub struct Hosted<'a, T: Scalar> {
     object: &'a str,
     operator: Box<dyn Cpu<T> + 'a>,
-    field: Field,
-    context: OnceLock<Arc<Context>>,
     has_kernels: OnceLock<bool>,
+}
+
+/// An object with kernels, and its arguments on the device.
+struct Held<'o, T> {
+    object: &'o str,
+    arrays: Vec<Option<Array>>,
+    /// The matrix, if the CPU has formed it.
+    formed: Vec<T>,
+}
+
+impl<T> Held<'_, T> {
+    fn given(&self) -> Vec<Option<&Array>> {
+        self.arrays.iter().map(Option::as_ref).collect()
+    }
 }
 
 impl<'a, T: Scalar> Hosted<'a, T> {
     /// The operator of an object, in single precision.
     pub fn new(object: &'a str, operator: Box<dyn Cpu<T> + 'a>) -> Result<Self> {
-        let field = field_of::<T>()?;
-        Ok(Hosted { object, operator, field, context: OnceLock::new(), has_kernels: OnceLock::new() })
-    }
-
-    /// The device, opened where a call needs it.
-    fn context(&self) -> Result<&Arc<Context>> {
-        match self.context.get() {
-            Some(context) => Ok(context),
-            None => context().map(|context| self.context.get_or_init(|| context)),
-        }
+        field_of::<T>()?;
+        Ok(Hosted { object, operator, has_kernels: OnceLock::new() })
     }
 
     /// Whether the kernels of the device are used for these arguments.
@@ -52,55 +56,36 @@ impl<'a, T: Scalar> Hosted<'a, T> {
         Ok(*self.has_kernels.get_or_init(|| found))
     }
 
-    /// Runs `f` on the operator of the device.
-    fn on_device<R>(&self, f: impl FnOnce(&dyn crate::operator::Operator) -> Result<R>) -> Result<R> {
-        let held = self.uploaded()?;
-        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
-        f(&*view(self.object, &given)?)
-    }
-
-    /// The arguments on the device.
-    fn uploaded(&self) -> Result<Vec<Option<Array>>> {
+    /// The operator on the device; where its kernels are not used, its matrix, which the CPU forms.
+    fn transition<'b>(&'b self, uploads: &mut Uploads<'b>, budget: &Budget<'_>) -> Result<Held<'b, T>> {
+        if !self.has_kernels()? {
+            let formed = self.formed(budget)?;
+            let arrays = vec![Some(self.matrices(uploads, &formed)?)];
+            return Ok(Held { object: "dense", arrays, formed });
+        }
         let (batch, (n, _)) = (self.operator.batch(), self.operator.shape());
-        let one = |(i, argument): (usize, &Argument)| match self.operator.argument(i) {
-            argument::Array::None => Ok(None),
-            argument::Array::Own(x) => {
-                self.sent(argument, x.len(), batch, n, self.field, single(parts(x))?).map(Some)
+        let one = |(i, argument): (usize, &Argument)| {
+            let shape = |len: usize| axes(argument, len, batch, n);
+            match self.operator.argument(i) {
+                argument::Array::None => Ok(None),
+                argument::Array::Own(x) => uploads.own(x, &shape(x.len())).map(Some),
+                argument::Array::Real(x) => uploads.real(x, &shape(x.len())).map(Some),
+                argument::Array::Integers(_) => {
+                    Err(Error::Device(format!("{} holds integers", argument.name)))
+                }
             }
-            argument::Array::Real(x) => {
-                self.sent(argument, x.len(), batch, n, Field::Real, single(x)?).map(Some)
-            }
-            argument::Array::Integers(_) => Err(Error::Device(format!("{} holds integers", argument.name))),
         };
-        self.operator.arguments().iter().enumerate().map(one).collect()
+        let arrays = self.operator.arguments().iter().enumerate().map(one).collect::<Result<_>>()?;
+        Ok(Held { object: self.object, arrays, formed: vec![] })
     }
 
-    /// An argument with its axes: the batch, n_out, and what is left.
-    fn sent(
-        &self,
-        argument: &Argument,
-        len: usize,
-        batch: usize,
-        n: usize,
-        field: Field,
-        x: &[f32],
-    ) -> Result<Array> {
-        let each = len / batch.max(1);
-        let shape = match argument.rank() {
-            0 => vec![batch],
-            1 => vec![batch, each],
-            _ => vec![batch, n, each / n.max(1)],
-        };
-        Array::upload(self.context()?, field, &shape, x)
+    fn rows(&self, uploads: &Uploads<'_>, x: &[T], rows: usize, n: usize) -> Result<Array> {
+        uploads.made(x, &[self.operator.batch(), rows, n])
     }
 
-    fn rows(&self, x: &[T], rows: usize, n: usize) -> Result<Array> {
-        Array::upload(self.context()?, self.field, &[self.operator.batch(), rows, n], single(parts(x))?)
-    }
-
-    fn matrices(&self, w: &[T]) -> Result<Array> {
+    fn matrices(&self, uploads: &Uploads<'_>, w: &[T]) -> Result<Array> {
         let (p, q) = self.operator.shape();
-        Array::upload(self.context()?, self.field, &[self.operator.batch(), p, q], single(parts(w))?)
+        uploads.made(w, &[self.operator.batch(), p, q])
     }
 
     /// W, by the CPU.
@@ -109,6 +94,22 @@ impl<'a, T: Scalar> Hosted<'a, T> {
         let mut w = zeros(size("matrix", &[self.operator.batch(), p, q])?)?;
         self.operator.matrix(&mut w, None, budget)?;
         Ok(w)
+    }
+
+    /// The gradients of the arguments from W and its gradient, by the CPU.
+    fn pull_formed(&self, w: &[T], w_bar: &[T], bars: &mut [Bar<'_, T>], budget: &Budget<'_>) -> Result<()> {
+        let saved = self.operator.matrix_saves()? == Saves::Result;
+        self.operator.matrix_vjp(saved.then_some(w), w_bar, bars, budget)
+    }
+}
+
+/// The axes of an argument: the batch, n_out, and what is left.
+fn axes(argument: &Argument, len: usize, batch: usize, n: usize) -> Vec<usize> {
+    let each = len / batch.max(1);
+    match argument.rank() {
+        0 => vec![batch],
+        1 => vec![batch, each],
+        _ => vec![batch, n, each / n.max(1)],
     }
 }
 
@@ -200,7 +201,8 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         if !self.has_kernels()? {
             return self.operator.matrix(out, saved, budget);
         }
-        fetch(&self.on_device(|operator| operator.matrix())?, out, budget)
+        let held = self.transition(&mut Uploads::new()?, budget)?;
+        fetch(&view(held.object, &held.given())?.matrix()?, out, budget)
     }
 
     fn matrix_vjp(
@@ -215,11 +217,11 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         if !self.has_kernels()? {
             return self.operator.matrix_vjp(saved, ct, bars, budget);
         }
-        let (ct, wanted) = (self.matrices(ct)?, wanted(bars));
-        let found = self.on_device(|operator| {
-            let w = saved.map(|saved| self.matrices(saved)).transpose()?;
-            operator.matrix_vjp(w.as_ref(), &ct, &wanted)
-        })?;
+        let mut uploads = Uploads::new()?;
+        let held = self.transition(&mut uploads, budget)?;
+        let w = saved.map(|saved| self.matrices(&uploads, saved)).transpose()?;
+        let ct = self.matrices(&uploads, ct)?;
+        let found = view(held.object, &held.given())?.matrix_vjp(w.as_ref(), &ct, &wanted(bars))?;
         let mut copies = Copies::new();
         collect(&found, bars, &mut copies)?;
         Array::download_all(&mut copies, budget.cancel)
@@ -242,12 +244,10 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         if empty(&*self.operator) || rows == 0 {
             return self.operator.apply(x, rows, side, out, None, budget);
         }
-        let x = self.rows(x, rows, self.features(side).0)?;
-        if !self.has_kernels()? {
-            let w = self.matrices(&self.formed(budget)?)?;
-            return fetch(&Dense::new(&w)?.apply(&x, side)?, out, budget);
-        }
-        fetch(&self.on_device(|operator| operator.apply(&x, side))?, out, budget)
+        let mut uploads = Uploads::new()?;
+        let held = self.transition(&mut uploads, budget)?;
+        let x = self.rows(&uploads, x, rows, self.features(side).0)?;
+        fetch(&view(held.object, &held.given())?.apply(&x, side)?, out, budget)
     }
 
     fn apply_vjp(
@@ -267,31 +267,27 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             return self.operator.apply_vjp(None, x, ct, rows, side, bars, x_bar, budget);
         }
         let (from, into) = self.features(side);
-        let (x, ct) = (self.rows(x, rows, from)?, self.rows(ct, rows, into)?);
+        let mut uploads = Uploads::new()?;
+        let held = self.transition(&mut uploads, budget)?;
+        let (x, ct) = (self.rows(&uploads, x, rows, from)?, self.rows(&uploads, ct, rows, into)?);
         let wanted = wanted(bars);
-        let x_wanted = x_bar.is_some();
-        let pulled = if self.has_kernels()? {
-            self.on_device(|operator| operator.apply_vjp(&x, &ct, side, &wanted, x_wanted))?
-        } else {
-            let formed = self.formed(budget)?;
-            let w = self.matrices(&formed)?;
-            let some = wanted.contains(&true);
-            let pulled = Dense::new(&w)?.apply_vjp(&x, &ct, side, &[some], x_wanted)?;
-            if let Some(Some(w_bar)) = pulled.arguments.first() {
-                let mut host = zeros::<T>(formed.len())?;
-                fetch(w_bar, &mut host, budget)?;
-                let saved = (self.operator.matrix_saves()? == Saves::Result).then_some(&formed[..]);
-                self.operator.matrix_vjp(saved, &host, bars, budget)?;
-            }
-            pulled
-        };
+        let through = !self.has_kernels()?;
+        let own = if through { vec![wanted.contains(&true)] } else { wanted };
+        let pulled = view(held.object, &held.given())?.apply_vjp(&x, &ct, side, &own, x_bar.is_some())?;
         let mut copies = Copies::new();
-        if self.has_kernels()? {
-            collect(&pulled.arguments, bars, &mut copies)?;
+        let mut w_bar = vec![];
+        match pulled.arguments.first() {
+            Some(Some(found)) if through => {
+                w_bar = zeros::<T>(found.len())?;
+                copies.push((found, single_mut(parts_mut(&mut w_bar))?));
+            }
+            _ if through => {}
+            _ => collect(&pulled.arguments, bars, &mut copies)?,
         }
         if let (Some(found), Some(x_bar)) = (&pulled.x, x_bar) {
             copies.push((found, single_mut(parts_mut(x_bar))?));
         }
-        Array::download_all(&mut copies, budget.cancel)
+        Array::download_all(&mut copies, budget.cancel)?;
+        if w_bar.is_empty() { Ok(()) } else { self.pull_formed(&held.formed, &w_bar, bars, budget) }
     }
 }

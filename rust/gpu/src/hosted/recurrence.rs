@@ -1,19 +1,46 @@
-//! The recurrence on the caller's arrays.
+//! Recurrences on the caller's arrays: each array is uploaded once, all members of an ensemble are one submission, and all results come with
+//! one wait.
 
-use super::{Copies, Hosted, fetch, single, single_mut};
+use super::uploads::Uploads;
+use super::{Copies, Hosted, collect, single_mut, wanted};
+use crate::Array;
 use crate::array::zeros;
+use crate::device::Record;
+use crate::objects::view;
 use crate::recurrence::{self as device, Wanted};
-use crate::{Array, Field};
 use isometry_core::argument::Bar;
-use isometry_core::error::Result;
+use isometry_core::error::{Error, Result};
 use isometry_core::recurrence::{Gradients, Run, Sequence};
-use isometry_core::scalar::{Scalar, parts, parts_mut};
-use isometry_core::{Budget, Error};
-use isometry_core::{Operator, Saves};
+use isometry_core::scalar::{Scalar, parts_mut};
+use isometry_core::{Budget, Cpu, Operator};
+
+/// Bytes of the states of members that are submitted together; a member itself may have more.
+const TOGETHER: usize = 1 << 28;
+
+/// A recurrence, and what is wanted of it: its states (T, B, n), or its gradients.
+pub struct Member<'a, T: Scalar, R> {
+    /// The transition.
+    pub operator: Box<dyn Cpu<T> + 'a>,
+    /// The other arguments.
+    pub sequence: Sequence<'a, T>,
+    /// What is read and written.
+    pub results: R,
+}
+
+/// The arrays of a backward pass.
+pub struct Pull<'a, T: Scalar> {
+    /// (T, B, n)
+    pub states: &'a [T],
+    /// Their cotangents.
+    pub ct: &'a [T],
+    /// For the gradients of the transition's arguments.
+    pub bars: Vec<Bar<'a, T>>,
+    /// For all others.
+    pub gradients: Gradients<'a, T>,
+}
 
 /// The arrays of a sequence on the device.
 struct Sent {
-    w: Array,
     x: Array,
     input_weight: Array,
     h0: Option<Array>,
@@ -21,117 +48,174 @@ struct Sent {
     activation_bias: Option<Array>,
 }
 
-impl<T: Scalar> Hosted<'_, T> {
-    fn sequence(&self, sequence: &Sequence<'_, T>, budget: &Budget<'_>) -> Result<Sent> {
-        sequence.check()?;
-        let Run { steps, batch, features, n, x, h0, activation_bias, .. } = sequence.run;
-        let send =
-            |x: &[T], shape: &[usize]| Array::upload(self.context()?, self.field, shape, single(parts(x))?);
-        let real = |x: &[T::Real]| Array::upload(self.context()?, Field::Real, &[x.len()], single(x)?);
-        if self.operator.batch() != 1 || self.shape() != (n, n) {
-            return Err(Error::shape(
-                "transition",
-                format!("one operator of shape ({n}, {n})"),
-                format!("{:?}", self.shape()),
-            ));
+/// The states.
+pub fn forward<'a, T: Scalar>(
+    object: &str,
+    members: Vec<Member<'a, T, &'a mut [T]>>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    together(members, |members| {
+        let (members, rooms) = split(object, members)?;
+        let mut uploads = Uploads::new()?;
+        let mut record = Record::new(uploads.context())?;
+        let mut found = Vec::with_capacity(members.len());
+        for (hosted, sequence) in &members {
+            let sent = Sent::new(&mut uploads, sequence)?;
+            let held = hosted.transition(&mut uploads, budget)?;
+            let w = flat(&view(held.object, &held.given())?.record_matrix(&mut record)?)?;
+            found.push(device::record_forward(&mut record, &sent.view(&w, sequence))?);
         }
-        Ok(Sent {
-            w: self.device_matrix(budget)?.reshaped(&[n, n])?,
-            x: send(x, &[steps, batch, features])?,
-            input_weight: send(sequence.input_weight, &[n, features])?,
-            h0: h0.map(|h0| send(h0, &[batch, n])).transpose()?,
-            bias: sequence.bias.map(|bias| send(bias, &[n])).transpose()?,
-            activation_bias: activation_bias.map(real).transpose()?,
-        })
-    }
+        record.submit()?;
+        let mut copies = Copies::new();
+        for (states, room) in found.iter().zip(rooms) {
+            copies.push((states, single_mut(parts_mut(room))?));
+        }
+        Array::download_all(&mut copies, budget.cancel)
+    })
+}
 
-    /// The states, (T, B, n).
-    pub fn forward(&self, sequence: &Sequence<'_, T>, states: &mut [T], budget: &Budget<'_>) -> Result<()> {
-        let sent = self.sequence(sequence, budget)?;
-        fetch(&device::forward(&sent.view(sequence))?, states, budget)
-    }
+/// The gradients from the states and their cotangents.
+pub fn backward<'a, T: Scalar>(
+    object: &str,
+    members: Vec<Member<'a, T, Pull<'a, T>>>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    together(members, |members| {
+        let (members, mut pulls) = split(object, members)?;
+        let mut uploads = Uploads::new()?;
+        let mut record = Record::new(uploads.context())?;
+        let mut found = Vec::with_capacity(members.len());
+        for ((hosted, sequence), pull) in members.iter().zip(&pulls) {
+            hosted.check_bars(&pull.bars)?;
+            let sent = Sent::new(&mut uploads, sequence)?;
+            let held = hosted.transition(&mut uploads, budget)?;
+            let given = held.given();
+            let operator = view(held.object, &given)?;
+            let w = operator.record_matrix(&mut record)?;
+            let shape = sequence.run.sizes();
+            let (states, ct) = (uploads.own(pull.states, &shape)?, uploads.own(pull.ct, &shape)?);
+            let matrix = flat(&w)?;
+            let own = sent.view(&matrix, sequence);
+            let bars = device::record_backward(&mut record, &own, &states, &ct, pull.wanted())?;
+            let own = match &bars.w {
+                Some(w_bar) => {
+                    let w_bar = w_bar.reshaped(w.shape())?;
+                    operator.record_matrix_vjp(&mut record, Some(&w), &w_bar, &wanted(&pull.bars))?
+                }
+                None => vec![],
+            };
+            drop(operator);
+            found.push((own, bars, held.formed));
+        }
+        record.submit()?;
+        let mut copies = Copies::new();
+        let mut hosts = Vec::with_capacity(members.len());
+        for (((hosted, _), pull), (own, bars, formed)) in members.iter().zip(&mut pulls).zip(&found) {
+            let Pull { bars: rooms, gradients, .. } = pull;
+            let Gradients { x, input_weight, h0, bias, activation_bias, .. } = gradients;
+            for (found, to) in
+                [(&bars.x, x), (&bars.input_weight, input_weight), (&bars.h0, h0), (&bars.bias, bias)]
+            {
+                if let (Some(found), Some(to)) = (found, to) {
+                    copies.push((found, single_mut(parts_mut(to))?));
+                }
+            }
+            if let (Some(found), Some(to)) = (&bars.activation_bias, activation_bias) {
+                copies.push((found, single_mut(to)?));
+            }
+            if hosted.has_kernels()? {
+                collect(own, rooms, &mut copies)?;
+            } else if let Some(w_bar) = &bars.w {
+                hosts.push((hosted, formed, w_bar, zeros::<T>(w_bar.len())?, rooms));
+            }
+        }
+        for (_, _, w_bar, host, _) in &mut hosts {
+            copies.push((w_bar, single_mut(parts_mut(host))?));
+        }
+        Array::download_all(&mut copies, budget.cancel)?;
+        for (hosted, w, _, w_bar, rooms) in hosts {
+            hosted.pull_formed(w, &w_bar, rooms, budget)?;
+        }
+        Ok(())
+    })
+}
 
-    /// The gradients from the states and their cotangents.
-    pub fn backward(
-        &self,
-        bars: &mut [Bar<'_, T>],
-        sequence: &Sequence<'_, T>,
-        states: &[T],
-        ct: &[T],
-        gradients: Gradients<'_, T>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_bars(bars)?;
-        let sent = self.sequence(sequence, budget)?;
-        let shape = sequence.run.sizes();
-        let send = |x: &[T]| Array::upload(self.context()?, self.field, &shape, single(parts(x))?);
-        let (ct, states) = (send(ct)?, send(states)?);
-        let Gradients { x, input_weight, h0, bias, activation_bias, .. } = gradients;
-        let wanted = Wanted {
-            w: bars.iter().any(|bar| !matches!(bar, Bar::None)),
+/// Calls `f` with as many members as are submitted together.
+fn together<'a, T: Scalar, R>(
+    members: Vec<Member<'a, T, R>>,
+    f: impl Fn(Vec<Member<'a, T, R>>) -> Result<()>,
+) -> Result<()> {
+    let Some(first) = members.first() else { return Ok(()) };
+    let bytes = first.sequence.run.sizes().iter().fold(size_of::<T>(), |all, &size| all.saturating_mul(size));
+    let most = (TOGETHER / bytes.max(1)).max(1);
+    let mut members = members.into_iter();
+    loop {
+        let part: Vec<_> = members.by_ref().take(most).collect();
+        if part.is_empty() {
+            return Ok(());
+        }
+        f(part)?;
+    }
+}
+
+/// The checked operators and sequences of members, and their results.
+#[allow(clippy::type_complexity, reason = "the parts of members")]
+fn split<'a, 'o, T: Scalar, R>(
+    object: &'o str,
+    members: Vec<Member<'a, T, R>>,
+) -> Result<(Vec<(Hosted<'o, T>, Sequence<'a, T>)>, Vec<R>)>
+where
+    'a: 'o,
+{
+    let mut checked = Vec::with_capacity(members.len());
+    let mut results = Vec::with_capacity(members.len());
+    for Member { operator, sequence, results: own } in members {
+        sequence.check()?;
+        let n = sequence.run.n;
+        if operator.batch() != 1 || operator.shape() != (n, n) {
+            let got = format!("{:?}", operator.shape());
+            return Err(Error::shape("transition", format!("one operator of shape ({n}, {n})"), got));
+        }
+        checked.push((Hosted::new(object, operator)?, sequence));
+        results.push(own);
+    }
+    Ok((checked, results))
+}
+
+/// W (1, n, n) as (n, n).
+fn flat(w: &Array) -> Result<Array> {
+    w.reshaped(&w.shape()[1..])
+}
+
+impl<T: Scalar> Pull<'_, T> {
+    fn wanted(&self) -> Wanted {
+        let Gradients { x, input_weight, h0, bias, activation_bias, .. } = &self.gradients;
+        Wanted {
+            w: self.bars.iter().any(|bar| !matches!(bar, Bar::None)),
             x: x.is_some(),
             input_weight: input_weight.is_some(),
             h0: h0.is_some(),
             bias: bias.is_some(),
             activation_bias: activation_bias.is_some(),
-        };
-        let found = device::backward(&sent.view(sequence), &states, &ct, wanted)?;
-        if let Some(w_bar) = &found.w {
-            self.context()?.settled(budget.cancel)?;
-            self.pull_device_matrix(&sent.w, w_bar, bars, budget)?;
         }
-        let mut copies = Copies::new();
-        let own = [(&found.x, x), (&found.input_weight, input_weight), (&found.h0, h0), (&found.bias, bias)];
-        for (found, to) in own {
-            if let (Some(found), Some(to)) = (found, to) {
-                copies.push((found, single_mut(parts_mut(to))?));
-            }
-        }
-        if let (Some(found), Some(to)) = (&found.activation_bias, activation_bias) {
-            copies.push((found, single_mut(to)?));
-        }
-        Array::download_all(&mut copies, budget.cancel)
-    }
-
-    /// W on the device.
-    fn device_matrix(&self, budget: &Budget<'_>) -> Result<Array> {
-        if self.has_kernels()? {
-            return self.on_device(|operator| operator.matrix());
-        }
-        self.matrices(&self.formed(budget)?)
-    }
-
-    /// The gradients of the arguments from that of W, which is on the device.
-    fn pull_device_matrix(
-        &self,
-        w: &Array,
-        w_bar: &Array,
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        let (p, q) = self.shape();
-        if self.has_kernels()? {
-            let (w, w_bar) = (w.reshaped(&[1, p, q])?, w_bar.reshaped(&[1, p, q])?);
-            let wanted = super::wanted(bars);
-            let found = self.on_device(|operator| operator.matrix_vjp(Some(&w), &w_bar, &wanted))?;
-            let mut copies = Copies::new();
-            super::collect(&found, bars, &mut copies)?;
-            return Array::download_all(&mut copies, budget.cancel);
-        }
-        let mut host = zeros::<T>(p * q)?;
-        fetch(w_bar, &mut host, budget)?;
-        let saved = match self.operator.matrix_saves()? {
-            Saves::Result => Some(self.formed(budget)?),
-            Saves::Elements(_) => None,
-        };
-        self.operator.matrix_vjp(saved.as_deref(), &host, bars, budget)
     }
 }
 
 impl Sent {
-    fn view<'a, T: Scalar>(&'a self, sequence: &Sequence<'a, T>) -> device::Sequence<'a> {
+    fn new<'a, T: Scalar>(uploads: &mut Uploads<'a>, sequence: &Sequence<'a, T>) -> Result<Self> {
+        let Run { steps, batch, features, n, x, h0, activation_bias, .. } = sequence.run;
+        Ok(Sent {
+            x: uploads.own(x, &[steps, batch, features])?,
+            input_weight: uploads.own(sequence.input_weight, &[n, features])?,
+            h0: h0.map(|h0| uploads.own(h0, &[batch, n])).transpose()?,
+            bias: sequence.bias.map(|bias| uploads.own(bias, &[n])).transpose()?,
+            activation_bias: activation_bias.map(|bias| uploads.real(bias, &[bias.len()])).transpose()?,
+        })
+    }
+
+    fn view<'a, T: Scalar>(&'a self, w: &'a Array, sequence: &Sequence<'a, T>) -> device::Sequence<'a> {
         device::Sequence {
-            w: &self.w,
+            w,
             x: &self.x,
             input_weight: &self.input_weight,
             h0: self.h0.as_ref(),

@@ -5,6 +5,7 @@
 //! ```
 
 pub(crate) mod inverse;
+mod kept;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Field};
 use isometry_core::Side;
 use isometry_core::error::{Error, Result};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Columns of a workgroup of balance.wgsl.
@@ -37,12 +39,14 @@ pub(crate) static FINISH: Shader =
 pub struct Householder<'a> {
     vectors: &'a Array,
     last: Option<Last>,
+    ready: OnceCell<Factors>,
     batch: usize,
     n: usize,
     m: usize,
 }
 
 /// U with columns of ordinary length, their scales, and T^-1.
+#[derive(Clone, Debug)]
 struct Factors {
     /// (batch, n, m)
     u: Array,
@@ -59,15 +63,24 @@ impl<'a> Householder<'a> {
             return Err(Error::shape("vectors", "(batch, n, m)", format!("{:?}", vectors.shape())));
         };
         last.as_ref().map_or(Ok(()), |last| last.check(vectors.field(), batch, n))?;
-        Ok(Householder { vectors, last, batch, n, m })
+        Ok(Householder { vectors, last, ready: OnceCell::new(), batch, n, m })
     }
 
     fn room(&self, sizes: [usize; 2]) -> Result<Array> {
         Array::room(self.context(), self.field(), &[self.batch, sizes[0], sizes[1]])
     }
 
-    fn factors(&self, record: &mut Record) -> Result<Factors> {
+    /// The factors, recorded by the first call of this view that needs them, unless an earlier view has kept them.
+    fn factors(&self, record: &mut Record) -> Result<&Factors> {
+        if let Some(ready) = self.ready.get() {
+            return Ok(ready);
+        }
         self.last.as_ref().map_or(Ok(()), |last| last.prepare(record))?;
+        let found = self.kept_factors().map_or_else(|| self.factorised(record), Ok)?;
+        Ok(self.ready.get_or_init(|| found))
+    }
+
+    fn factorised(&self, record: &mut Record) -> Result<Factors> {
         let (field, (n, m)) = (self.field(), (self.n, self.m));
         let scales = Array::room(self.context(), Field::Real, &[self.batch, m])?;
         let (u, gram) = (self.room([n, m])?, self.room([m, m])?);
@@ -77,7 +90,7 @@ impl<'a> Householder<'a> {
         record.dispatch(variant, &arrays, &sizes, groups(columns.div_ceil(WIDTH)))?;
         let columns = Operand::new(&u, n * m, m);
         Product::new(self.batch, (m, m, n), columns.h(), columns, Operand::new(&gram, m * m, m))
-            .record(record, field)?;
+            .record_deep(record, field)?;
         let inverse = inverse::inverse(record, &gram)?;
         Ok(Factors { u, scales, inverse })
     }
@@ -140,8 +153,7 @@ impl Operator for Householder<'_> {
 
     fn record_apply(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
         check_rows("x", x, self.field(), self.batch, self.n)?;
-        let factors = self.factors(record)?;
-        self.rows(record, &factors, x, side)
+        self.rows(record, x, side)
     }
 
     fn record_apply_vjp(
@@ -155,13 +167,13 @@ impl Operator for Householder<'_> {
     ) -> Result<Pulled> {
         check_rows("x", x, self.field(), self.batch, self.n)?;
         check_rows("ct", ct, self.field(), self.batch, self.n)?;
-        let factors = self.factors(record)?;
+        if side == Side::Forward {
+            return self.pull_rows(record, x, ct, wanted, x_wanted);
+        }
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint is that of the forward map with x and ct exchanged
-        let (forward, (x, ct)) =
-            (side == Side::Forward, if side == Side::Forward { (x, ct) } else { (ct, x) });
-        let mut pulled = self.pull_rows(record, &factors, x, ct, wanted, forward && x_wanted)?;
-        if !forward && x_wanted {
-            pulled.x = Some(self.rows(record, &factors, x, Side::Forward)?);
+        let mut pulled = self.pull_rows(record, ct, x, wanted, false)?;
+        if x_wanted {
+            pulled.x = Some(self.rows(record, ct, Side::Forward)?);
         }
         Ok(pulled)
     }

@@ -16,7 +16,7 @@ use super::{Factors, Householder};
 use crate::Array;
 use crate::device::Record;
 use crate::operator::{Operator, Pulled};
-use crate::product::{Operand, Product};
+use crate::product::{Base, Operand, Product, record_sum};
 use isometry_core::Side;
 use isometry_core::error::Result;
 
@@ -39,21 +39,6 @@ impl Householder<'_> {
         Ok(out)
     }
 
-    /// c += alpha a b.
-    fn add(
-        &self,
-        record: &mut Record,
-        alpha: f32,
-        (a, b): (Operand<'_>, Operand<'_>),
-        sizes: (usize, usize, usize),
-        c: &Array,
-    ) -> Result<()> {
-        Product::new(self.batch, sizes, a, b, Self::matrices(c))
-            .alpha(alpha)
-            .add()
-            .record_deep(record, self.field())
-    }
-
     /// X E or X conj(E): X itself where E = I.
     fn scaled(&self, record: &mut Record, x: &Array, conj: bool) -> Result<Array> {
         let Some(last) = &self.last else { return Ok(x.clone()) };
@@ -62,44 +47,35 @@ impl Householder<'_> {
         Ok(out)
     }
 
-    /// Y - H U^T with H = (Y conj(U)) `inverse`; Y is kept.
-    fn reflected(
-        &self,
-        record: &mut Record,
-        factors: &Factors,
-        y: &Array,
-        inverse: Operand<'_>,
-    ) -> Result<Array> {
+    /// H = Y conj(U) T^-T, or with conj(T^-1) for the other side.
+    fn projected(&self, record: &mut Record, factors: &Factors, y: &Array, side: Side) -> Result<Array> {
         let (n, m, rows) = (self.n, self.m, y.shape()[1]);
-        let u = Self::matrices(&factors.u);
+        let (u, inverse) = (Self::matrices(&factors.u), Self::matrices(&factors.inverse));
+        let inverse = if side == Side::Forward { inverse.t() } else { inverse.conj() };
         let q = self.multiply(record, Self::matrices(y), u.conj(), (rows, m, n))?;
-        let h = self.multiply(record, Self::matrices(&q), inverse, (rows, m, m))?;
-        let out = self.copied(record, y)?;
-        self.add(record, -1.0, (Self::matrices(&h), u.t()), (rows, n, m), &out)?;
-        Ok(out)
+        self.multiply(record, Self::matrices(&q), inverse, (rows, m, m))
     }
 
-    fn copied(&self, record: &mut Record, x: &Array) -> Result<Array> {
-        let out = Array::room(x.context(), x.field(), x.shape())?;
-        record.copy(x, &out)?;
+    /// Y - H U^T
+    fn reflected(&self, record: &mut Record, factors: &Factors, y: &Array, h: &Array) -> Result<Array> {
+        let (n, m, rows) = (self.n, self.m, y.shape()[1]);
+        let out = Array::room(y.context(), y.field(), y.shape())?;
+        let (h, u) = (Self::matrices(h), Self::matrices(&factors.u).t());
+        Product::new(self.batch, (rows, n, m), h, u, Self::matrices(&out))
+            .alpha(-1.0)
+            .plus(Base::Array(Self::matrices(y)))
+            .record_deep(record, self.field())?;
         Ok(out)
     }
 
     /// W x or W^H x.
-    pub(super) fn rows(
-        &self,
-        record: &mut Record,
-        factors: &Factors,
-        x: &Array,
-        side: Side,
-    ) -> Result<Array> {
-        let inverse = Self::matrices(&factors.inverse);
-        if side == Side::Forward {
-            let y = self.scaled(record, x, false)?;
-            return self.reflected(record, factors, &y, inverse.t());
-        }
-        let y = self.reflected(record, factors, x, inverse.conj())?;
-        self.scaled(record, &y, true)
+    pub(super) fn rows(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
+        let factors = self.factors(record)?;
+        let y = if side == Side::Forward { self.scaled(record, x, false)? } else { x.clone() };
+        let h = self.projected(record, factors, &y, side)?;
+        self.keep(record, factors, x, side, &h);
+        let out = self.reflected(record, factors, &y, &h)?;
+        if side == Side::Forward { Ok(out) } else { self.scaled(record, &out, true) }
     }
 
     /// V = I - U T^-1 U^H
@@ -108,45 +84,56 @@ impl Householder<'_> {
         let u = Self::matrices(&factors.u);
         let p = self.multiply(record, u, Self::matrices(&factors.inverse), (n, m, m))?;
         let out = self.room([n, n])?;
-        record.identity(&out)?;
-        self.add(record, -1.0, (Self::matrices(&p), u.h()), (n, n, m), &out)?;
+        Product::new(self.batch, (n, n, m), Self::matrices(&p), u.h(), Self::matrices(&out))
+            .alpha(-1.0)
+            .plus(Base::Identity(0, 0))
+            .record_deep(record, self.field())?;
         Ok(out)
     }
 
     /// W = V E
     pub(super) fn whole(&self, record: &mut Record) -> Result<Array> {
         let factors = self.factors(record)?;
-        let v = self.reflections(record, &factors)?;
+        let v = self.reflections(record, factors)?;
         self.scaled(record, &v, false)
     }
 
+    /// The gradients of W x; H of x, and P of ct, may be there from W x and W^H ct.
     pub(super) fn pull_rows(
         &self,
         record: &mut Record,
-        factors: &Factors,
         x: &Array,
         ct: &Array,
         wanted: &[bool],
         x_wanted: bool,
     ) -> Result<Pulled> {
         let (n, m, rows) = (self.n, self.m, x.shape()[1]);
+        let factors = self.factors(record)?;
         let (vectors, last) = self.wants(wanted);
-        let (u, inverse) = (Self::matrices(&factors.u), Self::matrices(&factors.inverse));
-        let g = Self::matrices(ct);
-        let q = self.multiply(record, g, u.conj(), (rows, m, n))?;
-        let p = self.multiply(record, Self::matrices(&q), inverse.conj(), (rows, m, m))?;
+        let (u, g) = (Self::matrices(&factors.u), Self::matrices(ct));
+        let p = match self.kept_rows(ct, Side::Adjoint) {
+            Some(p) => p,
+            None => self.projected(record, factors, ct, Side::Adjoint)?,
+        };
         let vectors = match vectors {
             false => None,
             true => {
                 let y = self.scaled(record, x, false)?;
-                let q = self.multiply(record, Self::matrices(&y), u.conj(), (rows, m, n))?;
-                let h = self.multiply(record, Self::matrices(&q), inverse.t(), (rows, m, m))?;
+                let h = match self.kept_rows(x, Side::Forward) {
+                    Some(h) => h,
+                    None => self.projected(record, factors, &y, Side::Forward)?,
+                };
                 let (h, p) = (Self::matrices(&h), Self::matrices(&p));
                 let l = self.multiply(record, h.t(), p.conj(), (m, m, rows))?;
                 self.hermitian(record, &l)?;
-                let bar = self.multiply(record, u, Self::matrices(&l), (n, m, m))?;
-                self.add(record, -1.0, (g.t(), h.conj()), (n, m, rows), &bar)?;
-                self.add(record, -1.0, (Self::matrices(&y).t(), p.conj()), (n, m, rows), &bar)?;
+                let bar = self.room([n, m])?;
+                let product = |k, a, b| Product::new(self.batch, (n, m, k), a, b, Self::matrices(&bar));
+                let parts = [
+                    product(m, u, Self::matrices(&l)),
+                    product(rows, g.t(), h.conj()).alpha(-1.0),
+                    product(rows, Self::matrices(&y).t(), p.conj()).alpha(-1.0),
+                ];
+                record_sum(&parts, record, self.field())?;
                 self.finish(record, factors, &bar)?;
                 Some(bar)
             }
@@ -154,8 +141,7 @@ impl Householder<'_> {
         if !x_wanted && last.is_none() {
             return Ok(Pulled { arguments: self.listed(vectors, None), x: None });
         }
-        let y_bar = self.copied(record, ct)?;
-        self.add(record, -1.0, (Self::matrices(&p), u.t()), (rows, n, m), &y_bar)?;
+        let y_bar = self.reflected(record, factors, ct, &p)?;
         let bar = last.map(|last| last.bar(record, x, &y_bar)).transpose()?;
         let x = if x_wanted { Some(self.scaled(record, &y_bar, true)?) } else { None };
         Ok(Pulled { arguments: self.listed(vectors, bar), x })
@@ -177,7 +163,7 @@ impl Householder<'_> {
         let bar = match last {
             None => None,
             Some(last) => {
-                let v = self.reflections(record, &factors)?;
+                let v = self.reflections(record, factors)?;
                 Some(last.bar(record, &v, ct)?)
             }
         };
@@ -187,14 +173,18 @@ impl Householder<'_> {
         let p = self.multiply(record, u, inverse, (n, m, m))?;
         let h = self.multiply(record, inverse, u.h(), (m, n, m))?;
         let (h, out) = (Self::matrices(&h), self.room([n, m])?);
-        let minus_q =
-            Product::new(self.batch, (n, m, n), c.h(), Self::matrices(&p), Self::matrices(&out)).alpha(-1.0);
-        minus_q.record(record, self.field())?;
-        let l = self.multiply(record, h, Self::matrices(&out), (m, m, n))?;
+        let bars = Self::matrices(&out);
+        Product::new(self.batch, (n, m, n), c.h(), Self::matrices(&p), bars)
+            .alpha(-1.0)
+            .record_deep(record, self.field())?;
+        let l = self.multiply(record, h, bars, (m, m, n))?;
         self.hermitian(record, &l)?;
-        self.add(record, -1.0, (u, Self::matrices(&l)), (n, m, m), &out)?;
-        self.add(record, -1.0, (c, h.h()), (n, m, n), &out)?;
-        self.finish(record, &factors, &out)?;
+        let parts = [
+            Product::new(self.batch, (n, m, m), u, Self::matrices(&l), bars).alpha(-1.0).add(),
+            Product::new(self.batch, (n, m, n), c, h.h(), bars).alpha(-1.0),
+        ];
+        record_sum(&parts, record, self.field())?;
+        self.finish(record, factors, &out)?;
         Ok(self.listed(Some(out), bar))
     }
 }

@@ -258,3 +258,62 @@ fn empty_sizes() {
         assert_eq!(shapes, [vec![batch, n, m], vec![batch]]);
     }
 }
+
+#[test]
+fn inverses_of_triangles_of_all_sizes() {
+    let Some(context) = device() else { return };
+    for field in [Field::Real, Field::Complex] {
+        for (batch, m) in [(1, 31), (3, 33), (2, 100), (1, 165), (2, 300), (1, 530)] {
+            // far from singular: the diagonal outweighs the rows
+            let grams: Vec<M> = (0..batch)
+                .map(|b| {
+                    let data = numbers(field, m * m, 9 + b as u64);
+                    M::new(m, m, |i, j| if i == j { C(2.0 * m as f64, 0.0) } else { data[i * m + j] })
+                })
+                .collect();
+            let all: Vec<C> = grams.iter().flat_map(|gram| gram.data.clone()).collect();
+            let gram = sent(&context, field, &[batch, m, m], &all);
+            let mut record = Record::new(&context).unwrap();
+            let out = inverse::inverse(&mut record, &gram).unwrap();
+            record.submit().unwrap();
+            for (gram, found) in grams.iter().zip(fetched(&out).chunks(m * m)) {
+                let x = M { rows: m, columns: m, data: found.to_vec() };
+                let zero = (0..m * m).all(|at| at / m <= at % m || x.data[at] == C::default());
+                assert!(zero, "{field:?} {m}: below the diagonal");
+                let t = |i: usize, j: usize| gram.at(i, j).scaled(if i == j { 0.5 } else { 1.0 });
+                let product = M::new(m, m, |i, j| {
+                    (i..=j).fold(C::default(), |sum, k| sum.plus(t(i, k).times(x.at(k, j))))
+                });
+                near(&product.data, &M::eye(m).data, 8.0, &format!("{field:?} {m}"));
+            }
+        }
+    }
+}
+
+/// What a call keeps serves the same arrays alone, and changes no bit.
+#[test]
+fn gradients_from_what_was_kept() {
+    each(|context, field, end, all, rows| {
+        let n = all[0].u.rows;
+        let draw =
+            |seed| sent(context, field, &[all.len(), rows, n], &numbers(field, all.len() * rows * n, seed));
+        let (x, ct, others) = (draw(7), draw(70), draw(8));
+        let pulled = |arrays: &(Array, Option<Last>), side| {
+            let own = Householder::new(&arrays.0, arrays.1.clone()).unwrap();
+            let pulled = own.apply_vjp(&x, &ct, side, &[true; 3], true).unwrap();
+            let all: Vec<_> = pulled.arguments.into_iter().flatten().chain(pulled.x).collect();
+            all.iter().map(|array| array.download().unwrap()).collect::<Vec<_>>()
+        };
+        for side in [Side::Forward, Side::Adjoint] {
+            let (fresh, again) = (held(context, field, all), held(context, field, all));
+            let expected = pulled(&fresh, side);
+            let own = Householder::new(&again.0, again.1.clone()).unwrap();
+            for kept in [&x, &others] {
+                own.apply(kept, side).unwrap();
+                assert!(own.kept_rows(kept, side).is_some());
+                assert!(own.kept_rows(&ct, side).is_none());
+                assert!(pulled(&again, side) == expected, "{field:?} {end:?} {side:?}");
+            }
+        }
+    });
+}

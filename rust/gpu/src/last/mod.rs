@@ -104,6 +104,11 @@ impl Last {
         ))
     }
 
+    /// The array that was given.
+    pub(crate) fn given(&self) -> &Array {
+        &self.given
+    }
+
     /// Whether e = e^{i theta}.
     pub fn are_phases(&self) -> bool {
         self.form == Form::Phases

@@ -1,22 +1,59 @@
-//! Products of matrices, C = alpha op(A) op(B) + beta C, a batch in one dispatch.
+//! Products of matrices, C = alpha op(A) op(B) + base, a batch in one dispatch.
 
 mod deep;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use deep::record_sum;
 
 use crate::device::{Record, too_large};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 use isometry_core::sizes::work;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Tiles of 16 x 16 numbers, and of 64 x 64, 4 x 4 for each thread.
+/// Tiles of 16 x 16 numbers, of 32 x 32, 2 x 2 for each thread, and of 64 x 64, 4 x 4.
 const SMALL: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 1)];
+const MIDDLE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 2)];
 const LARGE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 4)];
 
 /// product.wgsl
 pub(crate) static PRODUCT: Shader =
-    Shader { name: "product", source: include_str!("product.wgsl"), variants: &[SMALL, LARGE] };
+    Shader { name: "product", source: include_str!("product.wgsl"), variants: &[SMALL, MIDDLE, LARGE] };
+
+/// The side that [`choose_tiles`] has chosen; 0: that which fits.
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes all products use tiles of this side, 16, 32 or 64, to compare their times; None: those that fit.
+pub fn choose_tiles(side: Option<usize>) -> Result<()> {
+    match side {
+        None | Some(16 | 32 | 64) => CHOSEN.store(side.unwrap_or(0), Relaxed),
+        Some(other) => return Err(Error::value("side", format!("must be 16, 32 or 64, got {other}"))),
+    }
+    Ok(())
+}
+
+/// The side of the tiles of m x n numbers of a batch, with the constants of the shader: the largest of which there are enough to
+/// occupy a device.
+fn tiles(batch: usize, m: usize, n: usize) -> (usize, &'static [(&'static str, u32)]) {
+    let fits = |side: usize| m.div_ceil(side) * n.div_ceil(side) * batch >= 64 && m > 16 && n > 16;
+    let side = match CHOSEN.load(Relaxed) {
+        0 => [64, 32].into_iter().find(|&side| fits(side)).unwrap_or(16),
+        side => side,
+    };
+    (
+        side,
+        if side == 64 {
+            LARGE
+        } else if side == 32 {
+            MIDDLE
+        } else {
+            SMALL
+        },
+    )
+}
 
 /// A matrix, or a batch of them, inside an array: its element (i, j) is at first + b batch + i row + j column.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +70,11 @@ impl<'a> Operand<'a> {
     /// Row-major matrices of `columns` columns, `batch` numbers apart (0: the same for the whole batch).
     pub fn new(array: &'a Array, batch: usize, columns: usize) -> Self {
         Operand { array, first: 0, batch, row: columns, column: 1, conj: false }
+    }
+
+    /// One row for all rows.
+    pub fn row(array: &'a Array) -> Self {
+        Operand::new(array, 0, 0)
     }
 
     /// The part that begins at (i, j).
@@ -76,7 +118,20 @@ fn far<E>(_: E) -> Error {
     too_large("a matrix is too large for the indices of the device, 32 bits")
 }
 
-/// C = alpha A B + beta C.
+/// What is added to a product.
+#[derive(Clone, Copy, Debug)]
+pub enum Base<'a> {
+    /// Nothing.
+    Nothing,
+    /// What C holds.
+    Own,
+    /// An array in other memory than C.
+    Array(Operand<'a>),
+    /// I, from this entry on.
+    Identity(usize, usize),
+}
+
+/// C = alpha A B + base.
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'a> {
     /// Matrices.
@@ -91,8 +146,10 @@ pub struct Product<'a> {
     pub c: Operand<'a>,
     /// alpha
     pub alpha: f32,
-    /// beta; C is not read where it is 0.
-    pub beta: f32,
+    /// C is read where it is [`Base::Own`] only.
+    pub base: Base<'a>,
+    /// Of a batch over parts of the depth, k numbers each: the whole depth.
+    split: Option<usize>,
 }
 
 impl<'a> Product<'a> {
@@ -104,7 +161,7 @@ impl<'a> Product<'a> {
         b: Operand<'a>,
         c: Operand<'a>,
     ) -> Self {
-        Product { batch, sizes, a, b, c, alpha: 1.0, beta: 0.0 }
+        Product { batch, sizes, a, b, c, alpha: 1.0, base: Base::Nothing, split: None }
     }
 
     /// The same with this alpha.
@@ -114,7 +171,12 @@ impl<'a> Product<'a> {
 
     /// The same, added to C.
     pub fn add(self) -> Self {
-        Product { beta: 1.0, ..self }
+        self.plus(Base::Own)
+    }
+
+    /// The same, added to this.
+    pub fn plus(self, base: Base<'a>) -> Self {
+        Product { base, ..self }
     }
 
     /// In as many dispatches as the device needs for this many tiles and matrices.
@@ -123,9 +185,7 @@ impl<'a> Product<'a> {
         if u32::try_from(work(&[self.batch, m, n])).map_err(far)? == 0 {
             return Ok(());
         }
-        // large tiles where there are enough of them to occupy a device
-        let large = m.div_ceil(64) * n.div_ceil(64) * self.batch >= 64 && m > 16 && n > 16;
-        let (tile, constants) = if large { (64, LARGE) } else { (16, SMALL) };
+        let (tile, constants) = tiles(self.batch, m, n);
         let variant = Variant { shader: &PRODUCT, field, constants };
         let most = record.context().most_groups() as usize;
         for b in (0..self.batch).step_by(most) {
@@ -147,17 +207,29 @@ impl<'a> Product<'a> {
     ) -> Product<'a> {
         let Product { sizes: (_, _, k), a, b, c, .. } = *self;
         let (a, b) = (a.later(first).from(i, 0), b.later(first).from(0, j));
-        Product { batch, sizes: (m, n, k), a, b, c: c.later(first).from(i, j), ..*self }
+        let base = match self.base {
+            Base::Array(d) => Base::Array(d.later(first).from(i, j)),
+            Base::Identity(row, column) => Base::Identity(row + i, column + j),
+            base => base,
+        };
+        Product { batch, sizes: (m, n, k), a, b, c: c.later(first).from(i, j), base, ..*self }
     }
 
     fn dispatch(&self, record: &mut Record, variant: Variant, tile: usize) -> Result<()> {
         let (m, n, k) = self.sizes;
-        let [m32, n32, k32] = [m, n, k].map(|size| size as u32);
-        let mut sizes = vec![m32, n32, k32, self.alpha.to_bits(), self.beta.to_bits()];
-        for operand in [&self.a, &self.b, &self.c] {
+        let [m32, n32, k32, split] = [m, n, k, self.split.unwrap_or(0)].map(|size| size as u32);
+        let none = Operand { first: 0, batch: 0, row: 0, column: 0, conj: false, ..self.a };
+        let (base, d) = match self.base {
+            Base::Nothing => (0, none),
+            Base::Own => (1, none),
+            Base::Array(d) => (2, d),
+            Base::Identity(row, column) => (3, Operand { row, column, ..none }),
+        };
+        let mut sizes = vec![m32, n32, k32, self.alpha.to_bits(), split, base];
+        for operand in [&self.a, &self.b, &self.c, &d] {
             sizes.extend(operand.sizes()?);
         }
-        let arrays = [("a", self.a.array), ("b", self.b.array), ("c", self.c.array)];
+        let arrays = [("a", self.a.array), ("b", self.b.array), ("c", self.c.array), ("d", d.array)];
         record.dispatch(variant, &arrays, &sizes, [n.div_ceil(tile), m.div_ceil(tile), self.batch])
     }
 }

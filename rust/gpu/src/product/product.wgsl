@@ -1,4 +1,7 @@
-// C = alpha op(A) op(B) + beta C for a batch of matrices, op(X) one of X, X^T, conj(X), X^H: strides and a flag say which.
+// C = alpha op(A) op(B) + base for a batch of matrices, op(X) one of X, X^T, conj(X), X^H: strides and a flag say which. The base is
+// nothing, what C holds, op(D) (a row for all rows with strides of 0), or the identity.
+//
+// A product of great depth is split into a batch over parts of the depth, whose sum it is: the first has the base.
 //
 // A workgroup of SIDE x SIDE threads computes a tile of C, EACH x EACH numbers per thread, from tiles of A and B of depth SIDE in
 // workgroup memory.
@@ -27,30 +30,38 @@ struct Sizes {
     n: u32,
     k: u32,
     alpha: f32,
-    beta: f32,
+    split: u32,    // the whole depth, of which each part takes k; 0: no parts
+    base: u32,
     a: Operand,
     b: Operand,
     c: Operand,
+    d: Operand,
 }
+
+const NOTHING: u32 = 0;
+const OWN: u32 = 1;
+const ARRAY: u32 = 2;
+const IDENTITY: u32 = 3;   // entry (i, j) of D is that at (i + row, j + column)
 
 var<immediate> sizes: Sizes;
 
 @group(0) @binding(0) var<storage, read> a: array<T>;
 @group(0) @binding(1) var<storage, read> b: array<T>;
-@group(0) @binding(2) var<storage, read_write> c: array<T>;
+@group(0) @binding(2) var<storage, read> d: array<T>;
+@group(0) @binding(3) var<storage, read_write> c: array<T>;
 
 var<workgroup> left: array<T, TILE * LEFT>;    // row by row
 var<workgroup> right: array<T, SIDE * RIGHT>;
 
-fn at_a(i: u32, j: u32, base: u32) -> T {
-    if i >= sizes.m || j >= sizes.k {
+fn at_a(i: u32, j: u32, base: u32, k: u32) -> T {
+    if i >= sizes.m || j >= k {
         return ZERO;
     }
     return conj_if(a[base + i * sizes.a.row + j * sizes.a.column], sizes.a.conj == 1u);
 }
 
-fn at_b(i: u32, j: u32, base: u32) -> T {
-    if i >= sizes.k || j >= sizes.n {
+fn at_b(i: u32, j: u32, base: u32, k: u32) -> T {
+    if i >= k || j >= sizes.n {
         return ZERO;
     }
     return conj_if(b[base + i * sizes.b.row + j * sizes.b.column], sizes.b.conj == 1u);
@@ -61,6 +72,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     let base_a = sizes.a.first + group.z * sizes.a.batch;
     let base_b = sizes.b.first + group.z * sizes.b.batch;
     let base_c = sizes.c.first + group.z * sizes.c.batch;
+    let base_d = sizes.d.first + group.z * sizes.d.batch;
+    var k = sizes.k;
+    var base = sizes.base;
+    if sizes.split > 0u {
+        k = min(k, sizes.split - group.z * k);
+        base = select(NOTHING, base, group.z == 0u);
+    }
     let top = group.y * TILE;
     let start = group.x * TILE;
     let id = local.y * SIDE + local.x;
@@ -73,7 +91,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
             sum[p][q] = ZERO;
         }
     }
-    for (var depth = 0u; depth < sizes.k; depth += SIDE) {
+    for (var depth = 0u; depth < k; depth += SIDE) {
         for (var r = 0u; r < EACH; r++) {
             let at = id + r * SIDE * SIDE;
             var i = at / SIDE;
@@ -82,14 +100,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
                 i = at % TILE;
                 j = at / TILE;
             }
-            left[i * LEFT + j] = at_a(top + i, depth + j, base_a);
+            left[i * LEFT + j] = at_a(top + i, depth + j, base_a, k);
             i = at / TILE;
             j = at % TILE;
             if !along_b {
                 i = at % SIDE;
                 j = at / SIDE;
             }
-            right[i * RIGHT + j] = at_b(depth + i, start + j, base_b);
+            right[i * RIGHT + j] = at_b(depth + i, start + j, base_b, k);
         }
         workgroupBarrier();
         for (var j = 0u; j < SIDE; j++) {
@@ -109,8 +127,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
             if i < sizes.m && j < sizes.n {
                 let at = base_c + i * sizes.c.row + j * sizes.c.column;
                 var value = sizes.alpha * sum[p][q];
-                if sizes.beta != 0.0 {
-                    value += sizes.beta * c[at];
+                switch base {
+                    case OWN: {
+                        value += c[at];
+                    }
+                    case ARRAY: {
+                        value += conj_if(d[base_d + i * sizes.d.row + j * sizes.d.column], sizes.d.conj == 1u);
+                    }
+                    case IDENTITY: {
+                        if i + sizes.d.row == j + sizes.d.column {
+                            value += ONE;
+                        }
+                    }
+                    default: {}
                 }
                 c[at] = value;
             }

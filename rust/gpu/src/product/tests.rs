@@ -14,6 +14,7 @@ fn products_of_all_sizes_and_sides() {
             (1, 17, 15, 33),
             (70, 20, 18, 3),
             (1, 520, 530, 7),
+            (1, 250, 270, 20),
             (2, 2, 3, 0),
         ] {
             for (i, side) in ["", "t", "conj", "h"].into_iter().enumerate() {
@@ -58,8 +59,67 @@ fn products_of_all_sizes_and_sides() {
     }
 }
 
+/// A batch of rows x columns.
+fn whole(array: &Array, columns: usize, rows: usize) -> Operand<'_> {
+    Operand::new(array, rows * columns, columns)
+}
+
 fn drawn(field: Field, rows: usize, columns: usize, seed: u64) -> M {
     M { rows, columns, data: numbers(field, rows * columns, seed + 1) }
+}
+
+#[test]
+fn the_largest_tiles_of_which_there_are_enough() {
+    let side = |batch, m, n| tiles(batch, m, n).0;
+    assert_eq!([side(1, 512, 512), side(64, 17, 17), side(1, 500, 400), side(1, 256, 256)], [64, 64, 32, 32]);
+    assert_eq!([side(1, 200, 200), side(1000, 16, 64), side(1, 1, 1)], [16, 16, 16]);
+    assert!(choose_tiles(Some(48)).is_err());
+}
+
+#[test]
+fn bases_of_products() {
+    let Some(context) = device() else { return };
+    for field in [Field::Real, Field::Complex] {
+        for (batch, m, n, k) in [(1, 5, 4, 3), (2, 20, 33, 17), (1, 3, 4, 600), (1, 6, 2, 0)] {
+            let all = |rows, columns, seed| -> Vec<M> {
+                (0..batch).map(|b| drawn(field, rows, columns, seed + b as u64)).collect()
+            };
+            let (a, b, d) = (all(m, k, 1), all(k, n, 20), all(m, n, 40));
+            let send = |all: &[M]| {
+                let data: Vec<C> = all.iter().flat_map(|x| x.data.clone()).collect();
+                sent(&context, field, &[batch, all[0].rows, all[0].columns], &data)
+            };
+            let (da, db, dd) = (send(&a), send(&b), send(&d));
+            let bases = [
+                Base::Array(whole(&dd, n, m)),
+                Base::Array(whole(&dd, n, m).conj()),
+                Base::Array(Operand::row(&dd)),
+                Base::Identity(0, 0),
+            ];
+            for (which, base) in bases.into_iter().enumerate() {
+                let dc = Array::room(&context, field, &[batch, m, n]).unwrap();
+                let mut record = Record::new(&context).unwrap();
+                Product::new(batch, (m, n, k), whole(&da, k, m), whole(&db, n, k), whole(&dc, n, m))
+                    .alpha(-1.0)
+                    .plus(base)
+                    .record_deep(&mut record, field)
+                    .unwrap();
+                record.submit().unwrap();
+                let expected: Vec<C> = (0..batch)
+                    .flat_map(|i| {
+                        let base = match which {
+                            0 => d[i].clone(),
+                            1 => d[i].conj(),
+                            2 => M::new(m, n, |_, j| d[0].data[j]),
+                            _ => M::new(m, n, |i, j| C(f64::from(i == j), 0.0)),
+                        };
+                        base.plus(&a[i].times(&b[i]), -1.0).data
+                    })
+                    .collect();
+                near(&fetched(&dc), &expected, 32.0, &format!("{field:?} {batch} {m} {n} {k} {which}"));
+            }
+        }
+    }
 }
 
 #[test]

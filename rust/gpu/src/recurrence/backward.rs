@@ -4,6 +4,7 @@ use super::sequence::{Sequence, Setting};
 use super::steps::{Route, Steps, route};
 use crate::Array;
 use crate::device::Record;
+use crate::operator::submitted;
 use crate::product::{Operand, Product};
 use crate::rows::sum;
 use isometry_core::error::Result;
@@ -44,11 +45,23 @@ pub struct Gradients {
 
 /// The gradients from the states, zeros past the ends of sequences, and their cotangents, (T, B, n), ignored there.
 pub fn backward(sequence: &Sequence<'_>, states: &Array, ct: &Array, wanted: Wanted) -> Result<Gradients> {
+    submitted(sequence.x.context(), |record| record_backward(record, sequence, states, ct, wanted))
+}
+
+/// The same in a call that is being recorded.
+pub(crate) fn record_backward(
+    record: &mut Record,
+    sequence: &Sequence<'_>,
+    states: &Array,
+    ct: &Array,
+    wanted: Wanted,
+) -> Result<Gradients> {
     let setting = Setting::new(sequence)?;
-    pull(&setting, states, ct, wanted, route(setting.field, setting.batch, setting.n))
+    pull(record, &setting, states, ct, wanted, route(setting.field, setting.batch, setting.n))
 }
 
 pub(super) fn pull(
+    record: &mut Record,
     setting: &Setting<'_>,
     states: &Array,
     ct: &Array,
@@ -58,16 +71,13 @@ pub(super) fn pull(
     setting.check_states("states", states)?;
     setting.check_states("ct", ct)?;
     setting.phi.check_wanted(wanted.activation_bias)?;
-    let mut record = Record::new(setting.context())?;
-    let x = setting.inputs(&mut record)?;
+    let x = setting.inputs(record)?;
     let arguments = match setting.wants_arguments() {
-        true => Some(setting.arguments(&mut record, &x, states)?),
+        true => Some(setting.arguments(record, &x, states)?),
         false => None,
     };
-    let bars = Bars::new(&mut record, setting, states, arguments.as_ref(), ct, wanted, route)?;
-    let gradients = bars.gradients(&mut record, setting, states, &x, wanted)?;
-    record.submit()?;
-    Ok(gradients)
+    let bars = Bars::new(record, setting, states, arguments.as_ref(), ct, wanted, route)?;
+    bars.gradients(record, setting, states, &x, wanted)
 }
 
 /// Cotangents of all steps, (T, B, n).

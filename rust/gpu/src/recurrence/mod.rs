@@ -14,6 +14,8 @@ pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use backward::record_backward;
 pub use backward::{Gradients, Wanted, backward};
 pub use forward::forward;
+pub(crate) use forward::record_forward;
 pub use sequence::Sequence;

@@ -3,8 +3,7 @@
 use crate::activation::RowActivation;
 use crate::array::zeros;
 use crate::device::{Context, Record, too_large};
-use crate::product::{Operand, Product};
-use crate::rows::spread;
+use crate::product::{Base, Operand, Product};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
 use isometry_core::activation::Activation;
@@ -98,10 +97,6 @@ impl<'a> Setting<'a> {
         Ok(Setting { sequence: *sequence, steps, batch, features, n, field, phi, on_input, lengths })
     }
 
-    pub fn context(&self) -> &'a Arc<Context> {
-        self.sequence.x.context()
-    }
-
     /// (T, B, n)
     pub fn shape(&self) -> [usize; 3] {
         [self.steps, self.batch, self.n]
@@ -129,13 +124,7 @@ impl<'a> Setting<'a> {
 
     /// A copy of rows (T, B, m), 0 past the ends of the sequences.
     pub fn copied(&self, record: &mut Record, x: &Array) -> Result<Array> {
-        let out = Array::room(record.context(), self.field, x.shape())?;
-        let n = x.len() / self.rows();
-        let sizes = [x.len() as u32, self.batch as u32, n as u32, u32::from(self.lengths.is_some())];
-        let arrays = [("x", x), ("lengths", self.lengths.as_ref().unwrap_or(x)), ("out", &out)];
-        let variant = Variant { shader: &WITHIN, field: self.field, constants: &[] };
-        record.elements(variant, &arrays, &sizes, x.len())?;
-        Ok(out)
+        within(record, x, self.lengths.as_ref())
     }
 
     /// x, 0 past the ends of the sequences: values there may be NaN, and must not be multiplied by the zeros
@@ -149,13 +138,10 @@ impl<'a> Setting<'a> {
     pub fn drive(&self, record: &mut Record, x: &Array) -> Result<Array> {
         let out = Array::room(record.context(), self.field, &self.shape())?;
         let (Sequence { input_weight, bias, .. }, d) = (self.sequence, self.features);
-        if let Some(bias) = bias {
-            spread(record, bias, self.rows(), &out)?;
-        }
+        let base = bias.map_or(Base::Nothing, |bias| Base::Array(Operand::row(bias)));
         let (x, v) = (Operand::new(x, 0, d), Operand::new(input_weight, 0, d).t());
         let product = Product::new(1, (self.rows(), self.n, d), x, v, Operand::new(&out, 0, self.n));
-        let product = if bias.is_some() { product.add() } else { product };
-        product.record(record, self.field)?;
+        product.plus(base).record(record, self.field)?;
         Ok(out)
     }
 
@@ -217,7 +203,23 @@ impl<'a> Setting<'a> {
     }
 }
 
-fn checked(name: &'static str, like: &Array, array: &Array, shape: &[usize]) -> Result<()> {
+/// A copy of rows (T, B, m), 0 past the ends of sequences of these lengths.
+pub(crate) fn within(record: &mut Record, x: &Array, lengths: Option<&Array>) -> Result<Array> {
+    let out = Array::room(record.context(), x.field(), x.shape())?;
+    let [batch, n] = [1, 2].map(|axis| x.shape().get(axis).copied().unwrap_or(1) as u32);
+    let sizes = [x.len() as u32, batch, n, u32::from(lengths.is_some())];
+    let arrays = [("x", x), ("lengths", lengths.unwrap_or(x)), ("out", &out)];
+    record.elements(
+        Variant { shader: &WITHIN, field: x.field(), constants: &[] },
+        &arrays,
+        &sizes,
+        x.len(),
+    )?;
+    Ok(out)
+}
+
+/// Refuses an array of another shape, field or device.
+pub(crate) fn checked(name: &'static str, like: &Array, array: &Array, shape: &[usize]) -> Result<()> {
     like.fits(name, array)?;
     if array.shape() == shape {
         return Ok(());
@@ -226,7 +228,7 @@ fn checked(name: &'static str, like: &Array, array: &Array, shape: &[usize]) -> 
 }
 
 /// Lengths on the device.
-fn sent(context: &Arc<Context>, lengths: &[usize], steps: usize, batch: usize) -> Result<Array> {
+pub(crate) fn sent(context: &Arc<Context>, lengths: &[usize], steps: usize, batch: usize) -> Result<Array> {
     if lengths.len() != batch {
         return Err(Error::shape("lengths", format!("{batch} elements"), lengths.len()));
     }

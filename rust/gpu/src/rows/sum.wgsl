@@ -1,4 +1,4 @@
-// Sums of EACH consecutive rows: out[s] = beta out[s] + sum x[s EACH + i] over i < EACH, one thread for each number of out.
+// Sums of EACH consecutive rows: out[s] = sum x[s EACH + i] over i < EACH, and out[s] itself where it is added to, one thread for each number of out.
 
 #import "numbers"
 #import "index"
@@ -9,7 +9,7 @@ struct Sizes {
     count: u32,     // numbers of out
     rows: u32,      // of x
     columns: u32,
-    beta: f32,
+    add: u32,       // 1: to out
 }
 
 var<immediate> sizes: Sizes;
@@ -31,8 +31,8 @@ fn main(
         for (var row = first; row < end; row++) {
             sum += x[row * sizes.columns + at % sizes.columns];
         }
-        if sizes.beta != 0.0 {
-            sum += sizes.beta * out[at];
+        if sizes.add == 1u {
+            sum += out[at];
         }
         out[at] = sum;
     }

@@ -32,23 +32,10 @@ fn sums_are_added_to_what_is_there() {
         let x = sent(&context, Field::Complex, &[rows, columns], &data);
         let out = sent(&context, Field::Complex, &[columns], &before);
         let mut record = Record::new(&context).unwrap();
-        add_up(&mut record, (rows, columns), &x, &out, -2.0).unwrap();
+        add_up(&mut record, (rows, columns), &x, &out, true).unwrap();
         record.submit().unwrap();
-        let expected: Vec<C> = (0..columns)
-            .map(|j| (0..rows).fold(before[j].scaled(-2.0), |s, i| s.plus(data[i * columns + j])))
-            .collect();
+        let expected: Vec<C> =
+            (0..columns).map(|j| (0..rows).fold(before[j], |s, i| s.plus(data[i * columns + j]))).collect();
         near(&fetched(&out), &expected, 64.0, &format!("{rows}"));
     }
-}
-
-#[test]
-fn a_row_in_all_places() {
-    let Some(context) = device() else { return };
-    let row = numbers(Field::Complex, 3, 5);
-    let dr = sent(&context, Field::Complex, &[3], &row);
-    let c = Array::room(&context, Field::Complex, &[9, 3]).unwrap();
-    let mut record = Record::new(&context).unwrap();
-    spread(&mut record, &dr, 9, &c).unwrap();
-    record.submit().unwrap();
-    near(&fetched(&c), &row.repeat(9), 0.0, "spread");
 }

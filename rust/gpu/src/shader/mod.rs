@@ -63,6 +63,7 @@ fn module(name: &str, field: Field) -> Option<&'static str> {
         ("index", _) => Some(include_str!("index.wgsl")),
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
+        ("gated", _) => Some(include_str!("../gated/gated.wgsl")),
         ("steps", _) => Some(include_str!("../recurrence/steps.wgsl")),
         ("packed", _) => Some(include_str!("../cayley/packed.wgsl")),
         ("team", _) => Some(include_str!("../cayley/team.wgsl")),

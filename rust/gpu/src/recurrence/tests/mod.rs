@@ -8,6 +8,7 @@ use super::steps::{Route, WIDEST, route};
 use super::*;
 use crate::activation::tests::all;
 use crate::device::Context;
+use crate::device::Record;
 use crate::testing::{C, device, fetched, near, numbers, sent};
 use crate::{Array, Field};
 use isometry_core::activation::Activation;
@@ -79,9 +80,11 @@ fn check(context: &Arc<Context>, p: &Problem, routes: &[Route]) {
             p.reverse
         );
         let setting = Setting::new(&sequence).unwrap();
-        let own_states = run(&setting, route).unwrap();
+        let mut record = Record::new(&context).unwrap();
+        let own_states = run(&mut record, &setting, route).unwrap();
+        let got = backward::pull(&mut record, &setting, &own_states, &dct, wanted, route).unwrap();
+        record.submit().unwrap();
         near(&fetched(&own_states), &states, 16.0, &name);
-        let got = backward::pull(&setting, &own_states, &dct, wanted, route).unwrap();
         let pairs = [
             ("w", &got.w, &bars.w),
             ("x", &got.x, &bars.x),

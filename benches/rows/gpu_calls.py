@@ -1,0 +1,117 @@
+"""Eight calls with `backend="gpu"`, and what each may ask of the GPU: counts that are the same on every adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import isometry as iso
+from isometry.gpu import Array
+
+Given = tuple[Any, ...]
+
+
+class Call(NamedTuple):
+    """A call, the arrays of each run of it, and its budget."""
+
+    name: str
+    arrays: Callable[[], Given]  # drawn once
+    fresh: Callable[..., Given]  # from these what a run takes: on the GPU nothing is kept for arrays that are new
+    run: Callable[..., object]
+    dispatches: int
+    submissions: int
+    waits: int = 0  # of the download; arrays that stay on the GPU wait for nothing
+
+    def asked(self) -> dict[str, int]:
+        """What a run asks for once all shaders are compiled."""
+        with iso.use_backend("gpu"):
+            drawn = self.arrays()
+            self.run(*self.fresh(*drawn))
+            given = self.fresh(*drawn)
+            before = iso.gpu.statistics()
+            self.run(*given)
+        return {name: count - before[name] for name, count in iso.gpu.statistics().items()}
+
+    def exceeded(self, found: dict[str, int]) -> list[str]:
+        """The counts above the budget; no call copies an array on the GPU."""
+        budget = {"dispatches": self.dispatches, "submissions": self.submissions, "waits": self.waits, "copies": 0}
+        return [f"{name} {found[name]} > {most}" for name, most in budget.items() if found[name] > most]
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def same(*given: Any) -> Given:
+    return given
+
+
+def on_gpu(*given: np.ndarray) -> Given:
+    return tuple(Array(a) for a in given)
+
+
+def _reflections() -> Given:
+    return draw(1024, 256), draw(1024, 1024), draw(1024, 1024, seed=1)
+
+
+def _both(vectors: Any, x: Any, ct: Any) -> object:
+    op = iso.Householder(vectors)
+    op.apply(x)
+    return op.apply_vjp(x, ct)
+
+
+def _sequence() -> Given:
+    return iso.Householder(draw(32, 4)), draw(40, 4, 3), draw(32, 3) / 4
+
+
+def _sequence_and_states() -> Given:
+    op, x, v = _sequence()
+    return op, x, v, iso.recurrence(op, x, v)
+
+
+def _pulled(op: Any, x: Any, v: Any, states: Any) -> object:
+    return iso.recurrence_vjp(op, x, v, states, states, check_states=False)
+
+
+CALLS = (
+    Call("Householder, 1,024 x 256 on 1,024 rows", _reflections, on_gpu, lambda u, x, _: iso.Householder(u)(x), 11, 1),
+    Call("the same and its gradient", _reflections, on_gpu, _both, 23, 2),
+    Call(
+        "the same operator once more",
+        lambda: on_gpu(*_reflections()),
+        same,
+        lambda u, x, _: iso.Householder(u)(x),
+        4,
+        1,
+    ),
+    Call(
+        "Householder of NumPy arrays",
+        lambda: (draw(256, 64), draw(32, 256)),
+        same,
+        lambda u, x: iso.Householder(u)(x),
+        7,
+        2,
+        1,
+    ),
+    Call(
+        "Cayley, the gradient of 64 matrices",
+        lambda: (draw(64, 496) / 8, draw(64, 32, 32)),
+        on_gpu,
+        lambda upper, ct: iso.Cayley(upper).matrix_vjp(ct),
+        2,
+        1,
+    ),
+    Call("a recurrence over Householder", _sequence, same, iso.recurrence, 8, 2, 1),
+    Call("its gradients", _sequence_and_states, same, _pulled, 18, 2, 1),
+    Call(
+        "an ensemble of three",
+        lambda: (iso.Cayley(draw(3, 28) / 8), draw(20, 1, 4, 3), draw(8, 3)),
+        same,
+        iso.recurrence,
+        12,
+        2,
+        1,
+    ),
+)

@@ -1,0 +1,35 @@
+// The states before all steps, (steps, batch, n): 0 past the ends of sequences.
+
+#import "numbers"
+#import "index"
+#import "activation"
+#import "gated"
+
+@group(0) @binding(1) var<storage, read> states: array<f32>;           // (steps, batch, n)
+@group(0) @binding(2) var<storage, read> start: array<f32>;            // h0, (batch, n)
+@group(0) @binding(3) var<storage, read_write> previous: array<f32>;   // (steps, batch, n)
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let at = element(group, groups, local);
+    if at >= sizes.count {
+        return;
+    }
+    let n = sizes.n;
+    let b = at / n % sizes.batch;
+    let t = at / n / sizes.batch;
+    var found = 0.0;
+    if t < steps_of(b) {
+        let k = step_at(b, t);
+        if k > 0u {
+            found = states[row(b, k - 1u) * n + at % n];
+        } else if sizes.flag == 1u {
+            found = start[b * n + at % n];
+        }
+    }
+    previous[at] = found;
+}

@@ -1,0 +1,205 @@
+//! Against the cell of the core in double precision.
+
+use super::*;
+use crate::Field;
+use crate::testing::{C, device, fetched, near, numbers, sent};
+use isometry_core::Budget;
+use isometry_core::recurrence::Run;
+use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward as pull, forward as run};
+
+/// Numbers for all arrays of a unit of these sizes.
+struct Problem {
+    sizes: [usize; 4],
+    after: bool,
+    activation: Activation,
+    h0: bool,
+    biased: bool,
+    lengths: Option<Vec<usize>>,
+    reverse: bool,
+}
+
+fn draw(count: usize, seed: u64, scale: f64) -> Vec<f64> {
+    numbers(Field::Real, count, seed).iter().map(|x| f64::from((x.0 * scale) as f32)).collect()
+}
+
+fn check(p: &Problem) {
+    let Some(context) = device() else { return };
+    let [steps, batch, d, n] = p.sizes;
+    let units = p.activation.bias_units(n);
+    let (x, w) = (draw(steps * batch * d, 1, 1.0), draw(3 * n * n, 2, 0.7));
+    let (u, b, h0) = (draw(3 * n * d, 3, 1.0), draw(3 * n, 4, 1.0), draw(batch * n, 5, 1.0));
+    let (hidden, own, ct) = (draw(n, 6, 1.0), draw(units, 7, 0.3), draw(steps * batch * n, 8, 1.0));
+    let hidden_bias = p.biased && p.after;
+    let gru = Gru {
+        run: Run {
+            h0: p.h0.then_some(&h0[..]),
+            activation: p.activation,
+            activation_bias: (units > 0).then_some(&own[..]),
+            lengths: p.lengths.as_deref(),
+            reverse: p.reverse,
+            ..Run::new(p.sizes, &x)
+        },
+        w: &w,
+        transition: None,
+        u: &u,
+        b: p.biased.then_some(&b[..]),
+        reset: if p.after { Reset::After } else { Reset::Before },
+        hidden_bias: hidden_bias.then_some(&hidden[..]),
+    };
+    let mut states = vec![0.0; steps * batch * n];
+    let mut saved = vec![0.0; gru.saved() * states.len()];
+    let budget = Budget::of(1);
+    run(&gru, &mut states[..], Some(&mut saved), &budget).unwrap();
+    let zeros = |like: &[f64]| vec![0.0; like.len()];
+    let (mut x_bar, mut w_bar, mut u_bar, mut b_bar) = (zeros(&x), zeros(&w), zeros(&u), zeros(&b));
+    let (mut h0_bar, mut hidden_bar, mut own_bar) = (zeros(&h0), zeros(&hidden), zeros(&own));
+    let gradients = GruGradients {
+        x: Some(&mut x_bar),
+        w: Some(&mut w_bar),
+        u: Some(&mut u_bar),
+        b: p.biased.then_some(&mut b_bar),
+        h0: p.h0.then_some(&mut h0_bar),
+        hidden_bias: hidden_bias.then_some(&mut hidden_bar),
+        activation_bias: (units > 0).then_some(&mut own_bar),
+        start_state: None,
+    };
+    pull(&gru, &states[..], &saved, &ct[..], gradients, &mut [], &budget).unwrap();
+
+    let send = |shape: &[usize], data: &[f64]| {
+        sent(&context, Field::Real, shape, &data.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>())
+    };
+    let wide = [vec![0.0; 2 * n], hidden].concat();
+    let (dx, dw, du) = (send(&[steps, batch, d], &x), send(&[3, n, n], &w), send(&[3, n, d], &u));
+    let (db, dh0, dhidden) = (send(&[3, n], &b), send(&[batch, n], &h0), send(&[3, n], &wide));
+    let (down, dct) = (send(&[units], &own), send(&[steps, batch, n], &ct));
+    let gated = Gated {
+        x: &dx,
+        w: &dw,
+        u: &du,
+        h0: p.h0.then_some(&dh0),
+        bias: p.biased.then_some(&db),
+        hidden_bias: hidden_bias.then_some(&dhidden),
+        after: p.after,
+        activation: p.activation,
+        activation_bias: (units > 0).then_some(&down),
+        lengths: p.lengths.as_deref(),
+        reverse: p.reverse,
+    };
+    let name = format!(
+        "{:?} {:?} after={} h0={} biased={} lengths={:?} reverse={}",
+        p.sizes, p.activation, p.after, p.h0, p.biased, p.lengths, p.reverse
+    );
+    let own_states = forward(&gated).unwrap();
+    let close = |found: &Array, expected: &[f64], what: &str| {
+        let expected: Vec<C> = expected.iter().map(|&x| C(x, 0.0)).collect();
+        near(&fetched(found), &expected, 64.0, &format!("{what} of {name}"));
+    };
+    close(&own_states, &states, "states");
+    let wanted = Wanted {
+        x: true,
+        w: true,
+        u: true,
+        bias: p.biased,
+        h0: p.h0,
+        hidden_bias,
+        activation_bias: units > 0,
+    };
+    let found = backward(&gated, &own_states, &dct, wanted).unwrap();
+    let [gates, of_h] = found.w.unwrap();
+    let pairs = [
+        (Some(gates), &w_bar[..2 * n * n], "W_z and W_r"),
+        (Some(of_h), &w_bar[2 * n * n..], "W_h"),
+        (found.x, &x_bar[..], "x"),
+        (found.u, &u_bar, "U"),
+        (found.bias, &b_bar, "b"),
+        (found.h0, &h0_bar, "h0"),
+        (found.hidden_bias, &hidden_bar, "c_h"),
+        (found.activation_bias, &own_bar, "activation bias"),
+    ];
+    for (found, expected, what) in pairs {
+        found.iter().for_each(|found| close(found, expected, what));
+    }
+}
+
+#[test]
+fn all_activations_and_options() {
+    let activations = [
+        Activation::Tanh,
+        Activation::Identity,
+        Activation::Relu,
+        Activation::LeakyRelu { slope: 0.2 },
+        Activation::Oplu,
+        Activation::OpluHalves,
+        Activation::Modrelu,
+        Activation::ModreluRealrep,
+    ];
+    for (i, activation) in activations.into_iter().enumerate() {
+        for after in [false, true] {
+            for reverse in [false, true] {
+                let lengths = [None, Some(vec![5, 5, 3, 0])][(i + usize::from(reverse)) % 2].clone();
+                for (h0, biased) in [(true, true), (false, i % 2 == 0)] {
+                    let sizes = [5, 4, 3, 6];
+                    check(&Problem {
+                        sizes,
+                        after,
+                        activation,
+                        h0,
+                        biased,
+                        lengths: lengths.clone(),
+                        reverse,
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_and_large_sizes() {
+    for sizes in [[1, 1, 1, 1], [3, 2, 2, 5], [4, 70, 5, 33], [600, 1, 1, 3]] {
+        for after in [false, true] {
+            let activation = Activation::Tanh;
+            check(&Problem {
+                sizes,
+                after,
+                activation,
+                h0: true,
+                biased: true,
+                lengths: None,
+                reverse: false,
+            });
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let Some(context) = device() else { return };
+    let array =
+        |shape: &[usize]| sent(&context, Field::Real, shape, &vec![C(0.5, 0.0); shape.iter().product()]);
+    let (x, w, u, bias) = (array(&[2, 3, 4]), array(&[3, 5, 5]), array(&[3, 5, 4]), array(&[3, 5]));
+    let gated = Gated {
+        x: &x,
+        w: &w,
+        u: &u,
+        h0: None,
+        bias: Some(&bias),
+        hidden_bias: None,
+        after: false,
+        activation: Activation::Tanh,
+        activation_bias: None,
+        lengths: None,
+        reverse: false,
+    };
+    let states = forward(&gated).unwrap();
+    assert!(forward(&Gated { hidden_bias: Some(&bias), ..gated }).is_err());
+    assert!(forward(&Gated { u: &w, ..gated }).is_err());
+    assert!(forward(&Gated { w: &u, ..gated }).is_err());
+    assert!(forward(&Gated { h0: Some(&x), ..gated }).is_err());
+    assert!(forward(&Gated { lengths: Some(&[3, 1, 1]), ..gated }).is_err());
+    let wanted = Wanted { x: true, ..Wanted::default() };
+    assert!(backward(&gated, &states, &x, wanted).is_err());
+    assert!(backward(&gated, &states, &states, Wanted { hidden_bias: true, ..wanted }).is_err());
+    assert!(backward(&gated, &states, &states, Wanted { activation_bias: true, ..wanted }).is_err());
+    assert!(backward(&gated, &states, &states, wanted).unwrap().w.is_none());
+}

@@ -1,0 +1,70 @@
+"""What calls ask of the GPU: budgets of dispatches, copies, submissions, waits and bytes, the same on every adapter."""
+
+import numpy as np
+import pytest
+
+import isometry as iso
+from isometry.gpu import Array
+from rows.gpu_calls import CALLS, draw
+from subprocesses import script
+
+
+def since(before):
+    return {name: count - before[name] for name, count in iso.gpu.statistics().items()}
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[call.name for call in CALLS])
+def test_a_call_stays_within_its_budget(call):
+    found = call.asked()
+    assert not call.exceeded(found), found
+
+
+def test_bytes_are_those_of_the_arrays():
+    x = draw(5, 7)
+    before = iso.gpu.statistics()
+    held = Array(x)
+    assert since(before) == {
+        "dispatches": 0, "copies": 0, "submissions": 0, "waits": 0, "uploaded": x.nbytes, "downloaded": 0,
+    }  # fmt: skip
+    held.download()
+    found = since(before)
+    assert (found["downloaded"], found["waits"], found["submissions"]) == (x.nbytes, 1, 1)
+
+
+def test_each_array_of_a_recurrence_crosses_once():
+    """Members of an ensemble share x and input_weight, the transition's arguments serve W and its gradient."""
+    upper, x, v = draw(3, 28) / 8, draw(20, 1, 4, 3), draw(8, 3)
+    op = iso.Cayley(upper)
+    before = iso.gpu.statistics()
+    states = iso.recurrence(op, x, v, backend="gpu")
+    found = since(before)
+    assert found["uploaded"] == upper.nbytes + x.nbytes + v.nbytes
+    assert (found["downloaded"], found["waits"], found["submissions"]) == (states.nbytes, 1, 2)
+    before = iso.gpu.statistics()
+    bars = iso.recurrence_vjp(op, x, v, states, states, check_states=False, backend="gpu")
+    found = since(before)
+    assert found["uploaded"] == upper.nbytes + x.nbytes + v.nbytes + 2 * states.nbytes
+    results = sum(bars[name].nbytes for name in ("x", "input_weight")) + bars["transition"]["upper"].nbytes
+    assert (found["waits"], found["submissions"]) == (1, 2) and found["downloaded"] <= 3 * results
+
+
+def test_what_was_kept_serves_the_same_arrays_alone():
+    u, x, ct = draw(64, 16), Array(draw(33, 64)), Array(draw(33, 64, seed=1))
+    expected = [a.download() for a in iso.Householder(Array(u)).apply_vjp(x, ct, backend="gpu")[0].values() if a]
+    op = iso.Householder(Array(u))
+    for rows in (x, Array(draw(33, 64, seed=2)), x):
+        op.apply(rows, backend="gpu")
+        found = [a.download() for a in op.apply_vjp(x, ct, backend="gpu")[0].values() if a]
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_a_forked_child_begins_at_zero():
+    code = """
+        import os, numpy as np, isometry as iso
+        iso.gpu.Array(np.ones(3))
+        child = os.fork()
+        if child == 0:
+            os._exit(any(iso.gpu.statistics().values()))
+        print(os.waitpid(child, 0)[1], iso.gpu.statistics()["uploaded"])
+    """
+    assert script(code, timeout=60).split() == ["0", "12"]
