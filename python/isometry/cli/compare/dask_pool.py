@@ -55,8 +55,11 @@ class DaskPool(Pool):
         future.add_done_callback(partial(self._done, name))
 
     def _done(self, name: str, future: Any) -> None:
-        error = future.exception() if future.status == "error" else None
-        self.ended.put((name, f"{error}" if error else future.result() if future.status == "finished" else "cancelled"))
+        if future.status == "finished":
+            message = future.result()
+        else:
+            message = str(future.exception()) if future.status == "error" else "the cluster has given it up"
+        self.ended.put((name, message))
 
     def end(self) -> None:
         threading.Thread(target=self._tell, daemon=True).start()  # a signal's handler must not wait
