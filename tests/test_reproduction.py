@@ -132,6 +132,14 @@ def test_runs_go_on_and_are_reported(tmp_path, capfd):
     )
 
 
+@pytest.mark.extra
+def test_runs_on_a_cluster(tmp_path, capfd):
+    folders = ["--runs", tmp_path / "runs", "--results", tmp_path / "results", "--docs", tmp_path / "docs"]
+    command = ["run", "--tier", "tiny", "--models", "lstm", "--cells", "copying 200", "--dask", "local", *folders]
+    assert scripts().reproduction.main(list(map(str, command))) == 0
+    assert "1 runs to do" in capfd.readouterr().err and (tmp_path / "results/copying-200.json").is_file()
+
+
 def test_what_is_open_says_what_would_settle_it():
     """A claim that did not come out has a longer run, made or planned, or the section of the system says why not."""
     report, verdicts = scripts().report, scripts().verdicts
