@@ -35,7 +35,7 @@ def until(condition, what):
 
 @contextmanager
 def cluster(folder, workers):
-    """A scheduler and workers with one thread each, every one in a process of its own: its file, and the workers."""
+    """A scheduler and workers with one thread each: the scheduler's file, and the processes of all."""
     folder.mkdir()
     file, processes = folder / "scheduler.json", []
 
@@ -46,9 +46,13 @@ def cluster(folder, workers):
         return processes[-1]
 
     try:
-        start("scheduler", "--port", 0, "--no-dashboard", "--host", "127.0.0.1")
+        scheduler = start("scheduler", "--port", 0, "--no-dashboard", "--host", "127.0.0.1")
         until(file.exists, "the scheduler did not start")
-        yield file, [start("worker", "--nthreads", 1, "--no-dashboard", "--no-nanny") for _ in range(workers)]
+        yield (
+            file,
+            scheduler,
+            [start("worker", "--nthreads", 1, "--no-dashboard", "--no-nanny") for _ in range(workers)],
+        )
     finally:
         for process in reversed(processes):
             process.terminate()
@@ -73,7 +77,7 @@ def test_a_sweep_after_a_worker_was_killed_is_that_of_this_machine(isometry, tmp
     and rows, scores and checkpoints are the same to the last bit."""
     names = {f"{model}-{seed}" for model in ("scornn", "lstm", "rnn") for seed in range(4)}
     command = (*SWEEP, "--iterations", 700, "--threads", 1, "--out")
-    with cluster(tmp_path / "cluster", 2) as (file, workers):
+    with cluster(tmp_path / "cluster", 2) as (file, _, workers):
         sweep = started(tmp_path, *command, "away", "--dask", file)
         folder, process = until(lambda: begun(tmp_path / "away"), "no run has begun")
         (worker,) = (worker for worker in workers if worker.pid == parent(process))
@@ -107,7 +111,7 @@ def test_a_sweep_after_a_worker_was_killed_is_that_of_this_machine(isometry, tmp
 def test_ctrl_c_ends_the_runs_of_a_cluster(isometry, tmp_path, place):
     """Exit status 130 and a checkpoint of what has begun; the rest has not begun, and the same command goes on."""
     command = (*SWEEP, "--log-every", 1, "--threads", 1, "--out", "away", "--dask")
-    with cluster(tmp_path / "cluster", int(place == "workers")) as (file, _):
+    with cluster(tmp_path / "cluster", int(place == "workers")) as (file, *_):
         command = (*command, file if place == "workers" else "local", "--jobs", 3 if place == "workers" else 1)
         sweep = started(tmp_path, *command, "--iterations", 1_000_000)
         folder, process = until(lambda: begun(tmp_path / "away"), "no run has begun")
@@ -131,6 +135,16 @@ def test_a_run_that_fails_on_a_worker(isometry):
     status, out, err = isometry("compare", "adding", *TINY[:-2], "--models", "rnn,lstm", *options, "--iterations", 30,
                                 "--dask", "local")  # fmt: skip
     assert status == 1 and "1 of 2 runs failed; rnn-0: the loss is" in err[-1] and "| lstm " in out
+
+
+@pytest.mark.extra
+def test_a_scheduler_that_is_lost(tmp_path):
+    with cluster(tmp_path / "cluster", 1) as (file, scheduler, _):
+        sweep = started(tmp_path, *SWEEP, "--iterations", 1_000_000, "--seeds", "0,", "--out", "away", "--dask", file)
+        until(lambda: begun(tmp_path / "away"), "no run has begun")
+        scheduler.kill()
+        _, err = sweep.communicate(timeout=SECONDS)
+    assert sweep.returncode == 1 and "3 of 3 runs failed; scornn-0: scornn-0 cancelled" in err.splitlines()[-1], err
 
 
 @pytest.mark.extra

@@ -43,6 +43,7 @@ class DaskPool(Pool):
         super().__init__(processes, threads, seconds)
         from distributed import Event
 
+        self.teller: threading.Thread | None = None
         self.channel = f"isometry-{uuid4()}"
         self.client = _client(address, processes)
         self.client.subscribe_topic(self.channel, lambda event: show(event[1]))
@@ -55,14 +56,15 @@ class DaskPool(Pool):
         future.add_done_callback(partial(self._done, name))
 
     def _done(self, name: str, future: Any) -> None:
-        if future.status == "finished":
+        try:
             message = future.result()
-        else:
-            message = str(future.exception()) if future.status == "error" else "the cluster has given it up"
+        except Exception as error:  # of the cluster: too many workers lost, no scheduler any more
+            message = str(error).replace(f"-{self.channel}", "")
         self.ended.put((name, message))
 
     def end(self) -> None:
-        threading.Thread(target=self._tell, daemon=True).start()  # a signal's handler must not wait
+        self.teller = threading.Thread(target=self._tell, daemon=True)  # a signal's handler must not wait
+        self.teller.start()
 
     def _tell(self) -> None:
         self.told.set()
@@ -70,6 +72,8 @@ class DaskPool(Pool):
         self.client.cancel([future for future in list(self.running.values()) if future.key not in begun])
 
     def close(self) -> None:
+        if self.teller is not None:
+            self.teller.join(CONNECT_SECONDS)
         self.client.close()
         if self.client.cluster is not None:
             self.client.cluster.close()
