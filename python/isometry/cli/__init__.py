@@ -9,22 +9,31 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from isometry.cli.errors import FAILURE, INTERRUPTED, SUCCESS, USAGE, Failure, UsageError
 from isometry.cli.parser import make_parser
 
-__all__ = ["main"]
+__all__ = ["main", "reported"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `argv` defaults to the process's arguments."""
-    try:
+
+    def command() -> int:
         options = make_parser().parse_args(argv)
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             status: int = options.run(options)
             return status
+
+    return reported(command)
+
+
+def reported(command: Callable[[], int]) -> int:
+    """The exit status of a command; its errors become a line on standard error."""
+    try:
+        return command()
     except (UsageError, Failure) as error:
         if os.environ.get("ISOMETRY_TRACEBACK"):
             raise

@@ -37,7 +37,7 @@ def missing(modules: Iterable[str], user: str, extra: str = "train") -> str | No
     return f"{user} needs {' and '.join(absent)}, which {verb} not installed: pip install isometry[{extra}]"
 
 
-def require(modules: Iterable[str], command: str) -> None:
+def require(modules: Iterable[str], command: str, extra: str = "train") -> None:
     """A Failure if one of the modules is not installed."""
-    if lack := missing(modules, f"isometry {command}"):
+    if lack := missing(modules, f"isometry {command}", extra):
         raise Failure(lack)

@@ -94,6 +94,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--commands", action="store_const", const=True, help="print the commands of the runs; start none"
     )
+    parser.add_argument(
+        "--dask", type=filled, metavar="ADDRESS|FILE|local", help="run on the workers of this Dask cluster"
+    )
     _add_settings(parser, [name for name in SETTINGS if name != "seed"])
     parser.add_argument(
         "--out", type=filled, metavar="FOLDER", help="folder of the comparison (default runs/compare-<task>)"

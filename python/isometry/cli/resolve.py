@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from isometry.cli import registry
-from isometry.cli.errors import UsageError, require
+from isometry.cli.errors import UsageError, missing, require
 from isometry.cli.registry import REQUIRED, Entry, Keywords
 from isometry.cli.settings import SETTINGS, TABLES, Settings, literal, option, read
 
+WITHOUT_DATA = "without_data"  # the table of a task for runs without --data
 EXTRAS = ("torch", "tqdm", "matplotlib", "safetensors", "tomli_w", "filelock")
 
 
@@ -30,7 +31,8 @@ def resolve(options: Mapping[str, Any], config: str | Path | None = None) -> Set
 
     values = {name: setting.value for name, setting in SETTINGS.items()}
     values |= {name: default for name, default in taken.items() if default is not REQUIRED}
-    values |= task.defaults() | model.defaults(task.name)
+    without = WITHOUT_DATA if given.get("data") is None else ""
+    values |= task.defaults(without) | model.defaults(task.name)
     sizes = {name: (values | given)[name] for name in ("hidden", "length")}
     values = {name: formula(value, sizes) for name, value in values.items()}
     settings |= {"task": task.name, "model": model.name} | {name: (values | given)[name] for name in SETTINGS}
@@ -86,6 +88,9 @@ def _check_taken(settings: Settings, task: Entry, taken: Mapping[str, Any], give
             settings[name] = None
         elif settings[name] is None and taken[name] is REQUIRED:
             raise UsageError(f"{settings.option(name)} is missing: the task {task.name} has no default for it")
+    needed = task.table.get(WITHOUT_DATA, {}).get("requires", ())
+    if settings["data"] is None and (lack := missing(needed, f"without it the task {task.name}", "data")):
+        raise UsageError(f"{settings.option('data')} is missing: {lack}")
     if settings["data"] is not None and not Path(settings["data"]).exists():
         raise UsageError(f"{settings.option('data')} {settings['data']}: no such file")
 

@@ -10,7 +10,7 @@ it. --out receives a folder for each run, the table (also on standard output) an
 over the seeds with a band from the lowest to the highest. Given again, the command continues: finished runs are kept,
 interrupted ones continue from their checkpoints, new models, seeds or a larger --iterations are added. --commands
 prints the commands of these runs, one a line, for a cluster's queue, and starts none; when they have ended, the same
-command without it makes table and picture.
+command without it makes table and picture. --dask sends the runs to the workers of a Dask cluster with a shared folder.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from isometry.cli.device import opened
 from isometry.cli.errors import INTERRUPTED, SUCCESS, Failure, UsageError, require
 from isometry.cli.files import named, write_text
 from isometry.cli.lock import locked
+
+if TYPE_CHECKING:
+    from isometry.cli.compare.plan import Planned
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,8 +49,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
+    from isometry.cli.compare.dask_pool import LOCAL, pool_of
     from isometry.cli.compare.plan import plan
-    from isometry.cli.compare.pool import Pool, share
+    from isometry.cli.compare.pool import share
     from isometry.cli.compare.table import CURVES, refuse_others
 
     if len(options.targets) != 1:
@@ -56,30 +61,27 @@ def _train(options: argparse.Namespace) -> int:
     parameters = None if options.parameters is None else _positive("--parameters", options.parameters)
     if parameters is not None and options.hidden is not None:
         raise UsageError("--parameters and --hidden: give one of the two")
+    if options.commands and options.dask is not None:
+        raise UsageError("--commands and --dask: give one of the two")
     out = Path(options.out) if options.out is not None else Path("runs") / f"compare-{task.rpartition(':')[2].lower()}"
     given = {name: value for name, value in vars(options).items() if name not in ("threads", "seed")}
     planned = plan(given | {"task": task}, models, seeds, parameters, out)
-    processes, threads = share(len(planned), options.jobs, options.threads)
-
-    def missing(each: int | None) -> dict[str, list[str]]:
-        return {run.name: words for run in planned if (words := run.command(each)) is not None}
-
     if options.commands:
-        for words in missing(None if options.threads is None else threads).values():
+        each = None if options.threads is None else share(len(planned), options.jobs, options.threads)[1]
+        for words in filter(None, (run.command(each) for run in planned)):
             print(shlex.join(["isometry", *words]))
         return SUCCESS
-    commands = missing(threads)
-    for run in planned:
-        if run.name in commands:
+    pool = pool_of(options.dask, len(planned), options.jobs, options.threads)
+    for run in _missing(planned).values():
+        if options.dask in (None, LOCAL):
             opened(run.settings)
     _make(out)
     with locked(out, "another comparison works here"):
         refuse_others(out, [CURVES])
-        commands = missing(threads)  # another comparison may have ended meanwhile
-        print(f"{out}: {len(commands)} of {len(planned)} runs to do, {processes} at once, threads in each: {threads}",
-              file=sys.stderr)  # fmt: skip
-        pool = Pool(commands, processes)
-        complete = pool.run()
+        runs = _missing(planned)  # another comparison may have ended meanwhile
+        print(f"{out}: {len(runs)} of {len(planned)} runs to do, {pool.processes} at once, threads in each: "
+              f"{pool.threads}", file=sys.stderr)  # fmt: skip
+        complete = pool.run(runs)
         _report([run.folder.path for run in planned], out)
     if not complete:
         print("interrupted; the same command goes on", file=sys.stderr)
@@ -88,6 +90,11 @@ def _train(options: argparse.Namespace) -> int:
         first = next(f"{name}: {message}" for name, message in pool.failed.items())
         raise Failure(f"{len(pool.failed)} of {len(planned)} runs failed; {first}")
     return SUCCESS
+
+
+def _missing(planned: Sequence[Planned]) -> dict[str, Planned]:
+    """The runs that have not ended."""
+    return {run.name: run for run in planned if run.command(None) is not None}
 
 
 def _existing(targets: Sequence[Path], out: str | None) -> int:

@@ -12,9 +12,9 @@ from isometry.cli.tasks.pixels import Pixels
 class PermutedPixels(Pixels):
     title = "Images, pixel by pixel in a permuted order"
 
-    def __init__(self, *, data: str, batch: int, permutation: int = 0) -> None:
+    def __init__(self, *, batch: int, data: str | None = None, permutation: int = 0) -> None:
         self.seed = check.count("permutation", permutation, 0)
-        super().__init__(data=data, batch=batch)
+        super().__init__(batch=batch, data=data)
 
     def order(self, pixels: int) -> np.ndarray:
         return np.random.default_rng(self.seed).permutation(pixels)
