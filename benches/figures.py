@@ -24,7 +24,7 @@ from measure import counts, fastest
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
 README = ROOT / "README.md"
-RUNS = {"scornn": "scoRNN", "lstm": "LSTM"}
+RUNS = {"scornn": "ScoRNN", "lstm": "LSTM"}
 HEAD = "times as fast as the fastest torch peer measured"
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"
 TITLES = {
@@ -154,9 +154,9 @@ def draw_beside(path: Path, found: dict[str, Any]) -> None:
 
 
 def draw_copying(path: Path) -> None:
-    """Loss and distance from orthogonality of the runs of the copying problem."""
+    """The loss of the runs of the copying problem."""
     runs = {title: columns(FIGURES / f"copying-{model}.csv") for model, title in RUNS.items()}
-    plots.curves(path, runs, "Copying problem, delay 1,000")
+    plots.curves(path, runs, "Copying problem, delay 1,000", ["loss"])
 
 
 def speeds_table(found: dict[str, Any]) -> list[str]:

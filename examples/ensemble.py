@@ -1,6 +1,6 @@
 """An ensemble of recurrent networks, trained in one call per update by `torch.func.vmap`, beside a loop over them.
 
-Each network reads 8 x 8 digits row by row with a scoRNN, and is trained on its own bootstrap sample of 200 images. With
+Each network reads 8 x 8 digits row by row with a ScoRNN, and is trained on its own bootstrap sample of 200 images. With
 `vmap` the recurrences of all are one call of the kernel. The mean of their probabilities is right more often than one.
 
     python examples/ensemble.py [--out FILE.png] [--quick]
