@@ -25,7 +25,7 @@ def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:
             plots.bands(path, names(own), head, ["loss"])
         else:
             ends(path, own, head, CELLS[cell]["learnt"])
-        _shrink(path)
+        shrink(path)
 
 
 def names(entries: Sequence[Entry]) -> dict[str, tuple[dict[str, list[float]], ...]]:
@@ -71,7 +71,7 @@ def ends(path: Path, entries: Sequence[Entry], head: str, learnt: float) -> None
     figure.savefig(path, dpi=150)
 
 
-def _shrink(path: Path) -> None:
+def shrink(path: Path) -> None:
     """A third of the size, in as many colours as lines and bands need."""
     from PIL import Image
 
