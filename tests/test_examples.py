@@ -42,6 +42,14 @@ def test_documents(path, tmp_path, monkeypatch):
         exec(compile(block, str(path), "exec"), names)
 
 
+@pytest.mark.parametrize("path", ELSEWHERE, ids=lambda p: p.name)
+def test_blocks_that_run_elsewhere(path):
+    """They begin with imports too, or say what they continue."""
+    starts = [block.partition("\n")[0] for block in BLOCK.findall(path.read_text())]
+    assert starts and not [line for line in starts if not re.match(r"import |from |# continues the ", line)]
+    assert starts[0].startswith("import ")
+
+
 def test_the_readme_shows_both_faces():
     blocks = BLOCK.findall((ROOT / "README.md").read_text())
     assert any("import isometry as iso" in b for b in blocks)
