@@ -80,8 +80,8 @@ def main(out: str | None, quick: bool) -> None:
 
 
 def draw(out: str, counts: list[int], times: list[list[float]], right: list) -> None:
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    cost, use = figure.subplots(1, 2)
+    figure = Figure(figsize=(5, 7.2), layout="constrained")
+    cost, use = figure.subplots(2, 1)
     cost.semilogx(counts, times, "o-", label=["loop", "vmap"])
     cost.legend(frameon=False)
     use.semilogx(counts, right, "o", color="C2", alpha=0.1)
