@@ -167,8 +167,8 @@ site: build $(VENV)/.docs  ## the documentation as a site in build/site; a warni
 	"$(BIN)/python" docs/_site/pages.py build/pages
 	"$(BIN)/python" -m sphinx -q -W --keep-going -b html -c docs -d build/doctrees build/pages build/site
 
-docs: site  ## the site, its links and its examples checked
-	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/test_examples.py tests/test_docs.py tests/test_site.py
+docs: site  ## the site, its links, its examples and (with Chromium) its widths on a telephone checked
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/test_examples.py tests/test_docs.py tests/test_site.py tests/site
 
 docs-serve: site  ## the site at http://localhost:8000
 	"$(BIN)/python" -m http.server --bind 127.0.0.1 --directory build/site 8000

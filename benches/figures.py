@@ -20,13 +20,15 @@ from typing import Any
 
 from isometry.cli import plots
 from measure import counts, fastest
+from reproduction_pictures import shrink
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
 README = ROOT / "README.md"
-RUNS = {"scornn": "scoRNN", "lstm": "LSTM"}
+RUNS = {"scornn": "ScoRNN", "lstm": "LSTM"}
 HEAD = "times as fast as the fastest torch peer measured"
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"
+WIDTH = 6  # inches: letters of 8 points are still read on a telephone
 TITLES = {
     "recurrence": "recurrent layer, against loops over W and torch.nn.RNN",
     "gru": "GRU layer",
@@ -82,13 +84,14 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 
     groups = {group: pairs for group in TITLES if (pairs := ratios(group, found))}
     lines = sum(1 + len(pairs) for pairs in groups.values())
-    figure = Figure(figsize=(8, 0.7 + 0.24 * lines), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 0.7 + 0.2 * lines), layout="constrained")
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     ticks: list[tuple[int, str]] = []
+    heads: dict[str, Any] = {"fontsize": 8.5, "weight": "bold", "color": INK}
     y = 0
     for group, pairs in groups.items():
-        axis.text(0.995, y, TITLES[group], ha="left", va="center", fontsize=8.5, weight="bold", color=INK)
+        axis.text(-0.55, y, TITLES[group], transform=axis.get_yaxis_transform(), va="center", **heads)
         y += 1
         for name, ratio in pairs:
             axis.barh(y, ratio - 1, left=1, height=0.72, color=OURS if ratio >= 1 else PEER)
@@ -106,9 +109,10 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
     axis.set_axisbelow(True)
     axis.spines[["top", "right", "left"]].set_visible(False)
     machine = found["machine"]
-    axis.set_xlabel(f"{HEAD}, forward and backward, float32\n"
-                    f"{machine['processor']}, {threads(machine)}, torch {machine['torch']}", fontsize=8.5)  # fmt: skip
-    figure.savefig(path, dpi=130)
+    said = f"{machine['processor']}, {threads(machine)}, torch {machine['torch']}"
+    axis.set_xlabel(f"{HEAD}\nforward and backward, float32; {said}", fontsize=8, loc="right")
+    figure.savefig(path, dpi=150)
+    shrink(path)
 
 
 def short(group: str, name: str) -> str:
@@ -137,7 +141,7 @@ def draw_beside(path: Path, found: dict[str, Any]) -> None:
 
     sides = {name: row for name, row in found["milliseconds"].items() if name in SIDES}
     names = list(next(iter(sides.values())))
-    figure = Figure(figsize=(8, 2.1 * ((len(names) + 1) // 2)), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 2.1 * ((len(names) + 1) // 2)), layout="constrained")
     FigureCanvasAgg(figure)
     for axis, name in zip(figure.subplots((len(names) + 1) // 2, 2).flat, names, strict=False):
         values = [row[name] for row in sides.values()]
@@ -149,14 +153,15 @@ def draw_beside(path: Path, found: dict[str, Any]) -> None:
         axis.set_title(name, fontsize=9, weight="bold", color=INK)
         axis.tick_params(labelsize=7.5, length=0)
         axis.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    figure.supxlabel(f"milliseconds, forward and backward; {where(found['machine'])}", fontsize=7.5)
-    figure.savefig(path, dpi=130)
+    figure.supxlabel(f"milliseconds, forward and backward\n{where(found['machine'])}", fontsize=7.5)
+    figure.savefig(path, dpi=150)
+    shrink(path)
 
 
 def draw_copying(path: Path) -> None:
-    """Loss and distance from orthogonality of the runs of the copying problem."""
+    """The loss of the runs of the copying problem."""
     runs = {title: columns(FIGURES / f"copying-{model}.csv") for model, title in RUNS.items()}
-    plots.curves(path, runs, "Copying problem, delay 1,000")
+    plots.curves(path, runs, "Copying problem, delay 1,000", ["loss"])
 
 
 def speeds_table(found: dict[str, Any]) -> list[str]:

@@ -123,7 +123,7 @@ def page(entries: Mapping[str, Entry]) -> str:
         "# Reliability",
         "",
         "Seven attempts to break Isometry, and what came of them. `make reliability` makes all of them in full; the "
-        "command of a check repeats that one, with options where less was done than in full. Every check runs in "
+        "command of a check repeats what its row says, with options where that is less. Every check runs in "
         "processes of its own, so that a crash or a hang is counted too. `benches/reliability.py` writes this page "
         "from [the figures](figures/reliability.json).",
         "",

@@ -27,6 +27,12 @@ def stem(cell: str) -> str:
     return cell.replace(" ", "-")
 
 
+def title(model: str) -> str:
+    """A system's name in tables and pictures, that of its layer."""
+    layer: str = registry.papers()["model"][model]["class"]
+    return layer.partition(":")[2]
+
+
 def longer_run(cell: str, model: str) -> Mapping[str, Any]:
     """The longer run of a system on a task, as benches/reproduction.toml has it; empty if there is none."""
     return next((facts for facts in FACTS["settle"] if (facts["cell"], facts["model"]) == (cell, model)), {})

@@ -9,18 +9,25 @@ from typing import Any
 import reproduction_tasks as tasks
 from isometry.cli import registry
 from isometry.cli.compare.table import NOTE, figure
-from reproduction_cell import CELLS, FACTS, longer_run, stem
+from reproduction_cell import CELLS, FACTS, longer_run, stem, title
+from reproduction_pictures import draw
 from reproduction_results import FOLDER, Entry, entries, read
-from reproduction_verdicts import ALSO, AS_CLAIMED, NOT_CLAIMED, Found, cited, says, short_name, verdict
+from reproduction_verdicts import ALSO, AS_CLAIMED, KIND, NOT_CLAIMED, Found, cited, says, short_name, verdict
 
 LONG = "†"
+COUNTED = {
+    "🟩": "came out as claimed",
+    "🟧": "did not at this size",
+    "🟥": "came out against the claim",
+    "⬛": "were not run",
+}
 TEXT = {name: text.strip() for name, text in FACTS["text"].items()}
 
 
 def write(results: Path, docs: Path) -> list[Path]:
     """Write all pages and the pictures that the results have curves for; returns the pages' paths."""
     for cell in CELLS:
-        tasks.draw(cell, entries(cell, results), docs)
+        draw(cell, entries(cell, results), docs)
     texts = pages(results, docs)
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,10 +54,9 @@ def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> l
     models = [model for model in registry.names("model") if model in models]
     shown = [cell for cell in CELLS if not CELLS[cell].get("apart") and results[cell]]
     half = -(-len(shown) // 2)
-    lines = ["# Reproduction", "", TEXT["head"], ""]
+    lines = ["# Reproduction", "", TEXT["head"], "", _counts(results), "", TEXT["words"], ""]
     for cells in (shown[:half], shown[half:]):
         lines += _matrix(cells, models, results)
-    lines += [TEXT["words"], ""]
     if "japanese-vowels" in names:
         lines += ["Real data that no paper has: [Japanese Vowels](reproduction/japanese-vowels.md).", ""]
     for model in models:
@@ -58,6 +64,18 @@ def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> l
     lines += ["## Reading the tables", "", TEXT["reading"].replace("NOTE", NOTE), "", "## Papers", ""]
     lines += [f"- {short_name(key)}: {text}" for key, text in sorted(registry.papers()["paper"].items())]
     return [*lines, "", "```{toctree}", ":hidden:", "", *(f"reproduction/{name}" for name in names), "```"]
+
+
+def _counts(results: Mapping[str, Sequence[Entry]]) -> str:
+    """How many claims hold."""
+    kinds = [
+        KIND[verdict(cell, claim, _found(cell, model, results), _short(results[cell]))[0].partition(",")[0]]
+        for model, claim in FACTS["claim"].items()
+        for cell in CELLS
+        if says(claim, cell)
+    ]
+    parts = [f"{kinds.count(kind)} {text}" for kind, text in COUNTED.items() if kind in kinds]
+    return f"Of {len(kinds)} claims about these tasks {', '.join(parts[:-1])} and {parts[-1]}."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
@@ -69,11 +87,17 @@ def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, S
         for cell in cells:
             short, found = _short(results[cell]), _found(cell, model, results)
             word, entry = verdict(cell, claim, found, short)
-            to = f"#{model}" if says(claim, cell) else _place(cell)
+            to = f"#{_anchor(model)}" if says(claim, cell) else _place(cell)
             mark = LONG if entry is not None and entry is not found.short else ""
-            row.append(f"[{word}]({to}) {figure(entry.ratio)}{mark}" if entry else f"[{word}]({to})" if word else "")
-        lines.append(f"| [{model}](#{model}) | {' | '.join(row)} |")
+            shown = f"{KIND[word.partition(',')[0]]} [{word}]({to})" if word else ""
+            row.append(f"{shown} {figure(entry.ratio)}{mark}" if entry else shown)
+        lines.append(f"| [{title(model)}](#{_anchor(model)}) | {' | '.join(row)} |")
     return [*lines, ""]
+
+
+def _anchor(model: str) -> str:
+    """Of the system's section."""
+    return title(model).lower()
 
 
 def _place(cell: str) -> str:
@@ -94,9 +118,13 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     """Claim, figures, seeds and verdicts of a system, what is not claimed, and what would settle the rest."""
     claim, layer = FACTS["claim"][model], registry.papers()["model"][model]["class"]
     own = {cell: _found(cell, model, results) for cell in CELLS}
-    name = layer.partition(":")[2]
-    shown = f"`it.nn.{name}`" if "torch.nn" in layer else f"`torch.nn.{name}`"
-    lines = [f"## {model}", "", f"{shown}, {cited(claim['paper'])}. {cited(claim['text'])}", ""]
+    package = "it.nn" if "torch.nn" in layer else "torch.nn"
+    lines = [
+        f"## {title(model)}",
+        "",
+        f"`{package}.{title(model)}`, `--model {model}`: {cited(claim['paper'])}. {cited(claim['text'])}",
+        "",
+    ]
     rows, rest, ahead = [], {}, []
     for cell, found in own.items():
         word, entry = verdict(cell, claim, found, _short(results[cell]))

@@ -3,10 +3,12 @@
     {"cell": ..., "baseline": ..., "entries": [{"tier", "model", "hidden", "parameters", "updates", "command", "runs"}]}
 
 A run is {"seed", "loss", "baseline", "scores", "tests", "half", "ms", "error", "seconds", "date", "machine", "curve"}:
-loss and scores are means over the last twentieth of the updates, tests the scores of the best network on test data,
-half the first update with a smoothed loss below half the baseline, ms the milliseconds of an update, error the last
-e(W), curve [updates, smoothed losses]. Where the seeds were not kept, `summary` stands in the place of `runs`, with the
-number of seeds, of those that learnt the task, the best and the median loss, and the medians of all else.
+loss and scores are medians over the last twentieth of the updates, tests the scores of the best network on test data,
+half the first update up to which such a median is below half the baseline, ms the milliseconds of an update, error the
+last e(W), curve [updates, losses]. The pages take the loss from the curve, as the pictures do: until 2026-11-24 "loss"
+and scores were means, and curves were smoothed over a fiftieth of the updates. Where the seeds were not kept, `summary`
+stands in the place of `runs`, with the number of seeds, of those that learnt the task, the best and the median of the
+mean losses, and the medians of all else.
 """
 
 from __future__ import annotations
@@ -20,15 +22,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from isometry.cli.compare.results import Result
 from isometry.cli.info import processor
-from isometry.cli.plots import smooth
+from isometry.cli.plots import trailing
 from reproduction_cell import CELLS, Job, stem
 
 FOLDER = Path(__file__).with_name("results")
-POINTS, DIGITS = 50, 4  # of a stored curve, of a stored number
+DIGITS = 4  # of a stored number
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,8 @@ def recorded(result: Result) -> dict[str, Any]:
 
 
 def curve(columns: dict[str, list[float]]) -> list[list[float | None]]:
-    """Updates and smoothed losses, at most POINTS of them."""
-    loss = np.asarray(columns["loss"])
-    values = smooth(loss, bool((loss > 0).all()))
-    kept = np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(int))
-    return [[int(columns["iteration"][k]) for k in kept], [rounded(float(values[k])) for k in kept]]
+    """Updates and losses; the rows of a run are few."""
+    return [[int(k) for k in columns["iteration"]], [rounded(loss) for loss in columns["loss"]]]
 
 
 def rounded(value: float) -> float | None:
@@ -162,13 +159,13 @@ def _summed(share: float, entry: dict[str, Any]) -> Entry:
         rest = {name: kept[name] for name in names} | {"curves": ()}
         return Entry(**head, **figures, **rest, dates=(kept["date"],), machines=(kept["machine"],))
     runs = entry["runs"]
-    losses, ratios = [run["loss"] for run in runs], [_ratio(run) for run in runs]
-    nothing = [math.nan] * POINTS
+    losses = [_loss(run) for run in runs]
+    ratios = [loss / run["baseline"] for loss, run in zip(losses, runs, strict=True)]
     return Entry(
         **head,
         seeds=len(runs),
         learnt=sum(ratio < share for ratio in ratios),
-        best=min((loss for loss in losses if loss is not None), default=math.nan),
+        best=min((loss for loss in losses if not math.isnan(loss)), default=math.nan),
         median=_median(losses),
         ratio=_median(ratios),
         scores=_medians([run["scores"] for run in runs]),
@@ -180,7 +177,6 @@ def _summed(share: float, entry: dict[str, Any]) -> Entry:
         machines=tuple(dict.fromkeys(run["machine"] for run in runs)),
         curves=tuple(
             {"iteration": run["curve"][0], "loss": [_number(y) for y in run["curve"][1]], "baseline": [run["baseline"]]}
-            | {name: nothing[: len(run["curve"][0])] for name in ("seconds", "orthogonality_error")}
             for run in runs
         ),
     )
@@ -190,8 +186,11 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _ratio(run: dict[str, Any]) -> float:
-    return _number(run["loss"]) / run["baseline"]
+def _loss(run: dict[str, Any]) -> float:
+    """Where the curve of the pictures ends; NaN if the last loss is not finite."""
+    updates, losses = run["curve"]
+    kept = [(at, loss) for at, loss in zip(updates, losses, strict=True) if loss is not None]
+    return float(trailing(*zip(*kept, strict=True))[-1]) if losses[-1] is not None else math.nan
 
 
 def _median(values: Iterable[float | None]) -> float:

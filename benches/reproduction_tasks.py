@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isometry.cli import plots
 from isometry.cli.compare.table import figure
-from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem
+from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
 from reproduction_cell import longer_run as plan
 from reproduction_results import Entry
 from reproduction_verdicts import cited
@@ -44,7 +43,7 @@ def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -
         lines += ["", *_table(short, updates=False), *_remarks(facts, short), *_picture(cell, "", docs)]
         lines += ["", f'`python benches/reproduction.py run --cells "{cell}"`; one run: `{short[0].command} --seed 0`.']
     if longer:
-        sources = [f"- {entry.model}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
+        sources = [f"- {title(entry.model)}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
         lines += ["", "Longer runs:", "", *sources, "", *_table(longer, updates=True)]
     lines += _picture(cell, "-settle", docs)
     if longer:
@@ -70,7 +69,12 @@ def _table(entries: Sequence[Entry], *, updates: bool) -> list[str]:
     lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
     for entry in entries:
         learnt = f"{entry.learnt} of {entry.seeds}"
-        row = [entry.model, f"{entry.hidden:,}", f"{entry.parameters:,}", *([f"{entry.updates:,}"] if updates else [])]
+        row = [
+            title(entry.model),
+            f"{entry.hidden:,}",
+            f"{entry.parameters:,}",
+            *([f"{entry.updates:,}"] if updates else []),
+        ]
         row += [learnt, figure(entry.best), figure(entry.median), figure(entry.ratio)]
         row += [_score(getattr(entry, kind), name) for name in scores]
         row += [figure(entry.half, digits=0), figure(entry.ms, digits=1), figure(entry.error)]
@@ -83,38 +87,24 @@ def _score(scores: Mapping[str, float], name: str) -> str:
 
 
 def _remarks(facts: Mapping[str, Any], entries: Sequence[Entry]) -> list[str]:
-    """Systems with other updates than the cell's."""
+    """The measure of the losses, and systems with other updates than the cell's."""
+    whole = [title(entry.model) for entry in entries if entry.curves]
+    measure = f"the median of the last twentieth of the updates{_but(whole, len(entries))}"
     odd = [e for e in entries if e.tier == "quick" and e.updates != facts["updates"]]
-    said = [f"{entry.model}: {entry.updates:,} updates." for entry in odd]
-    return ["", " ".join(said)] if said else []
+    said = [f"{title(entry.model)}: {entry.updates:,} updates." for entry in odd]
+    return ["", " ".join([f"Losses at the end: {measure}.", *said])]
+
+
+def _but(whole: Sequence[str], count: int) -> str:
+    """Of which runs the measure is another, as of all whose seeds were not kept."""
+    if len(whole) == count:
+        return ""
+    return f" for {' and '.join(whole)}; the mean for all others, of which no more was kept"
 
 
 def _picture(cell: str, suffix: str, docs: Path) -> list[str]:
     name = f"reproduction-{stem(cell)}{suffix}.png"
     return ["", f"![Curves of {cell}](../figures/{name})"] if (docs / "figures" / name).is_file() else []
-
-
-def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:
-    """A picture of the short runs if all of them have curves; one of all other runs that have some."""
-    short, longer = [e for e in entries if e.tier != "settle"], [e for e in entries if e.tier == "settle"]
-    curved = [entry for entry in short if entry.curves]
-    if curved and len(curved) == len(short):
-        _draw(cell, "", curved, docs)
-        curved = []
-    if len(others := [*curved, *longer]) > 1 or longer:
-        _draw(cell, "-settle", others, docs)
-
-
-def _draw(cell: str, suffix: str, entries: Sequence[Entry], docs: Path) -> None:
-    from PIL import Image
-
-    picture = docs / "figures" / f"reproduction-{stem(cell)}{suffix}.png"
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    twice = {e.model for e in entries if sum(e.model == other.model for other in entries) > 1}
-    groups = {f"{e.model}, n = {e.hidden}" if e.model in twice else e.model: e.curves for e in entries}
-    plots.bands(picture, groups, cell[:1].upper() + cell[1:])
-    with Image.open(picture) as whole:  # a third of the size, in as many colours as lines and bands need
-        whole.convert("RGB").quantize(128).save(picture, optimize=True)
 
 
 def vowels(table: str) -> list[str]:

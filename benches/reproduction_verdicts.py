@@ -13,6 +13,9 @@ from reproduction_results import Entry
 
 AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
 FAILS, ALSO, NOT_CLAIMED, NOT_RUN = "fails as claimed", "also learnt", "not claimed", "not run"
+#: The colour of a word: the claim holds, does not at this size, does not; learnt without a claim, no claim, no run.
+KIND = {AS_CLAIMED: "🟩", FAILS: "🟩", NOT_LEARNT: "🟧", NOT_BETTER: "🟧", AGAINST: "🟥", ALSO: "🟦", NOT_CLAIMED: "⬜"}
+KIND[NOT_RUN] = "⬛"
 LEVEL = 1.02  # of the other's loss, or below: not worse
 KEY = re.compile(r"\b[A-Z][a-z]+20\d\d\b")
 

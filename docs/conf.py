@@ -25,6 +25,29 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 
 html_theme = "furo"
+html_theme_options = {"announcement": "the bar of _templates/page.html"}
+templates_path = ["_templates"]
+html_logo = html_favicon = "_static/logo.svg"
+html_context = {
+    "repository": "https://github.com/isometry-ml/isometry",
+    "description": "Orthogonal and unitary matrices for PyTorch and NumPy: weights that stay orthogonal while they are "
+    "trained, rotations by the million, recurrent networks with memory.",
+    #: Name, page, anchor, and the pages or folders of the section.
+    "sections": [
+        ("Start", "tutorial", "", ("index", "tutorial")),
+        ("Which layer?", "choosing", "", ("choosing",)),
+        ("Examples", "examples", "", ("examples",)),
+        ("Guides", "index", "#where-to-go-on", ()),
+        ("Reference", "reference/index", "", ("reference/", "api/")),
+        ("Mathematics", "math/README", "", ("math/",)),
+        (
+            "What was measured",
+            "reproduction",
+            "",
+            ("reproduction", "reproduction/", "speed", "numerics", "reliability"),
+        ),
+    ],
+}
 html_title = f"Isometry {release}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]

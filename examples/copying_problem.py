@@ -1,7 +1,7 @@
-"""A scoRNN and an LSTM with as many parameters on the copying problem with delay 1,000; run by `make demo`.
+"""A ScoRNN and an LSTM with as many parameters on the copying problem with delay 1,000; run by `make demo`.
 
 Ten digits are shown, then a thousand blanks, then the network must reproduce the digits. A network without memory
-cannot do better than the baseline 10 ln 8 / 1020 = 0.0204. The scoRNN trains until the mean loss of its last ten
+cannot do better than the baseline 10 ln 8 / 1020 = 0.0204. The ScoRNN trains until the mean loss of its last ten
 updates is below a tenth of that (at most 600 updates); the LSTM then gets as many updates or as much time, whichever
 is less. Both write the run folder of `isometry train`; its parent folder holds one picture of both.
 
@@ -30,7 +30,7 @@ LOG_EVERY = 5
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--delay", type=int, default=1000, help="blanks between the digits and the answer")
-    parser.add_argument("--iterations", type=int, default=MOST, help="updates of the scoRNN at most")
+    parser.add_argument("--iterations", type=int, default=MOST, help="updates of the ScoRNN at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", help="folder (default runs/copying-demo-<seed>)")
     options = parser.parse_args()
@@ -43,11 +43,11 @@ def main() -> None:
         after = After(scornn.seconds)
         train(lstm, folder, after)
         columns = {name: RunFolder(folder.path / name).columns() for name in ("scornn", "lstm")}
-        plots.curves(folder.curves, columns, f"Copying problem, delay {options.delay:,}: scoRNN and LSTM")
+        plots.curves(folder.curves, columns, f"Copying problem, delay {options.delay:,}: ScoRNN and LSTM")
 
     report([(scornn, below.mean), (lstm, after.mean)], folder)
     if end is not End.STOPPED:
-        raise SystemExit(f"the scoRNN did not reach a tenth of the baseline in {scornn.iteration} updates")
+        raise SystemExit(f"the ScoRNN did not reach a tenth of the baseline in {scornn.iteration} updates")
 
 
 def session(model: str, options: argparse.Namespace, iterations: int | None = None) -> Session:

@@ -1,6 +1,6 @@
 """An ensemble of recurrent networks, trained in one call per update by `torch.func.vmap`, beside a loop over them.
 
-Each network reads 8 x 8 digits row by row with a scoRNN, and is trained on its own bootstrap sample of 200 images. With
+Each network reads 8 x 8 digits row by row with a ScoRNN, and is trained on its own bootstrap sample of 200 images. With
 `vmap` the recurrences of all are one call of the kernel. The mean of their probabilities is right more often than one.
 
     python examples/ensemble.py [--out FILE.png] [--quick]
@@ -80,8 +80,8 @@ def main(out: str | None, quick: bool) -> None:
 
 
 def draw(out: str, counts: list[int], times: list[list[float]], right: list) -> None:
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    cost, use = figure.subplots(1, 2)
+    figure = Figure(figsize=(5, 7.2), layout="constrained")
+    cost, use = figure.subplots(2, 1)
     cost.semilogx(counts, times, "o-", label=["loop", "vmap"])
     cost.legend(frameon=False)
     use.semilogx(counts, right, "o", color="C2", alpha=0.1)

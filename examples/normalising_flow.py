@@ -72,15 +72,15 @@ def train(kind: str, seed: int, updates: int, every: int) -> tuple[Flow, list[fl
 
 
 def draw(out: str, updates: range, curves: dict[str, list[list[float]]], images: Tensor) -> None:
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(5, 7.6), layout="constrained")
+    upper, lower = figure.subplots(2, 1)
     for k, (kind, runs) in enumerate(curves.items()):
-        left.plot(updates, list(zip(*runs, strict=True)), f"C{k}", label=[kind] + ["_"] * (len(runs) - 1))
-    left.set(xlabel="update", ylabel="bits per pixel of test images")
-    left.legend(frameon=False, title="a line per seed")
+        upper.plot(updates, list(zip(*runs, strict=True)), f"C{k}", label=[kind] + ["_"] * (len(runs) - 1))
+    upper.set(xlabel="update", ylabel="bits per pixel of test images")
+    upper.legend(frameon=False, title="a line per seed")
     images = nn.functional.pad(images.view(4, 8, 8, 8), (1, 1, 1, 1), value=SHADES / 4).transpose(1, 2).reshape(40, 80)
-    right.imshow(images.numpy(), cmap="gray_r", vmin=0, vmax=SHADES)
-    right.set(title="drawn from the flow with trained reflections", xticks=[], yticks=[])
+    lower.imshow(images.numpy(), cmap="gray_r", vmin=0, vmax=SHADES)
+    lower.set(title="drawn from the flow with trained reflections", xticks=[], yticks=[])
     figure.savefig(out, dpi=120)
 
 

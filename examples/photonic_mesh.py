@@ -77,16 +77,16 @@ def main(out: str | None, quick: bool) -> None:
 
 
 def draw(out: str, rows: dict[str, np.ndarray], depths: dict[int, np.ndarray], exact: float) -> None:
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.loglog(SIGMAS, np.stack(list(rows.values()), -1), "o--", label=list(rows))
-    right.semilogy(list(depths), list(depths.values()), "o", color="C2", alpha=0.3, markersize=4)
-    right.semilogy(list(depths), [a[0] for a in depths.values()], "C2x--", label=f"trained, best of {STARTS} starts")
-    right.axhline(exact, color="C1", label=f"from_matrix, {N} layers")
-    left.set(xlabel="noise sigma of the measurement", ylabel="infidelity to U", title=f"n = {N}, {N} layers")
-    right.set(xlabel="layers", ylabel="infidelity to U", title=f"n = {N}, sigma = {SIGMA}")
-    left.legend(frameon=False)
-    right.legend(frameon=False)
+    figure = Figure(figsize=(5, 7.6), layout="constrained")
+    upper, lower = figure.subplots(2, 1)
+    upper.loglog(SIGMAS, np.stack(list(rows.values()), -1), "o--", label=list(rows))
+    lower.semilogy(list(depths), list(depths.values()), "o", color="C2", alpha=0.3, markersize=4)
+    lower.semilogy(list(depths), [a[0] for a in depths.values()], "C2x--", label=f"trained, best of {STARTS} starts")
+    lower.axhline(exact, color="C1", label=f"from_matrix, {N} layers")
+    upper.set(xlabel="noise sigma of the measurement", ylabel="infidelity to U", title=f"n = {N}, {N} layers")
+    lower.set(xlabel="layers", ylabel="infidelity to U", title=f"n = {N}, sigma = {SIGMA}")
+    upper.legend(frameon=False)
+    lower.legend(frameon=False)
     figure.savefig(out, dpi=120)
 
 

@@ -9,7 +9,7 @@ import isometry.torch as it
 
 torch.manual_seed(0)
 
-# The scoRNN has torch.nn.RNN's interface; its recurrent matrix is orthogonal for all parameters.
+# The ScoRNN has torch.nn.RNN's interface; its recurrent matrix is orthogonal for all parameters.
 layer = it.nn.ScoRNN(input_size=2, hidden_size=64)
 readout = torch.nn.Linear(64, 1)
 groups = it.nn.parameter_groups(torch.nn.ModuleList([layer, readout]), lr=1e-3, recurrent_lr=1e-4)

@@ -74,18 +74,18 @@ def main(out: str | None, quick: bool) -> None:
 
 
 def draw(out: str, errors: dict[str, list[float]], times: dict[str, list[float]], title: str) -> None:
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(5, 7.2), layout="constrained")
+    upper, lower = figure.subplots(2, 1)
     for (name, found), style in zip(errors.items(), ("o-", "s--", "^-"), strict=True):
-        left.plot([100 * share for share in SHARES], found, style, label=name)
-    left.set(xlabel="wrong measurements in %", ylabel="error in degrees", title=title)
+        upper.plot([100 * share for share in SHARES], found, style, label=name)
+    upper.set(xlabel="wrong measurements in %", ylabel="error in degrees", title=title)
     for k, side in enumerate(("isometry", "SciPy")):
-        bars = right.bar(np.arange(3) + 0.4 * k, [pair[k] for pair in times.values()], 0.4, label=side)
-        right.bar_label(bars, fmt="%.0f")
-    right.margins(y=0.1)
-    right.set(ylabel="milliseconds", title=title, xticks=np.arange(3) + 0.2, xticklabels=list(times))
-    left.legend(frameon=False)
-    right.legend(frameon=False)
+        bars = lower.bar(np.arange(3) + 0.4 * k, [pair[k] for pair in times.values()], 0.4, label=side)
+        lower.bar_label(bars, fmt="%.0f")
+    lower.margins(y=0.1)
+    lower.set(ylabel="milliseconds", title=title, xticks=np.arange(3) + 0.2, xticklabels=list(times))
+    upper.legend(frameon=False)
+    lower.legend(frameon=False)
     figure.savefig(out, dpi=120)
 
 

@@ -12,6 +12,7 @@ import isometry
 from subprocesses import ROOT
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CONTINUES = "# continues the block above\n"  # a copy button gives it away too
 ON_GPU = ROOT / "docs/gpu.md"  # run by tests/gpu/test_cli.py
 ELSEWHERE = (ON_GPU, ROOT / "docs/interoperation.md")  # the second by tests/test_interoperation.py
 DOCUMENTS = [
@@ -33,11 +34,20 @@ def modules():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_documents(path, tmp_path, monkeypatch):
-    """All Python blocks of a document, one after another in one namespace."""
+    """All Python blocks of a document: each runs by itself, or its first line says that it continues the one above."""
     monkeypatch.chdir(tmp_path)
-    blocks, names = BLOCK.findall(path.read_text()), {"__name__": path.stem}
-    for block in blocks:
+    names = {}
+    for block in BLOCK.findall(path.read_text()):
+        names = names if block.startswith(CONTINUES) else {"__name__": path.stem}
         exec(compile(block, str(path), "exec"), names)
+
+
+@pytest.mark.parametrize("path", ELSEWHERE, ids=lambda p: p.name)
+def test_blocks_that_run_elsewhere(path):
+    """They begin with imports too, or say what they continue."""
+    starts = [block.partition("\n")[0] for block in BLOCK.findall(path.read_text())]
+    assert starts and not [line for line in starts if not re.match(r"import |from |# continues the ", line)]
+    assert starts[0].startswith("import ")
 
 
 def test_the_readme_shows_both_faces():

@@ -6,18 +6,21 @@ from functools import cache
 from types import SimpleNamespace
 
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image
 
 import task_data
 from isometry.cli import registry
 from subprocesses import ROOT
 
-NAMES = ("reproduction", "reproduction_cell", "reproduction_report", "reproduction_results", "reproduction_verdicts")
+NAMES = ("cell", "pictures", "report", "results", "verdicts")
 
 
 @cache
 def scripts():
     """The modules of benches/reproduction.py, by the end of their names."""
-    return SimpleNamespace(**{name.removeprefix("reproduction_"): __import__(name) for name in NAMES})
+    found = {name: __import__(f"reproduction_{name}") for name in NAMES}
+    return SimpleNamespace(reproduction=__import__("reproduction"), **found)
 
 
 FACTS, CELLS = scripts().cell.FACTS, list(scripts().cell.CELLS)
@@ -116,7 +119,7 @@ def test_runs_go_on_and_are_reported(tmp_path, capfd):
         and "Neither claimed nor learnt: copying 200; permuted digits." in texts[docs / "reproduction.md"]
     )
     assert (
-        "| lstm | " in texts[docs / "reproduction/digits.md"]
+        "| LSTM | " in texts[docs / "reproduction/digits.md"]
         and "test accuracy" in texts[docs / "reproduction/digits.md"]
     )
     for name in ("copying-200", "permuted-digits"):
@@ -197,18 +200,58 @@ def test_words_follow_from_the_numbers(claim, short, longer, own, word, decides)
 
 
 def test_numbers_of_a_result_are_those_of_its_seeds():
-    """Medians of what there is, the best loss, the largest error; a seed that never got half way counts as never."""
+    """Medians of what there is, the best loss, the largest error; a seed that never got half way counts as never. The
+    loss is that of the curve's end, whatever a last spike.
+    """
     results = scripts().results
     run = {"baseline": 2.0, "scores": {}, "tests": {"accuracy": 0.5}, "ms": 1.0, "date": "", "machine": ""}
-    run["curve"] = [[1, 2], [2.0, None]]
     three = enumerate([(0.4, 10, None), (1.6, None, 3.0), (None, None, 5.0)])
-    runs = [run | {"seed": k, "loss": loss, "half": half, "error": error} for k, (loss, half, error) in three]
+    runs = [run | {"seed": k, "curve": [[1, 98, 99, 100], [2.0, loss, loss, 1e3 if loss else None]], "half": half,
+                   "error": error} for k, (loss, half, error) in three]  # fmt: skip
     head = {"tier": "quick", "model": "ornn", "hidden": 4, "parameters": 9, "updates": 2, "command": "isometry"}
     found = results._summed(0.5, head | {"runs": runs})
     assert (found.seeds, found.learnt, found.best, found.error) == (3, 1, 0.4, 5.0)
     assert (
         found.median == 1.0 and found.ratio == 0.5 and found.half == float("inf") and found.tests == {"accuracy": 0.5}
     )
+
+
+def test_pictures_have_the_names_and_the_numbers_of_the_tables(monkeypatch, tmp_path):
+    """Every system of a table is in its picture; curves end at the table's median, dots without curves stand at it."""
+    pictures, results = scripts().pictures, scripts().results
+    drawn = []
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, path, **_: (drawn.append(self), Image.new("RGB", (9, 9)).save(path))
+    )
+    checked = set()
+    for cell in CELLS:
+        entries = results.entries(cell)
+        pictures.draw(cell, entries, tmp_path)
+        for longer in dict.fromkeys(e.tier == "settle" for e in sorted(entries, key=lambda e: e.tier == "settle")):
+            own = [entry for entry in entries if (entry.tier == "settle") == longer]
+            (axis,) = drawn.pop(0).axes
+            names = {scripts().cell.title(entry.model): entry for entry in own}
+            if curved := all(entry.curves for entry in own):
+                lines = {line.get_label(): line.get_ydata()[-1] for line in axis.lines if line.get_label() in names}
+                assert lines == {name: pytest.approx(entry.median) for name, entry in names.items()}, cell
+                assert names.keys() <= {text.get_text() for text in axis.texts}
+            else:
+                labels = [label.get_text() for label in axis.get_yticklabels()]
+                dots = dict(zip(labels, axis.collections[-1].get_offsets()[:, 0], strict=True))
+                assert dots == {name: pytest.approx(entry.ratio) for name, entry in names.items()}, cell
+            checked.add(curved)
+    assert not drawn and checked == {True, False}
+
+
+def test_a_claim_has_a_colour():
+    """The legend stands above the tables and has every colour and every word; the counts are those of the cells."""
+    text, verdicts = (ROOT / "docs/reproduction.md").read_text(), scripts().verdicts
+    legend = re.findall(r"^- (\S) (.*?):", text[: text.index("| [ORNN]")], re.MULTILINE)
+    said = {(colour, word) for colour, words in legend for word in re.findall(r"\*\*(.*?)\*\*", words)}
+    assert said == {(colour, word) for word, colour in verdicts.KIND.items() if word != verdicts.NOT_RUN}
+    cells = re.findall(rf"(\S) \[({'|'.join(verdicts.KIND)})[^]]*\]", text)
+    assert len(cells) > 150 and all(verdicts.KIND[word] == colour for colour, word in cells)
+    assert text.count("[as claimed") == sum(word == "as claimed" for _, word in cells)
 
 
 def test_results_read_back(tmp_path):

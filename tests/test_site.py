@@ -1,6 +1,6 @@
 """The documentation site: links become those of its pages, the reference has every public name, no page is left out.
 
-`make site` builds it, with warnings as errors.
+`make site` builds it, with warnings as errors; tests/site tests what was built.
 """
 
 import importlib
@@ -108,3 +108,27 @@ def test_every_document_is_in_a_table_of_contents(site):
             listed |= {((DOCS / path).parent / f"{name}.md").relative_to(DOCS).as_posix() for name in names}
     pages = {site["pages"].page(document).as_posix() for document in site["pages"].documents()}
     assert pages - listed == {"index.md"}
+
+
+def test_every_name_has_a_page_with_its_own_summary(site):
+    pages = site["entries"].pages()
+    for group, (_, _, modules) in site["entries"].GROUPS.items():
+        for module, names in modules.items():
+            for name in names:
+                text = pages[f"{module}.{name}.rst"]
+                assert text.startswith(f"{name}\n=") and len(re.findall(r"^\.\. auto", text, re.MULTILINE)) == 1
+                assert f"<{module}.{name}>" in pages[f"{group}.rst"]
+    assert site["entries"].summary("isometry.torch.nn", "GRU") == (
+        "Gated recurrent layer (GRU) with free matrices: a baseline for the orthogonal layers."
+    )
+    layers = pages["torch-layers.rst"]
+    said = re.findall(r"^     - (.*)$", layers, re.MULTILINE)
+    assert len(set(said)) == len(said) > 15 and all(line.endswith(".") and len(line) < 130 for line in said)
+    assert ":class:`isometry.torch.nn.ORNN`" in pages["isometry.torch.nn.GRU.rst"]
+    assert ":class:`isometry.torch.nn.ORNN`" not in pages["isometry.torch.nn.ORNN.rst"]
+
+
+def test_methods_that_torch_calls_are_no_part_of_the_reference(site):
+    skipped = site["docstrings"].skipped
+    assert skipped(None, "class", "extra_repr", repr, False, None) is True
+    assert skipped(None, "class", "forward", repr, False, None) is None

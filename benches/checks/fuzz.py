@@ -77,7 +77,7 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Fuzz",
-    "Random calls of both faces, drawn by `tests/fuzz`: operators, recurrences, gated cells, the delta rule, "
+    "Random calls of both interfaces, drawn by `tests/fuzz`: operators, recurrences, gated cells, the delta rule, "
     "Hadamard transforms, activations, constructors, measures, tasks and LAPACK's reflections, with sizes, dtypes, "
     "memory layouts and numbers of threads drawn too. Half of them have one mistake. A valid call must give the result "
     "of the NumPy reference, another one the documented exception with a message that names the argument; no argument "

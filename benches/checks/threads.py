@@ -31,7 +31,7 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Threads under load",
-    "Eight Python threads call operators, recurrences, the delta rule and shared layers of both faces, with "
+    "Eight Python threads call operators, recurrences, the delta rule and shared layers of both interfaces, with "
     "gradients, each call on two threads; then four of them go on while data loaders fork workers that compute too; "
     "then forked processes run pools of threads whose tasks have pools of their own. Afterwards `tests/test_fork.py` "
     "and `tests/test_rayon_team.py`.",

@@ -37,8 +37,10 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
 
 
 def skipped(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Properties that return an argument are in their class's list of attributes."""
-    del app, what, name, skip, options
+    """Properties that return an argument are in their class's list of attributes; torch calls `extra_repr`."""
+    del app, what, skip, options
+    if name == "extra_repr":
+        return True
     return True if isinstance(obj, property) and (obj.__doc__ or "").startswith("The argument `") else None
 
 

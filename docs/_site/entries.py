@@ -1,11 +1,17 @@
-"""The reference: which page of the site has which public name. The text is that of the docstrings."""
+"""The reference: a page for every public name, listed with its first sentence on the page of its group.
+
+The text is that of the docstrings.
+"""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from types import ModuleType
 
 import isometry
 import isometry.torch
+from docstrings import escaped
 
 
 def operators(package: ModuleType) -> list[str]:
@@ -88,7 +94,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     ),
     "torch-layers": (
         "torch: recurrent layers",
-        ":class:`isometry.torch.nn.ORNN` comes first, with the methods that all layers have.",
+        "Every layer has the methods of :class:`isometry.torch.nn.ORNN`.",
         {
             "isometry.torch.nn": [
                 "ORNN",
@@ -182,22 +188,52 @@ def entry(module: str, name: str) -> list[str]:
     return [*lines, ""]
 
 
-def text(title: str, first: str, modules: dict[str, list[str]]) -> str:
+def summary(module: str, name: str) -> str:
+    """The first sentence of a docstring, as one line."""
+    first = inspect.getdoc(getattr(importlib.import_module(module), name)) or ""
+    line = " ".join(escaped(first.partition("\n\n")[0].splitlines()))
+    return line.partition(". ")[0].removesuffix(".") + "."
+
+
+def page(module: str, name: str, first: str) -> str:
+    """The page of a name; `first` is the sentence of its group, which says where a class's other methods are."""
+    said = [first, ""] if ":class:`" in first and name[0].isupper() and f"{module}.{name}" not in INHERITED else []
+    return "\n".join([name, "=" * len(name), "", *said, *entry(module, name)])
+
+
+def group(title: str, first: str, modules: dict[str, list[str]]) -> str:
+    """The page of a group: what each name is, with a link to its page."""
     lines = [title, "=" * len(title), "", first, ""]
     for module, names in modules.items():
         if len(modules) > 1:
             lines += [f"``{module}``", "-" * (len(module) + 4), ""]
+        lines += [".. list-table::", "   :widths: 30 70", ""]
         for name in names:
-            lines += entry(module, name)
-    return "\n".join(lines)
+            lines += [f"   * - :doc:`{name} <{module}.{name}>`", f"     - {summary(module, name)}"]
+        lines += [""]
+    paths = [f"   {name} <{module}.{name}>" for module, names in modules.items() for name in names]
+    return "\n".join([*lines, ".. toctree::", "   :hidden:", "", *paths, ""])
 
 
 def index() -> str:
     title = "Reference"
-    lines = [title, "=" * len(title), "", "Every public name, from its docstring.", "", ".. toctree::", ""]
+    lines = [
+        title,
+        "=" * len(title),
+        "",
+        "Every public name, from its docstring.",
+        "",
+        ".. toctree::",
+        "   :maxdepth: 1",
+        "",
+    ]
     return "\n".join([*lines, *(f"   {name}" for name in GROUPS), ""])
 
 
 def pages() -> dict[str, str]:
     """File name -> text of every page of the reference."""
-    return {"index.rst": index()} | {f"{name}.rst": text(*group) for name, group in GROUPS.items()}
+    found = {"index.rst": index()} | {f"{name}.rst": group(*facts) for name, facts in GROUPS.items()}
+    for _, first, modules in GROUPS.values():
+        own = [(module, name) for module, names in modules.items() for name in names]
+        found |= {f"{module}.{name}.rst": page(module, name, first) for module, name in own}
+    return found

@@ -7,9 +7,12 @@ from typing import Any
 from docutils import nodes
 from latex2mathml.converter import convert
 
+LONG = 40  # characters of an inline formula that may be wider than a telephone: it scrolls by itself
+
 
 def inline(self: Any, node: nodes.math) -> None:
-    self.body.append(convert(node.astext()))
+    formula = convert(node.astext())
+    self.body.append(f'<span class="formula">{formula}</span>' if len(node.astext()) > LONG else formula)
     raise nodes.SkipNode
 
 

@@ -99,13 +99,14 @@ def result(model, seed, loss, scale=1.0, **settings):
 
 
 def test_figures_of_a_run():
-    """Final values are means over the last twentieth, half the baseline is looked for in the smoothed loss."""
+    """Final values are medians over the last twentieth, as half the baseline's are, and where the curve ends."""
     run = result("scornn", 0, np.linspace(2, 0, 101)[:100])
-    assert run.final("loss") == pytest.approx(np.linspace(2, 0, 101)[95:100].mean())
+    assert run.final("loss") == pytest.approx(np.linspace(2, 0, 101)[97])
+    assert run.final("loss") == plots.trailing(run.columns["iteration"], run.columns["loss"])[-1]
     assert run.final("recall") == 0.5 and run.done == 1000 and run.seconds_per_step == pytest.approx(0.1)
     run.columns["recall"][-6:] = [0.4, *[math.nan] * 5]
     assert math.isnan(run.final("recall"))  # the last evaluation is older than that
-    assert run.half_way == 760  # the geometric mean of 0.52, 0.5 and 0.48
+    assert run.half_way == 790  # the median of 0.52, 0.5, 0.48, 0.46 and 0.44
     assert result("scornn", 0, [2.0, 0.7]).half_way == math.inf
     spike = np.ones(100)
     spike[50] = 0.4
@@ -170,10 +171,17 @@ def test_bands(drawn):
     (band,) = axes[0].collections
     corners = band.get_paths()[0].vertices[:, 1]
     assert corners.min() == pytest.approx(2.0) and corners.max() == pytest.approx(7.0)
-    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["scornn", "lstm", "baseline 1"]
+    assert [text.get_text() for text in axes[0].texts] == ["baseline 1", "scornn", "lstm"]
+    assert "bands: lowest to highest seed" in axes[2].get_xlabel()
 
 
-def test_more_models_than_colours(drawn):
-    groups = {f"m{k}": [result("lstm", 0, np.full(5, k + 1.0)).columns] for k in range(15)}
-    lines = drawn(lambda path: plots.bands(path, groups, "Copying")).axes[0].lines[:15]
-    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 15
+def test_the_picture_ends_where_the_table_does(drawn):
+    """Spikes at the end of one run of three, which a mean would show, and the median of the seeds."""
+    losses = np.random.default_rng(0).random((3, 100)) + np.array([[1], [2], [3]])
+    losses[1, 96:98] = 1e6
+    runs = [result("scornn", k, loss) for k, loss in enumerate(losses)]
+    (comparison,) = results.compared(runs)
+    text = table.markdown(comparison)
+    axes = drawn(lambda path: plots.bands(path, {"scornn": [run.columns for run in runs]}, "Copying")).axes
+    end = axes[0].lines[0].get_ydata()[-1]
+    assert 2 < end < 3 and f"| {table.figure(end)} |" in text and "medians over the last twentieth" in text

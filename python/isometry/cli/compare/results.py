@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from isometry.cli.plots import smooth
+from isometry.cli.plots import TAIL, trailing
 from isometry.cli.run_folder import COLUMNS, RunFolder
 from isometry.cli.settings import TABLES, Settings, stored
 
-TAIL = 20  # the figures at the end are means over the rows of the last twentieth of the updates
 EVERY_RUN_ITS_OWN = ("seed", "threads", "backend", "device")
 OF_THE_TASK = ("task", "length", "data")
 
@@ -35,10 +34,10 @@ class Result:
         return int(self.columns["iteration"][-1])
 
     def final(self, name: str) -> float:
-        """The mean of a column over the last twentieth of the updates, of the values there are; NaN without any."""
+        """The median of a column over the last twentieth of the updates, of the values there are; NaN without any."""
         iterations, values = (np.asarray(self.columns[key], float) for key in ("iteration", name))
         tail = values[iterations > iterations[-1] * (1 - 1 / TAIL)]
-        return float(tail[np.isfinite(tail)].mean()) if np.isfinite(tail).any() else math.nan
+        return float(np.median(tail[np.isfinite(tail)])) if np.isfinite(tail).any() else math.nan
 
     @property
     def scores(self) -> list[str]:
@@ -53,9 +52,10 @@ class Result:
 
     @property
     def half_way(self) -> float:
-        """The first update at which the smoothed loss is below half the baseline; infinite if it never is."""
-        loss, baseline = np.asarray(self.columns["loss"]), self.columns["baseline"][0]
-        below = np.flatnonzero(smooth(loss, bool((loss > 0).all())) < baseline / 2)
+        """The first update up to which the median of a twentieth of the updates is below half the baseline; infinite if
+        there is none."""
+        baseline = self.columns["baseline"][0]
+        below = np.flatnonzero(trailing(self.columns["iteration"], self.columns["loss"]) < baseline / 2)
         return self.columns["iteration"][below[0]] if below.size else math.inf
 
     @property

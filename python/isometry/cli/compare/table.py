@@ -15,9 +15,10 @@ from isometry.cli.files import text_of
 TABLE, PARTIAL, CURVES = "table.md", "table.partial", "curves.png"  # the second one is that of files.replacing
 FIRST = ["", "n", "parameters", "seeds", "loss, best", "median"]  # names of columns
 NOTE = (
-    "Loss and scores at the end are means over the last twentieth of the updates, test scores those of the network "
-    "that was best on validation data; best and median over the seeds. Half the baseline: the update at which the "
-    "smoothed loss falls below it. e(W): the largest of the seeds at the end, in n eps; below 20 is rounding."
+    "Loss and scores at the end are medians over the last twentieth of the updates, as at the ends of the curves; test "
+    "scores are those of the network that was best on validation data; best and median over the seeds. Half the "
+    "baseline: the first update at which the curve is below it. e(W), the distance of W from an orthogonal matrix: the "
+    "largest of the seeds at the end, in n eps; below 20 is rounding."
 )
 
 
