@@ -29,9 +29,10 @@ def samples(infos, name, dtype, **more):
     torch.manual_seed(0)
     info = infos[AS_TORCH[name][0]]
     drawn = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=True, **more)
-    kept = [s for s in drawn if not s.constructor_input.kwargs.get("proj_size")]
+    kept = [(dict(s.constructor_input.kwargs), s.forward_input.args) for s in drawn]
+    kept = [(keywords, args) for keywords, args in kept if not keywords.pop("proj_size", 0)]
     assert len(kept) >= 8
-    return [(s.constructor_input.kwargs, s.forward_input.args) for s in kept]
+    return kept
 
 
 def pair(name, keywords, dtype):
