@@ -31,8 +31,8 @@ async function wide(page) {
   await loaded;
   const inside = frame.contentDocument, root = inside.documentElement, found = [];
   for (const element of inside.querySelectorAll("article *"))
-    if (element.getBoundingClientRect().right > WIDTH + 0.5 && !framed(element))
-      found.push(`${element.tagName.toLowerCase()}: ${element.textContent.trim().slice(0, 60)}`);
+    if (element.getBoundingClientRect().right > WIDTH + 0.5 && (element.tagName == "IMG" || !framed(element)))
+      found.push(`${element.tagName.toLowerCase()}: ${(element.alt || element.textContent).trim().slice(0, 60)}`);
   const scroll = Math.max(root.scrollWidth, inside.body.scrollWidth);
   frame.remove();
   return {elements: inside.querySelectorAll("article *").length, found, scroll};
@@ -52,7 +52,9 @@ def browser() -> str | None:
 
 
 def measured(pages: Sequence[Path], width: int, folder: Path) -> dict[Path, dict[str, Any]]:
-    """By page: the number of its elements, those wider than `width` that nothing scrolls, and the page's own width."""
+    """By page: the number of its elements, those wider than `width` unless a box scrolls them, which no picture may
+    need, and the page's own width.
+    """
     urls = {page.as_uri(): page for page in pages}
     text = f"const WIDTH = {width}, PAGES = {json.dumps(list(urls))};{SCRIPT}"
     (folder / "widths.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><body><script>{text}</script>")

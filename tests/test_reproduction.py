@@ -2,6 +2,7 @@
 
 import re
 import sys
+from decimal import Decimal
 from functools import cache
 from types import SimpleNamespace
 
@@ -252,6 +253,30 @@ def test_a_claim_has_a_colour():
     cells = re.findall(rf"(\S) \[({'|'.join(verdicts.KIND)})[^]]*\]", text)
     assert len(cells) > 150 and all(verdicts.KIND[word] == colour for colour, word in cells)
     assert text.count("[as claimed") == sum(word == "as claimed" for _, word in cells)
+
+
+@pytest.mark.parametrize(("heading", "cells"), [
+    ("Memory: copying", ("copying 200", "copying 500", "copying 1000")),
+    ("Adding: keep two, forget the rest", ("adding 200", "adding 400")),
+])  # fmt: skip
+def test_the_guide_has_the_figures_of_the_tables(heading, cells):
+    """Rows of docs/choosing.md, to their last digit: of one layer or of several, and ranges over several."""
+    text = (ROOT / "docs/choosing.md").read_text()
+    rows = re.findall(r"^\| (.*?) \|$", text[text.index(f"## {heading}") :].partition("**Why.**")[0], re.MULTILINE)
+    titles = {scripts().cell.title(model): model for model in registry.names("model")}
+    seen = 0
+    for row in rows[1:]:
+        names, *columns = re.sub(r"\*", "", row).split(" | ")
+        for cell, column in zip(cells, columns, strict=False):
+            short = scripts().report._short(scripts().results.entries(cell))
+            found = [short[titles[name]].ratio for name in names.split(", ")]
+            low, _, high = column.partition(" to ")
+            values = column.split(", ") if len(found) > 1 and "," in column else [low] * len(found)
+            for value, ratio in zip(values, found, strict=True):
+                half = 0.501 * 10 ** Decimal(value).as_tuple().exponent
+                assert float(value) - half <= ratio <= float(high or value) + half, (cell, names)
+                seen += 1
+    assert seen > 25
 
 
 def test_results_read_back(tmp_path):

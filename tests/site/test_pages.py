@@ -32,7 +32,7 @@ def widths(tmp_path_factory):
 
 
 def test_nothing_is_wider_than_a_telephone(widths):
-    """But what scrolls by itself."""
+    """But what scrolls by itself, as no picture does."""
     found = widths(html())
     assert all(page["elements"] for page in found.values())
     assert not {path: page["found"] for path, page in found.items() if page["found"]}
