@@ -50,7 +50,7 @@ def trained(module: nn.Module, x: Tensor) -> Callable[[], object]:
     def call() -> object:
         out = module(x)
         out = out[0] if isinstance(out, tuple) else out
-        return torch.autograd.grad(out.square().sum(), [p for p in module.parameters() if p.requires_grad])
+        return torch.autograd.grad(out.abs().square().sum(), [p for p in module.parameters() if p.requires_grad])
 
     return waited(call, x.device.type)
 

@@ -8,11 +8,10 @@ import torch
 from torch.func import grad, jvp, vmap
 
 import isometry.torch as it
-import tolerance
 from backends import SINGLE
+from gpu_tensors import B, D, N, T, close, draw, same, score
 from kernel_calls import recorded
 
-N, T, B, D = 12, 4, 3, 5
 KINDS = {"real": torch.float32, "complex": torch.complex64}
 each_kind = pytest.mark.parametrize("dtype", KINDS.values(), ids=KINDS)
 
@@ -20,49 +19,6 @@ each_kind = pytest.mark.parametrize("dtype", KINDS.values(), ids=KINDS)
 @pytest.fixture
 def calls(monkeypatch):
     return recorded(monkeypatch)
-
-
-def draw(rng, *shape, dtype=torch.float32):
-    a = rng.standard_normal(shape)
-    return torch.from_numpy(a + 1j * rng.standard_normal(shape) if dtype.is_complex else a).to(dtype)
-
-
-def leaves(tensors):
-    return [t.detach().clone().requires_grad_(t.is_floating_point() or t.is_complex()) for t in tensors]
-
-
-def close(found, expected, what="value"):
-    assert found.dtype == expected.dtype
-    found, expected = (t.detach().resolve_conj() for t in (found, expected))
-    tolerance.close(found, expected, tolerance.sequence_gradient("float32", N, T), what)
-
-
-def score(out):
-    """A smooth real number that is not constant for orthogonal W."""
-    weight = torch.linspace(0.5, 2.0, out.shape[-1])
-    return (weight * (out.abs().square() + out.real)).sum()
-
-
-def gradients(f, at, **keywords):
-    """f and the gradients of its score."""
-    at = leaves(at)
-    out = f(*at)
-    asked = [t for t in at if t.requires_grad]
-    return out, torch.autograd.grad(score(out), asked, allow_unused=True, **keywords)
-
-
-def same(f, at, **keywords):
-    """Values and gradients of f inside of a block of the GPU and of the CPU."""
-    results = []
-    for backend in ("gpu", "cpu"):
-        with it.use_backend(backend):
-            results.append(gradients(f, at, **keywords))
-    (found, bars), (expected, expected_bars) = results
-    close(found, expected)
-    for k, (bar, expected_bar) in enumerate(zip(bars, expected_bars, strict=True)):
-        assert (bar is None) == (expected_bar is None)
-        if bar is not None:
-            close(bar, expected_bar, f"gradient {k}")
 
 
 # ---------------------------------------------------------------- the numbers
@@ -327,82 +283,6 @@ def test_double_precision_is_refused(name, seed):
         assert call(backend="cpu").isfinite().all()
     with pytest.raises(TypeError, match="float32 and complex64"):
         call(backend="gpu")
-
-
-def gated(rng, dtype=torch.float32):
-    """Gated recurrences of leaves, which come behind them, and options."""
-    x, h0 = draw(rng, T, B, D, dtype=dtype), draw(rng, B, N, dtype=dtype)
-    w, u, b = draw(rng, 3, N, N, dtype=dtype) / N, draw(rng, 3, N, D, dtype=dtype), draw(rng, 3, N, dtype=dtype)
-    given = (x, w, u, b, h0)
-    hidden, vectors, mesh = draw(rng, N, dtype=dtype), draw(rng, N, 3, dtype=dtype), draw(rng, N - 1, dtype=dtype)
-    gru = lambda x, w, u, b, h0, **k: it.gru(x, w, u, b, h0=h0, **k)
-    goru = lambda x, w, u, b, h0, v, **k: it.goru(it.Householder(v), x, w[:2], u, b, h0=h0, **k)
-    through = lambda x, w, u, b, h0, v, **k: it.goru(it.Mesh(v, n=N, layers=2), x, w[:2], u, b, h0=h0, **k)
-    after = lambda *at, **k: it.gru(*at[:4], h0=at[4], hidden_bias=at[5], reset="after", **k)
-    return {
-        "gru": (gru, given),
-        "gru after": (after, (*given, hidden)),
-        "goru": (goru, (*given, vectors)),
-        "goru over a mesh": (through, (*given, mesh)),
-    }
-
-
-#: Options of a gated recurrence.
-OPTIONS = {
-    "plain": {},
-    "lengths": {"lengths": [2, T, 0], "reverse": True},
-    "last": {"output": "last", "lengths": [T, 0, 1]},
-    "checkpoint": {"checkpoint": "sqrt"},
-    "oplu": {"activation": "oplu"},
-    "modrelu": {"activation": "modrelu", "activation_bias": torch.linspace(-0.5, 0.5, N)},
-}
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("name", gated(np.random.default_rng(0)))
-def test_gated_recurrences_are_those_of_the_cpu(name, option, seed, calls):
-    """All on the GPU, apart from the matrix of a mesh; within 1e-5 of the CPU in double precision."""
-    call, at = gated(seed)[name]
-    options = OPTIONS[option]
-    same(lambda *at: call(*at, **options), at)
-    taken = calls.taken()
-    assert {c.backend for c in taken[: len(taken) // 2]} == {"gpu"} and {c.backend for c in taken} == {"gpu", "cpu"}
-    with it.use_backend("gpu"):
-        found = call(*at, **options)
-    wide = {k: v.double() if isinstance(v, torch.Tensor) else v for k, v in options.items()}
-    assert (found - call(*(t.double() for t in at), **wide)).abs().max() < 1e-5
-
-
-def test_gated_recurrences_take_single_precision_and_no_starts(seed):
-    for call, at in gated(seed).values():
-        with it.use_backend("gpu"):
-            for starts, wide, error in ((torch.ones(T, B, dtype=torch.bool), at, NotImplementedError),
-                                        (None, [t.double() for t in at], TypeError)):  # fmt: skip
-                with pytest.raises(error, match="cannot serve starts|float32 and complex64"):
-                    call(*wide, starts=starts)
-                assert call(*wide, starts=starts, backend="cpu").isfinite().all()
-        with pytest.raises(ValueError, match="backend must be"):
-            call(*at, backend="cuda")
-
-
-def test_rum_is_left_to_the_cpu(seed, calls):
-    """All of it, and the gradients."""
-    x, w, u, e = draw(seed, T, B, D), draw(seed, 2 * N, N) / N, draw(seed, 2 * N, D), draw(seed, N, D)
-    call = lambda **k: it.rum(x.requires_grad_(), w, u, torch.zeros(2 * N), e, None, **k)[0]
-    expected = call()
-    for keywords in ({}, {"backend": "cpu"}):
-        with it.use_backend("gpu"):
-            found = call(**keywords)
-            found.sum().backward()
-        assert torch.equal(found, expected)
-    assert calls.taken().backends == {"cpu"}
-    for block in ("cpu", "gpu"):
-        with it.use_backend(block):
-            with pytest.raises(NotImplementedError, match="no kernels on the GPU"):
-                call(backend="gpu")
-            with pytest.raises(ValueError, match="backend must be"):
-                call(backend="cuda")
-    assert not calls
 
 
 def test_activations_are_left_to_the_cpu(seed, calls):

@@ -1,5 +1,5 @@
-// A step of a gated unit, from its products with the state, for a pair of features of a sequence. Reset after: phase 2 does it all; before:
-// phase 0 the gates, phase 1, after the product with r * h, the state.
+// A step of a gated unit, from its products with the state, for a pair of features of a sequence. Reset before: phase 0 computes the gates,
+// phase 1, once W_h has been multiplied with r * h, the state. Reset after: one phase does it all.
 
 #import "numbers"
 #import "index"

@@ -80,7 +80,7 @@ fn check(context: &Arc<Context>, p: &Problem, routes: &[Route]) {
             p.reverse
         );
         let setting = Setting::new(&sequence).unwrap();
-        let mut record = Record::new(&context).unwrap();
+        let mut record = Record::new(context).unwrap();
         let own_states = run(&mut record, &setting, route).unwrap();
         let got = backward::pull(&mut record, &setting, &own_states, &dct, wanted, route).unwrap();
         record.submit().unwrap();
