@@ -120,5 +120,7 @@ def test_what_is_no_rotation_is_refused(n, seed):
         iso.Exponential.from_matrix(mirrored)
     assert np.allclose(iso.Cayley.from_matrix(mirrored).matrix(), mirrored)
     half = np.diag([-1.0, -1.0, 1.0][:n])
-    with pytest.raises(ValueError, match="signs do not fit: W D.-1 of matrix 1 has the eigenvalue -1"):
-        iso.Cayley.from_matrix(np.stack([np.eye(n), half]), signs=np.ones(n))
+    reflection = np.eye(n)[::-1] if n == 2 else np.eye(n)[[1, 0, 2]]
+    for wrong, signs in ((half, np.ones(n)), (reflection, np.ones(n)), (np.eye(n), np.arange(n) * 2.0 % 4 - 1)):
+        with pytest.raises(ValueError, match="signs do not fit: W D.-1 of matrix 1 has the eigenvalue -1"):
+            iso.Cayley.from_matrix(np.stack([np.diag(signs), wrong]), signs=signs)

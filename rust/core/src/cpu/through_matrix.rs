@@ -128,31 +128,33 @@ mod tests {
     use super::*;
     use crate::operators::{Last, cayley::Cayley, exponential::Exponential};
 
-    /// Every result of a stack of three-dimensional rotations, W saved or not.
+    /// Every result of a stack of three-dimensional rotations of two vectors each, W saved or not.
     fn results(operator: &dyn Cpu<f32>, x: &[f32], saving: bool, threads: usize) -> [Vec<f32>; 3] {
         let (count, budget) = (operator.batch(), Budget::of(threads));
         let (mut w, mut y) = (vec![f32::NAN; 9 * count], vec![f32::NAN; x.len()]);
-        operator.apply(x, 1, Side::Forward, &mut y, saving.then_some(&mut w[..]), &budget).unwrap();
+        operator.apply(x, 2, Side::Forward, &mut y, saving.then_some(&mut w[..]), &budget).unwrap();
         let (mut upper, mut x_bar) = (vec![f32::NAN; 3 * count], vec![f32::NAN; x.len()]);
         let bars = &mut [Bar::Own(&mut upper), Bar::None];
         let saved = saving.then_some(&w[..]);
-        operator.apply_vjp(saved, x, &y, 1, Side::Forward, bars, Some(&mut x_bar), &budget).unwrap();
+        operator.apply_vjp(saved, x, &y, 2, Side::Forward, bars, Some(&mut x_bar), &budget).unwrap();
         [y, upper, x_bar]
     }
 
     #[test]
     fn parts_of_a_stack_change_no_bit() {
         let count = 60_011;
-        let numbers = |by: f32| (0..3 * count).map(|i| (i as f32 * by).sin()).collect::<Vec<_>>();
-        let (u, x) = (numbers(0.7), numbers(1.3));
+        let numbers = |len: usize, by: f32| (0..len).map(|i| (i as f32 * by).sin()).collect::<Vec<_>>();
+        let (u, x) = (numbers(3 * count, 0.7), numbers(6 * count, 1.3));
         let cayley = Cayley::new(&u, None, Last::None, count, 3).unwrap();
         let exponential = Exponential::new(&u, None, count, 3).unwrap();
         for operator in [&cayley as &dyn Cpu<f32>, &exponential] {
             let mut w = vec![0.0; 9 * count];
             operator.matrix(&mut w, None, &Budget::of(1)).unwrap();
             let expected = results(operator, &x, true, 1);
-            let y = |k: usize, i: usize| (0..3).map(|j| w[9 * k + 3 * i + j] * x[3 * k + j]).sum::<f32>();
-            assert!((0..3 * count).all(|i| (expected[0][i] - y(i / 3, i % 3)).abs() < 1e-5));
+            let y = |row: usize, i: usize| -> f32 {
+                (0..3).map(|j| w[row / 2 * 9 + 3 * i + j] * x[3 * row + j]).sum()
+            };
+            assert!((0..6 * count).all(|i| (expected[0][i] - y(i / 3, i % 3)).abs() < 1e-5));
             for (saving, threads) in [(false, 1), (false, 2), (true, 3)] {
                 assert!(results(operator, &x, saving, threads) == expected, "{saving} {threads}");
             }

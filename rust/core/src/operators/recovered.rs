@@ -15,8 +15,8 @@ pub(super) fn closed<T: Scalar>(n: usize) -> bool {
 }
 
 /// Writes the upper triangles of A for w (batch, n, n) and, if `choose`, the diagonals of D (batch, n); else reads them, which an
-/// exponential does not have. `check(b, upper, det)` refuses the parameters of a matrix, with its determinant; a matrix that is not
-/// orthogonal within `tol` is refused before.
+/// exponential does not have. `check(b, upper, det)` refuses the parameters of a matrix, with the determinant of W, or of W D^-1
+/// for a given D; a matrix that is not orthogonal within `tol` is refused before.
 pub(super) fn recovered<T: Scalar>(
     w: &[T],
     (law, choose): (Law, bool),
@@ -58,7 +58,9 @@ pub(super) fn recovered<T: Scalar>(
             if !orthogonal {
                 return Err(not_unitary::<f64>(b, defects[i], tol));
             }
-            check(b, found, determinants[i])?;
+            let given = signs.as_deref().filter(|_| !choose).map(|signs| &signs[i * n..][..n]);
+            let det = given.map_or(1.0, |signs| signs.iter().map(|x| x.f64()).product());
+            check(b, found, det * determinants[i])?;
         }
         upper.iter_mut().zip(&found).for_each(|(x, wide)| *x = T::real(T::Real::of(*wide)));
         if let Some(signs) = signs.filter(|_| choose) {

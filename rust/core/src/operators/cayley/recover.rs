@@ -66,8 +66,9 @@ pub fn from_matrix<T: Scalar>(
         return Ok(());
     }
     if closed::<T>(n) {
-        return recovered(w, (Law::Cayley, choose), Some(last), upper, n, tol, |b, upper, _| {
-            check_size::<T>(upper.iter().map(|x| x.abs()), n, b)
+        return recovered(w, (Law::Cayley, choose), Some(last), upper, n, tol, |b, upper, det| {
+            let reflection = (!choose && det < 0.0).then_some(f64::INFINITY);
+            check_size::<T>(upper.iter().map(|x| x.abs()).chain(reflection), n, b)
         });
     }
     let failure = Mutex::new(None::<(usize, Error)>);
@@ -205,9 +206,8 @@ fn check_size<T: Scalar>(sizes: impl Iterator<Item = f64>, n: usize, b: usize) -
         return Ok(());
     }
     let name = if T::PARTS == 1 { "signs" } else { "phases" };
-    let what = "do not fit: W D^-1 of matrix";
-    let rest = "has the eigenvalue -1 to working precision, so no A exists";
-    Err(Error::value(name, format!("{what} {b} {rest}")))
+    let why = "has the eigenvalue -1 to working precision, so no A exists";
+    Err(Error::value(name, format!("do not fit: W D^-1 of matrix {b} {why}")))
 }
 
 /// S = (I + W D^-1)^-1; returns log |det (I + W D^-1)|.
