@@ -85,7 +85,7 @@ DELTA_RULE: Plan = DeltaRule("DeltaRule")
 
 
 def written(call: Call, tensors: Tensors, state: Tensor) -> Tensor:
-    """The outputs of the kernel alone, which writes the last states to a contiguous tensor: the initial states or another."""
+    """The outputs of the kernel alone, which writes the last states to a contiguous tensor, that of the first or not."""
     initial = tensors[5]
     continued = initial is not None and initial.data_ptr() == state.data_ptr() and initial.is_contiguous()
     if continued:

@@ -2,8 +2,8 @@
 //! its Q^H and G their cotangent ([`super::product`] and docs/math/linalg.md),
 //!
 //! ```text
-//! F = -T V^H A',  H = T V^H G,  A = A' + V F,  M = F H^H,
-//! V_bar = V (striu(M) + striu(M)^H) - A H^H - G F^H,  tau_bar = -diag M / conj(tau)^2,  G <- G - V H.
+//! F = -T V^H A',  H = T V^H G,  A = A' + V F,  G <- G - V H,  M = F H^H,
+//! V_bar = V (striu(M) + striu(M)^H - M^H) - A H^H - G F^H,  tau_bar = -diag M / conj(tau)^2.
 //! ```
 //!
 //! The columns of the panel itself are taken one by one, see [`isometry_kernels::qr`]. Behind its first w rows all of them, their
@@ -60,10 +60,12 @@ pub fn geqrf_vjp<T: Scalar>(
     let barriers = BARRIERS * k.div_ceil(PANEL);
     Batch::new::<T>(batch, cost, barriers).split(threads).run(
         |arena| Space::<T>::carve(arena, m, n),
-        |arena: &mut Arena| -> (Region<T::Real>, Region<T::Real>) {
-            (arena.take(&[Product::<T>::scratch(m, m)]), arena.take(&[pull_work::<T>(3 * PANEL, PANEL)]))
+        |arena: &mut Arena| -> (Region<T::Real>, Region<T::Real>, Region<T>) {
+            let scratch = arena.take(&[Product::<T>::scratch(m, m.max(n))]);
+            let work = arena.take(&[pull_work::<T>(3 * PANEL, PANEL)]);
+            (scratch, work, arena.take(&[PANEL, PANEL]))
         },
-        |member, b, space, (scratch, room)| {
+        |member, b, space, (scratch, room, mixed)| {
             let (x, bars, tau_bar) = (space.x.ptr(), out.at(b * m * n), space.tau_bar.ptr());
             let [own, cotangent] = [a, ct].map(|x| of(x, b, m * n));
             let hand = Hand { member, scratch: scratch.ptr() };
@@ -88,10 +90,12 @@ pub fn geqrf_vjp<T: Scalar>(
                         x: x.add(at),
                         bars: bars.add(at),
                         tau_bar: tau_bar.add(first),
+                        mixed: mixed.ptr(),
+                        first,
                         n,
                     };
                     if n > first + tau.len() {
-                        panel.behind(n - first - tau.len());
+                        panel.behind();
                     }
                     panel.own(room.ptr());
                 }
@@ -110,7 +114,6 @@ struct Space<T> {
     v_bar: Region<T>,
     /// V^H A', V^H G, F, H
     small: [Region<T>; 4],
-    mixed: Region<T>,
     /// In coordinates: V and R, the duals, the cotangents, the gradients, the matrix.
     coordinates: [Region<T>; 5],
 }
@@ -123,7 +126,6 @@ impl<T: Scalar> Space<T> {
             tau_bar: arena.take(&[m.min(n)]),
             v_bar: arena.take(&[m, PANEL]),
             small: [(); 4].map(|()| arena.take(&[PANEL, n])),
-            mixed: arena.take(&[PANEL, PANEL]),
             coordinates: [(); 5].map(|()| arena.take(&[3 * PANEL, PANEL])),
         }
     }
@@ -138,6 +140,10 @@ struct Panel<'a, T: Scalar> {
     x: *mut T,
     bars: *mut T,
     tau_bar: *mut T,
+    /// This member's M.
+    mixed: *mut T,
+    /// The first column.
+    first: usize,
     /// The row stride.
     n: usize,
 }
@@ -147,52 +153,55 @@ fn operand<T: Scalar>(x: *mut T, rows: usize) -> Operand<T> {
 }
 
 impl<T: Scalar> Panel<'_, T> {
-    /// Through Q^H of the panel, for the `rest` columns behind it. Starts and ends with a barrier.
+    /// Through Q^H of the panel, for the columns behind it. A column belongs to the same member in every panel, so that it stays in
+    /// the cache of one core. Starts and ends with a barrier.
     ///
     /// # Safety
     /// The arrays have the rows of the factors; all members call this.
-    unsafe fn behind(&self, rest: usize) {
-        let Panel { hand, factors, space, n, .. } = *self;
+    unsafe fn behind(&self) {
+        let Panel { hand, factors, space, n, first, .. } = *self;
         let (Factors { m, k: w, .. }, member) = (factors, hand.member);
-        let ([p, q, f, h], mixed, c) = (space.small.map(Region::ptr), space.mixed.ptr(), space.v_bar.ptr());
-        let (v, t) = (factors.v(), factors.r());
-        let (x, bars) = (self.x.wrapping_add(w), self.bars.wrapping_add(w));
-        let [p_, q_, f_, h_] = [p, q, f, h].map(|small| operand(small, rest));
-        // SAFETY: members write disjoint parts between barriers.
+        let ([p, q, f, h], c) = (space.small.map(Region::ptr), space.v_bar.ptr());
+        let (v, t, columns) = (factors.v(), factors.r(), (first + w, n));
+        let [x, bars] = [self.x, self.bars].map(|x| x.wrapping_sub(first));
+        let [p_, q_, f_, h_] = [p, q, f, h].map(|small| operand(small, n));
+        // those of the columns behind the panel alone
+        let [x_, bars_] = [x, bars].map(|x| operand(x.wrapping_add(columns.0), n));
+        let [f_behind, h_behind] = [f, h].map(|small| operand(small.wrapping_add(columns.0), n));
+        let (mixed, rest) = (self.mixed, n - columns.0);
+        // SAFETY: members write their own columns, then their own rows.
         unsafe {
             factors.scale_columns(member, factors.r, w, false);
-            for (from, to) in [(x, p), (bars, q)] {
-                hand.mul(
-                    Product::new((w, rest, m), v.h(), operand(from, n), to, rest).shapes(UPPER, FULL, FULL),
-                );
-            }
             member.barrier();
-            for (from, to, alpha) in [(p_, f, -1.0), (q_, h, 1.0)] {
-                let turned = Product::new((w, rest, w), t, from, to, rest).alpha(alpha);
-                hand.mul(turned.shapes(UPPER, FULL, FULL));
-            }
+            let own = |x: Product<T>, shape| hand.mul(x.shapes(shape, FULL, FULL).columns(columns));
+            own(Product::new((w, n, m), v.h(), operand(x, n), p, n), UPPER);
+            own(Product::new((w, n, m), v.h(), operand(bars, n), q, n), UPPER);
+            own(Product::new((w, n, w), t, p_, f, n).alpha(-1.0), UPPER);
+            own(Product::new((w, n, w), t, q_, h, n), UPPER);
+            own(Product::new((m, n, w), v, f_, x, n).add(), LOWER);
+            own(Product::new((m, n, w), v, h_, bars, n).alpha(-1.0).add(), LOWER);
             member.barrier();
-            hand.mul(Product::new((w, w, rest), f_, h_.h(), mixed, w).shapes(FULL, FULL, UPPER));
-            hand.mul(Product::new((m, rest, w), v, f_, x, n).add().shapes(LOWER, FULL, FULL));
-            member.barrier();
-            for i in member.share(w, 4) {
-                let (own, tau) = (mixed.add(i * w + i), factors.tau[i].conj());
-                if tau != T::zero() {
-                    *self.tau_bar.add(i) -= *own / (tau * tau);
+            // a small product, which every member takes less time to compute than to wait for
+            Product::new((w, w, rest), f_behind, h_behind.h(), mixed, w)
+                .run(&member.among(0, 1), hand.scratch);
+            for i in 0..w {
+                let (own, tau) = (*mixed.add(i * w + i), factors.tau[i].conj());
+                if member.id == 0 && tau != T::zero() {
+                    *self.tau_bar.add(i) -= own / (tau * tau);
                 }
-                *own = T::zero();
-                (i + 1..w).for_each(|j| *mixed.add(j * w + i) = (*mixed.add(i * w + j)).conj());
+                *mixed.add(i * w + i) = -own.conj();
+                for j in i + 1..w {
+                    *mixed.add(i * w + j) -= (*mixed.add(j * w + i)).conj();
+                    *mixed.add(j * w + i) = T::zero();
+                }
             }
-            member.barrier();
-            hand.mul(Product::new((m, w, w), v, operand(mixed, w), c, w).shapes(LOWER, FULL, LOWER));
-            for (from, small) in [(x, h_), (bars, f_)] {
-                member.barrier();
-                let outer = Product::new((m, w, rest), operand(from, n), small.h(), c, w).alpha(-1.0).add();
+            let product = Product::new((m, w, w), v, operand(mixed, w), c, w);
+            hand.mul(product.shapes(LOWER, UPPER, LOWER));
+            for (from, small) in [(x_, h_behind), (bars_, f_behind)] {
+                let outer = Product::new((m, w, rest), from, small.h(), c, w).alpha(-1.0).add();
                 hand.mul(outer.shapes(FULL, FULL, LOWER));
             }
             member.barrier();
-            let outer = Product::new((m, rest, w), v, h_, bars, n).alpha(-1.0).add();
-            hand.mul(outer.shapes(LOWER, FULL, FULL));
             for i in member.share(m, 4) {
                 (0..i.min(w)).for_each(|j| *self.bars.add(i * n + j) += *c.add(i * w + j));
             }
