@@ -114,7 +114,7 @@ fn gradient<T: Scalar>(sizes: Sizes) {
     let (ct, dx): (Vec<T>, Vec<T>) = (numbers(x.len(), 12), numbers(x.len(), 13));
     let tau_ct: Vec<T> = numbers(batch * m.min(n), 14);
     let (a, tau) = factored(&x, sizes, 1);
-    let [bar, others @ ..] = [1, 2, 3, 8].map(|threads| {
+    let [bar, others @ ..] = [1, 2, 3, 8, 16, 64].map(|threads| {
         let mut bar = Guarded::new(x.len());
         geqrf_vjp((&a, &tau), (&ct, &tau_ct), sizes, bar.inner(), threads).unwrap();
         bar.take()
