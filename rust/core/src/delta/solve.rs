@@ -26,7 +26,8 @@ pub unsafe fn copy_columns<R: Real>(
     out: State<R>,
     (rows, n): (usize, usize),
 ) {
-    for Range { start, end } in columns::<R>(member, n) {
+    let piece = |own| out.pieces(own).flat_map(move |own| x.unwrap_or(out).pieces(own));
+    for Range { start, end } in columns::<R>(member, n).flat_map(piece) {
         let (x, out) = (x.map(|x| x.around(start)), out.around(start));
         for i in 0..rows {
             // SAFETY: the caller's.
@@ -64,7 +65,7 @@ impl<R: Real> Chunk<'_, R> {
     /// # Safety
     /// As of [`Chunk::values`].
     pub unsafe fn times(&self, (m, k): (usize, usize), a: Operand<R>, s: State<R>, c: Matrix<R>) {
-        for Range { start, end } in self.columns() {
+        for Range { start, end } in self.columns().flat_map(|own| s.pieces(own)) {
             let (s, n) = (s.around(start), self.delta.value);
             let s = Operand::new(s.at.cast_const(), s.pitch);
             // SAFETY: the caller's.
@@ -78,7 +79,7 @@ impl<R: Real> Chunk<'_, R> {
     /// As of [`Chunk::values`].
     pub unsafe fn add(&self, k: usize, a: Operand<R>, b: Operand<R>, s: State<R>, soon: *const R) {
         let (key, n) = (self.delta.key, self.delta.value);
-        for Range { start, end } in self.columns() {
+        for Range { start, end } in self.columns().flat_map(|own| s.pieces(own)) {
             let s = s.around(start);
             let soon = [(s.at.cast_const(), s.pitch), (soon, n)];
             // SAFETY: the caller's.
@@ -196,7 +197,7 @@ impl<R: Real> Chunk<'_, R> {
     pub unsafe fn fade(&self, s: State<R>) {
         if self.gated() {
             let (by, rows) = (self.total(), self.delta.key);
-            for Range { start, end } in self.columns() {
+            for Range { start, end } in self.columns().flat_map(|own| s.pieces(own)) {
                 let (x, n) = (s.around(start).right(start), end - start);
                 // SAFETY: as above.
                 unsafe { Scaled { x, by, wide: false, out: x, add: false, rows, n }.call() }

@@ -3,6 +3,7 @@
 use crate::kernels::lanes;
 use crate::scalar::Real;
 use isometry_kernels::delta::Matrix;
+use std::ops::Range;
 
 /// K rows of V numbers: a matrix, or each panel of the columns that members share in memory of its own. (In one matrix the core of
 /// one member prefetches what another writes, and each write then waits for the line.)
@@ -28,6 +29,12 @@ impl<R: Real> State<R> {
     /// Numbers of a state of `key` rows and `value` columns in panels.
     pub fn len(key: usize, value: usize) -> usize {
         (key.saturating_mul(panel::<R>()).saturating_add(64)).saturating_mul(value.div_ceil(panel::<R>()))
+    }
+
+    /// Columns, which begin at a panel, as parts of one matrix each.
+    pub fn pieces(self, columns: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let most = if self.apart == 0 { columns.len().max(1) } else { panel::<R>() };
+        columns.clone().step_by(most).map(move |start| start..columns.end.min(start + most))
     }
 
     /// The matrix whose columns from `start` to the end of the panel are those of the state.
