@@ -69,8 +69,8 @@ def delta_rule(
     normalise
         Divide q and k by sqrt(|.|^2 + 1e-6) first.
     out_state
-        An array for the last states, of their shape and dtype. It may be `initial_state`: the states are then continued in
-        place. After an error or ctrl-C its numbers are unspecified.
+        An array for the last states, of their shape and dtype. It may be `initial_state`: the states are then continued
+        in place. After an error or ctrl-C its numbers are unspecified.
     backend
         "cpu" or None: there are no kernels for the GPU.
     check_finite
@@ -89,16 +89,16 @@ def delta_rule(
         If shapes do not fit, `cu_seqlens` does not ascend from 0 to T, for NaN or infinity under `check_finite`, or if
         `out_state` is not contiguous or shares memory with part of another array.
     TypeError
-        If an array is not real, `cu_seqlens` or `householders` is not of integers, or `out_state` is no array of the dtype
-        of the result.
+        If an array is not real, `cu_seqlens` or `householders` is not of integers, or `out_state` is no array of the
+        dtype of the result.
     NotImplementedError
         The backend "gpu".
 
     Notes
     -----
     About 6 K V + 128 (K + V) operations per row and value head, in chunks of 64 rows; up to 8 rows are computed one by
-    one. Threads share pairs of a sequence and a head, or where there are few of them, the chunks and the columns of V: a
-    thread then adds 36 KiB for each of 4 chunks. Decays below e^-87 (e^-708 in double precision) are 0.
+    one. Threads share pairs of a sequence and a head; where that leaves threads idle, they share the chunks and the
+    columns of V of every head. Decays below e^-87 (e^-708 in double precision) are 0.
     Outputs do not depend on later tokens, even on NaN.
 
     Examples

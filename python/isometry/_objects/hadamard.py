@@ -8,7 +8,6 @@ from itertools import count
 from typing import Any
 
 from isometry._objects._declaration import Declaration
-from isometry._rules import check
 
 
 def _prime(q: int) -> bool:

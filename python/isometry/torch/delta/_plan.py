@@ -13,7 +13,7 @@ from torch.autograd.graph import increment_version
 
 from ... import _core
 from ..._rules import check_delta
-from .._dispatch.function import arrays, empty, empty_gradients, readable
+from .._dispatch.function import arrays, empty, empty_gradients, readable, threads
 from .._dispatch.graph import custom_operators
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from ..formulas import delta
@@ -85,14 +85,14 @@ DELTA_RULE: Plan = DeltaRule("DeltaRule")
 
 
 def written(call: Call, tensors: Tensors, state: Tensor) -> Tensor:
-    """The outputs of the kernel alone, which writes the last states to a contiguous tensor: the initial states or another."""
+    """The outputs of the kernel alone, which writes the last states to a contiguous tensor: the first states or not."""
     initial = tensors[5]
     continued = initial is not None and initial.data_ptr() == state.data_ptr() and initial.is_contiguous()
     if continued:
         tensors = (*tensors[:5], None, *tensors[6:])
     out = DELTA_RULE.shapes(call, tensors, False)[0]
     o, of_o = empty(out, state.dtype)
-    _core.delta_rule(_read(call, tensors), (of_o, readable(state), None, continued), DELTA_RULE.place(None))
+    _core.delta_rule(_read(call, tensors), (of_o, readable(state), None, continued), threads())
     if not state.is_inference():  # else autograd takes what it has saved of it for unchanged
         increment_version(state)
     return o

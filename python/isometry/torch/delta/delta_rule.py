@@ -92,8 +92,8 @@ def delta_rule(
     Raises
     ------
     ValueError
-        Shapes that do not fit, `cu_seqlens` that does not ascend from 0 to T or that `vmap` maps over, an `out_state` that
-        shares memory with part of another tensor.
+        Shapes that do not fit, `cu_seqlens` that does not ascend from 0 to T or that `vmap` maps over, an `out_state`
+        that shares memory with part of another tensor.
     RuntimeError
         `out_state` is `initial_state` while a gradient is recorded.
     TypeError
@@ -106,9 +106,8 @@ def delta_rule(
     -----
     About 6 K V + 128 (K + V) operations per row and value head, backward about two and a half times that, in chunks of
     64 rows; up to 8 rows are computed one by one. Backward keeps the arguments and one state per 64 rows. Threads share
-    pairs of a sequence and a head, or where there are few of them, the chunks and the columns of V; with K = V = 128 a thread
-    then adds 0.15 MB forward and 1.6 MB backward. Decays below e^-87 (e^-708 in double precision) are 0. Outputs do not depend on
-    later tokens, even on NaN.
+    pairs of a sequence and a head; where that leaves threads idle, they share the chunks and the columns of V of every
+    head. Decays below e^-87 (e^-708 in double precision) are 0. Outputs do not depend on later tokens, even on NaN.
 
     References
     ----------

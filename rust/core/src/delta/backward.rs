@@ -5,6 +5,8 @@ use super::chunk::{Chunk, EPSILON, chunks};
 use super::forward::next_workspace;
 use super::head::Head;
 use super::pull::{Arrays, GradientWorkspace, Pull, rows_of};
+use super::solve::copy_columns;
+use super::state::State;
 use super::workspace::chunk_rows;
 use super::{Delta, SEGMENT, Stop};
 use crate::budget::Budget;
@@ -13,7 +15,7 @@ use crate::parallel::{Member, Shared, each};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region, Scratch};
 use crate::sizes::{check_len, work};
-use isometry_kernels::delta::Unit;
+use isometry_kernels::delta::{Matrix, Unit};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
@@ -175,8 +177,9 @@ impl<R: Real> Task<'_, R> {
                     None => (0..size).for_each(|i| *next.add(i) = R::zero()),
                 }
                 chunk.prepare();
-                chunk.solve(Some(next.cast_const()), chunk.rows.len(), false, chunk.w());
-                chunk.advance(next);
+                let state = State::whole(Matrix { at: next, pitch: self.delta.value });
+                chunk.solve(Some(state), chunk.rows.len(), false, chunk.w());
+                chunk.advance(state);
             }
         }
     }
@@ -201,12 +204,18 @@ unsafe fn group<R: Real>(
     stop: &Stop<'_>,
 ) {
     let Delta { heads: h, value_heads: hv, key, value, householders: m, .. } = *delta;
-    let (rows, size, gradients) = (delta.sequence(n).0.len() * m, key * value, &room.gradients);
+    let (rows, gradients) = (delta.sequence(n).0.len() * m, &room.gradients);
     for head in group * (hv / h)..(group + 1) * (hv / h) {
-        let (task, s_bar) = (Task { delta, arrays, n, head }, gradients.s_bar.ptr());
+        let task = Task { delta, arrays, n, head };
+        let s_bar = State::whole(gradients.s_bar(delta));
         // SAFETY: the state's gradient belongs to this thread, the rows of the gradients to this task.
         unsafe {
-            std::ptr::copy_nonoverlapping(task.state(arrays.state, n), s_bar, size);
+            copy_columns(
+                member,
+                Some(State::whole(Matrix::of(task.state(arrays.state, n), value))),
+                s_bar,
+                (key, value),
+            );
             for segment in chunks(0..rows, SEGMENT).rev() {
                 if stop.leave() {
                     return;
@@ -218,7 +227,8 @@ unsafe fn group<R: Real>(
                 }
             }
             if let Some(initial) = arrays.initial {
-                std::ptr::copy_nonoverlapping(s_bar, task.state(initial, n), size);
+                let to = Matrix { at: task.state(initial, n), pitch: value };
+                copy_columns(member, Some(s_bar), State::whole(to), (key, value));
             }
         }
     }

@@ -177,16 +177,37 @@ impl<'a, R: Real> Chunk<'a, R> {
     pub unsafe fn prepare(&self) {
         // SAFETY: the caller's.
         unsafe {
-            self.spread();
+            self.spread(true, true);
             self.multiply();
         }
     }
 
-    /// Keys and queries, gates and their products over rows, beta.
+    /// The triangles alone.
     ///
     /// # Safety
     /// As of [`Chunk::prepare`].
-    pub unsafe fn spread(&self) {
+    pub unsafe fn triangulate(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.spread(true, false);
+            self.multiply();
+        }
+    }
+
+    /// What the step from state to state needs besides the triangles.
+    ///
+    /// # Safety
+    /// As of [`Chunk::prepare`].
+    pub unsafe fn decayed(&self) {
+        // SAFETY: the caller's.
+        unsafe { self.spread(!self.gated(), true) }
+    }
+
+    /// Gates and their products over rows, beta, keys and queries if `plain`, and if `decayed` those times the products.
+    ///
+    /// # Safety
+    /// As of [`Chunk::prepare`].
+    unsafe fn spread(&self, plain: bool, decayed: bool) {
         let (workspace, key) = (self.workspace, self.delta.key);
         let (c, queries, _) = self.sizes();
         let kq = self.kq();
@@ -212,9 +233,12 @@ impl<'a, R: Real> Chunk<'a, R> {
                     *by.add(i) *= scale;
                 }
                 let (before, after) = (self.factors(workspace.before), self.factors(workspace.after));
-                let gated = |to: Matrix<R>| if self.gated() { to } else { Matrix::none() };
+                let gated = |to: Matrix<R>| if self.gated() && decayed { to } else { Matrix::none() };
                 let late = if at == 0 { gated(self.late()) } else { Matrix::none() };
-                let (out, early, wide) = (kq.from(at), gated(self.early()).from(at), self.wide());
+                let early = gated(self.early()).from(at);
+                // else one row after another in one place
+                let out = if plain { kq.from(at) } else { Matrix { pitch: 0, ..kq } };
+                let wide = self.wide();
                 let live = match at {
                     0 => self.live,
                     _ => (0..rows).take_while(|&t| self.row_of(t) < self.live).count(),

@@ -2,6 +2,7 @@
 
 use super::chunk::{Chunk, EPSILON, chunks};
 use super::head::Head;
+use super::state::State;
 use super::workspace::{Workspace, chunk_rows};
 use super::{Delta, FEW, Gate, SEGMENT, Stop};
 use crate::budget::Budget;
@@ -140,7 +141,7 @@ pub struct Task<R> {
     pub state: *mut R,
     pub initial: Option<*const R>,
     /// Whether that is `state`.
-    pub continued: bool,
+    continued: bool,
     /// The states saved behind the first [`SEGMENT`] rows and so on, at this stride.
     saved: Option<(Shared<R>, usize)>,
 }
@@ -218,18 +219,19 @@ pub unsafe fn segment<R: Real>(
     rows: Range<usize>,
 ) {
     let (Some(workspace), size) = (&room.workspace, delta.key * delta.value) else { return };
-    let (row, state) = (room.row, task.state);
+    let (row, given) = (room.row, Matrix { at: task.state, pitch: delta.value });
+    let state = State::whole(given);
     // SAFETY: the caller's.
     unsafe {
         if let Some(saved) = task.saved(rows.start) {
-            std::ptr::copy_nonoverlapping(state, saved, size);
+            std::ptr::copy_nonoverlapping(given.at, saved, size);
         }
         for Range { start, end } in chunks(rows, chunk_rows(&delta.gate)) {
             let mut chunk = Chunk::new(delta, workspace, member, task.head, start..end, end);
             let (c, queries, _) = chunk.sizes();
             loop {
                 chunk.prepare();
-                chunk.solve(Some(state.cast_const()), c + queries, false, chunk.w());
+                chunk.solve(Some(state), c + queries, false, chunk.w());
                 if chunk.finite() {
                     break;
                 }
@@ -242,7 +244,7 @@ pub unsafe fn segment<R: Real>(
                 chunk.outputs(task.o.from(chunk.tokens.start));
                 chunk.advance(state);
             }
-            few(delta, row, task, start + chunk.live..end, state.cast_const());
+            few(delta, row, task, start + chunk.live..end, given.at.cast_const());
         }
     }
 }

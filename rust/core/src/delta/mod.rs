@@ -20,6 +20,7 @@ mod retreat;
 mod shared_backward;
 mod shared_forward;
 mod solve;
+mod state;
 #[cfg(test)]
 mod tests;
 mod window;

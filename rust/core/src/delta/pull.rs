@@ -13,6 +13,7 @@
 //! which those inside the chunk are summed over the pairs j < t <= i.
 
 use super::chunk::Chunk;
+use super::state::State;
 use super::workspace::{Pitches, Workspace};
 use super::{Delta, Gate};
 use crate::kernels::{Operand, Product, Triangle};
@@ -38,8 +39,7 @@ pub struct Arrays<R> {
 /// Memory of a thread beside that of a chunk.
 pub struct GradientWorkspace<R> {
     pub chunk: Workspace<R>,
-    /// The gradient of the state.
-    pub s_bar: Region<R>,
+    s_bar: Region<R>,
     /// R, then U_bar and R_bar
     pub r: Region<R>,
     pub r_bar: Region<R>,
@@ -68,7 +68,7 @@ impl<R: Real> GradientWorkspace<R> {
         let width = if matches!(delta.gate, Gate::Row(_)) { key } else { 1 };
         GradientWorkspace {
             chunk: Workspace::carve(arena, delta),
-            s_bar: arena.take(&[delta.key, delta.value]),
+            s_bar: arena.take(&[delta.key, value]),
             r: arena.take(&[c, value]),
             r_bar: arena.take(&[c, value]),
             vo: arena.take(&[2 * c, value]),
@@ -84,6 +84,13 @@ impl<R: Real> GradientWorkspace<R> {
             dots: arena.take(&[delta.key]),
             decay: arena.take(&[key]),
         }
+    }
+}
+
+impl<R: Real> GradientWorkspace<R> {
+    /// The gradient of the state.
+    pub fn s_bar(&self, delta: &Delta<'_, R>) -> Matrix<R> {
+        Matrix { at: self.s_bar.ptr(), pitch: Pitches::new(delta).value }
     }
 }
 
@@ -123,7 +130,7 @@ impl<R: Real> Pull<'_, R> {
         // SAFETY: the caller's.
         unsafe {
             self.solve(s);
-            let (r_bar, s_bar) = (self.of_value(self.gradients.r_bar), self.gradients.s_bar.ptr());
+            let (r_bar, s_bar) = (self.of_value(self.gradients.r_bar), State::whole(self.s_bar()));
             self.residual_gradient(s_bar, r_bar);
             self.rest(s, add);
             self.retreat(s_bar, s);
@@ -141,6 +148,7 @@ impl<R: Real> Pull<'_, R> {
         // SAFETY: the caller's.
         unsafe {
             chunk.prepare();
+            let s = s.map(|s| State::whole(Matrix::of(s, n)));
             chunk.solve(s, c, true, self.of_value(gradients.r));
             let o = rows_of(arrays.o, self.first + chunk.tokens.start, of_head, n);
             copy(o, self.of_value(gradients.vo).from(c), false, queries, n);
@@ -152,7 +160,7 @@ impl<R: Real> Pull<'_, R> {
     }
 
     pub fn s_bar(&self) -> Matrix<R> {
-        Matrix { at: self.gradients.s_bar.ptr(), pitch: self.chunk.delta.value }
+        self.gradients.s_bar(self.chunk.delta)
     }
 
     /// The rows of the gradient of v, if it is wanted.

@@ -2,7 +2,8 @@
 
 use super::Delta;
 use super::pull::{Pull, operand, rows_of};
-use crate::kernels::{Operand, Triangle};
+use super::state::State;
+use crate::kernels::Triangle;
 use crate::scalar::Real;
 use isometry_kernels::delta::{Matrix, Values};
 use std::ops::Range;
@@ -12,7 +13,7 @@ impl<R: Real> Pull<'_, R> {
     ///
     /// # Safety
     /// The triangles are there, and the late keys and o; R_bar has the rows of the chunk, S_bar is (K, V).
-    pub unsafe fn residual_gradient(&self, s_bar: *const R, r_bar: Matrix<R>) {
+    pub unsafe fn residual_gradient(&self, s_bar: State<R>, r_bar: Matrix<R>) {
         let Pull { chunk, gradients, arrays, .. } = self;
         let Delta { value_heads: hv, key, value, .. } = *chunk.delta;
         let (c, queries, _) = chunk.sizes();
@@ -24,7 +25,7 @@ impl<R: Real> Pull<'_, R> {
         let soon = [chunk.soon(chunk.head.v, false), chunk.soon(o_bar, true)];
         // SAFETY: the caller's.
         unsafe {
-            chunk.values((c, key), operand(chunk.late()), Operand::new(s_bar, value), r, |x| x);
+            chunk.times((c, key), operand(chunk.late()), s_bar, r);
             chunk.values((c, queries), p, o, r, |x| x.add().shapes(shape, full, full));
             chunk.values((c, c), x, operand(r), r_bar, |x| x.shapes(upper, full, full).soon(soon));
         }
@@ -47,23 +48,21 @@ impl<R: Real> Pull<'_, R> {
         }
     }
 
-    /// In the member's columns, the gradient of the state behind the chunk, at `s_bar`, becomes that of the state s before it.
+    /// In the member's columns, the gradient `s_bar` of the state behind the chunk becomes that of the state s before it.
     ///
     /// # Safety
     /// There is [-V_bar; o]; S_bar is (K, V).
-    pub unsafe fn retreat(&self, s_bar: *mut R, s: Option<*const R>) {
+    pub unsafe fn retreat(&self, s_bar: State<R>, s: Option<*const R>) {
         let Pull { chunk, gradients, .. } = self;
         let Delta { value_heads: hv, key, value, .. } = *chunk.delta;
         let (c, queries, _) = chunk.sizes();
-        let s_bar = Matrix { at: s_bar, pitch: value };
         let (early, vo) = (operand(chunk.early()).t(), operand(self.of_value(gradients.vo)));
         // the state saved before that of this chunk
         let soon = s.map_or(std::ptr::null(), |s| s.wrapping_sub(hv * key * value));
-        let soon = [(s_bar.at.cast_const(), value), (soon, value)];
         // SAFETY: the caller's.
         unsafe {
             chunk.fade(s_bar);
-            chunk.values((key, c + queries), early, vo, s_bar, |x| x.add().soon(soon));
+            chunk.add(c + queries, early, vo, s_bar, soon);
         }
     }
 }

@@ -5,6 +5,7 @@ use super::backward::{Room, Task, normalised};
 use super::chunk::{Chunk, chunks};
 use super::pull::{Arrays, rows_of};
 use super::solve::{columns, copy_columns};
+use super::state::State;
 use super::window::{Course, Meter, Next, Place, Window};
 use super::workspace::chunk_rows;
 use super::{Delta, SEGMENT, Stop};
@@ -21,7 +22,7 @@ pub fn run<R: Real>(delta: &Delta<'_, R>, arrays: &Arrays<R>, threads: usize, st
     let window = Window::new(delta, delta.heads, threads, 1);
     let scratch = Scratch::new(|arena| {
         let rooms = arena.frames(window.chunks() + threads, |arena| Room::carve(arena, delta));
-        (rooms, arena.take::<R>(&[hv, key, value]))
+        (rooms, arena.take::<R>(&[hv, State::<R>::len(key, value)]))
     })?;
     let course = Course::new(stop);
     parallel::run(threads, &|member| {
@@ -71,7 +72,8 @@ impl<R: Real> Backward<'_, R> {
     /// All members call this.
     unsafe fn windows(&self, place: Place) -> Option<Place> {
         let Backward { delta, window, member, .. } = *self;
-        let (hv, mut meter) = (delta.value_heads, Meter::new(self.course, member));
+        let (hv, value) = (delta.value_heads, delta.value);
+        let mut meter = Meter::new(self.course, member);
         for n in place.0..delta.sequences() {
             let rows = delta.sequence(n).0.len() * delta.householders;
             let first = if n == place.0 { place.1 } else { 0 };
@@ -79,7 +81,8 @@ impl<R: Real> Backward<'_, R> {
             unsafe {
                 if first == 0 {
                     for head in 0..hv {
-                        self.carry(self.task(n, head).state(self.arrays.state, n), self.carried(head), head);
+                        let state = self.task(n, head).state(self.arrays.state, n);
+                        self.carry(State::whole(Matrix::of(state, value)), self.carried(head), head);
                     }
                 }
                 for (i, rows) in chunks(0..rows, window.rows()).rev().enumerate().skip(first) {
@@ -96,7 +99,8 @@ impl<R: Real> Backward<'_, R> {
                 }
                 if let Some(initial) = self.arrays.initial {
                     for head in 0..hv {
-                        self.carry(self.carried(head), self.task(n, head).state(initial, n), head);
+                        let at = self.task(n, head).state(initial, n);
+                        self.carry(self.carried(head), State::whole(Matrix { at, pitch: value }), head);
                     }
                 }
             }
@@ -104,16 +108,17 @@ impl<R: Real> Backward<'_, R> {
         None
     }
 
-    fn carried(&self, head: usize) -> *mut R {
-        self.carried.at(head * self.delta.key * self.delta.value)
+    fn carried(&self, head: usize) -> State<R> {
+        let (key, value) = (self.delta.key, self.delta.value);
+        State::panels(self.carried.at(head * State::<R>::len(key, value)), key)
     }
 
     /// to = from, the gradients of a state, in this member's columns.
-    unsafe fn carry(&self, from: *const R, to: *mut R, head: usize) {
+    unsafe fn carry(&self, from: State<R>, to: State<R>, head: usize) {
         let (key, n) = (self.delta.key, self.delta.value);
         let member = self.window.turned(self.member, head);
         // SAFETY: both are (K, V).
-        unsafe { copy_columns(&member, Some(Matrix::of(from, n)), Matrix { at: to, pitch: n }, (key, n)) }
+        unsafe { copy_columns(&member, Some(from), to, (key, n)) }
     }
 
     /// What does not depend on the gradients of the states.
@@ -156,9 +161,9 @@ impl<R: Real> Backward<'_, R> {
             let (o_to, r_bar) = (pull.of_value(own.vo).from(c), pull.of_value(of_chunk.r_bar));
             // SAFETY: the chunks are solved, and the columns this member's.
             unsafe {
-                self.carry(carried, of_chunk.s_bar.ptr(), head);
-                pull.chunk.spread();
-                copy_columns(&member, Some(o), o_to, (queries, value));
+                self.carry(carried, State::whole(of_chunk.s_bar(self.delta)), head);
+                pull.chunk.decayed();
+                copy_columns(&member, Some(State::whole(o)), State::whole(o_to), (queries, value));
                 pull.residual_gradient(carried, r_bar);
                 pull.values(r_bar, r_bar, Matrix::none(), own.beta_bar.ptr());
                 pull.retreat(carried, None);

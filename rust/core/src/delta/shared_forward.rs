@@ -3,6 +3,7 @@
 use super::chunk::{Chunk, chunks};
 use super::forward::{Out, Room, Task, segment, whole};
 use super::solve::{columns, copy_columns};
+use super::state::State;
 use super::window::{Course, Meter, Next, Place, Window};
 use super::workspace::{Triangles, Workspace, chunk_rows};
 use super::{Delta, SEGMENT, Stop};
@@ -24,16 +25,17 @@ pub fn run<R: Real>(delta: &Delta<'_, R>, out: Out<R>, threads: usize, stop: &St
     let scratch = Scratch::new(|arena| {
         let rooms = arena.frames(threads, |arena| Room::carve(arena, delta));
         let triangles = arena.frames(window.chunks(), |arena| Triangles::carve(arena, delta));
-        (rooms, triangles, arena.take::<R>(&[hv, key, value]))
+        let states = [(); 2].map(|()| arena.take::<R>(&[hv, State::<R>::len(key, value)]));
+        (rooms, triangles, states)
     })?;
     let (odd, course) = (AtomicBool::new(false), Course::new(stop));
     parallel::run(threads, &|member| {
-        let (rooms, triangles, before) = *scratch;
+        let (rooms, triangles, states) = *scratch;
         let room = Room::carve(&mut rooms.of(member.id).arena(), delta);
         let Some(workspace) = room.workspace() else { return };
         let room = (&room, workspace);
         let call =
-            Forward { delta, out, window, room, triangles, before, odd: &odd, course: &course, stop, member };
+            Forward { delta, out, window, room, triangles, states, odd: &odd, course: &course, stop, member };
         // SAFETY: members write disjoint parts between barriers.
         if let Some(place) = unsafe { call.windows((0, 0)) }
             && member.id == 0
@@ -54,9 +56,9 @@ struct Forward<'a, R: Real> {
     room: (&'a Room<R>, &'a Workspace<R>),
     /// Of the chunks of a window.
     triangles: Frames,
-    /// The states before the window.
-    before: Region<R>,
-    /// Whether a number of the window is not finite: then its chunks are computed in order, from `before`.
+    /// The states, and those before the window.
+    states: [Region<R>; 2],
+    /// Whether a number of the window is not finite: then its chunks are computed in order, from the state before it.
     odd: &'a AtomicBool,
     course: &'a Course<'a>,
     stop: &'a Stop<'a>,
@@ -81,8 +83,8 @@ impl<R: Real> Forward<'_, R> {
         let Forward { delta, out, window, member, stop, .. } = *self;
         let (hv, mut meter) = (delta.value_heads, Meter::new(self.course, member));
         for n in place.0..delta.sequences() {
-            let rows = delta.sequence(n).0.len() * delta.householders;
-            if rows <= SEGMENT {
+            let all = delta.sequence(n).0.len() * delta.householders;
+            if all <= SEGMENT {
                 for head in self.dealt(hv) {
                     let room = self.room.0;
                     // SAFETY: heads are disjoint.
@@ -92,22 +94,23 @@ impl<R: Real> Forward<'_, R> {
                 continue;
             }
             let first = if n == place.0 { place.1 } else { 0 };
-            for (i, rows) in chunks(0..rows, window.rows()).enumerate().skip(first) {
+            for (i, rows) in chunks(0..all, window.rows()).enumerate().skip(first) {
                 self.prepare(n, rows.clone());
                 match meter.next() {
                     Next::On => {}
                     Next::Leave => return None,
                     Next::Alone => return Some((n, i)),
                 }
+                let last = rows.end == all;
                 for head in 0..hv {
                     // SAFETY: columns are disjoint.
-                    unsafe { self.pass(n, head, rows.clone()) };
+                    unsafe { self.pass((n, head), rows.clone(), last) };
                 }
                 meter.meet();
                 if self.odd.load(Relaxed) {
                     for head in self.dealt(hv) {
                         // SAFETY: heads are disjoint.
-                        unsafe { self.again(n, head, rows.clone()) };
+                        unsafe { self.again((n, head), rows.clone()) };
                     }
                     meter.meet();
                     if member.id == 0 {
@@ -131,9 +134,15 @@ impl<R: Real> Forward<'_, R> {
             Member::alone(|alone| {
                 let chunk = Chunk::new(self.delta, self.room.1, alone, head, rows, next);
                 // SAFETY: the triangles belong to this chunk.
-                unsafe { Chunk { triangles: &triangles, ..chunk }.prepare() };
+                unsafe { Chunk { triangles: &triangles, ..chunk }.triangulate() };
             });
         }
+    }
+
+    /// The two states of a head.
+    fn states(&self, head: usize) -> [State<R>; 2] {
+        let (key, value) = (self.delta.key, self.delta.value);
+        self.states.map(|states| State::panels(states.at(head * State::<R>::len(key, value)), key))
     }
 
     /// The state through a window, in this member's columns, which need all keys and queries: to write them once more takes less
@@ -141,40 +150,43 @@ impl<R: Real> Forward<'_, R> {
     ///
     /// # Safety
     /// The window is prepared.
-    unsafe fn pass(&self, n: usize, head: usize, rows: Range<usize>) {
+    unsafe fn pass(&self, (n, head): (usize, usize), rows: Range<usize>, last: bool) {
         let Delta { key, value, .. } = *self.delta;
         let member = self.window.turned(self.member, head);
         if columns::<R>(&member, value).next().is_none() {
             return;
         }
-        let task = Task::new(self.delta, (n, head), self.out);
-        let state = Matrix { at: task.state, pitch: value };
-        let copy = |x: Option<Matrix<R>>, to: *mut R| {
+        let (task, [state, before]) = (Task::new(self.delta, (n, head), self.out), self.states(head));
+        let copy = |x: Option<State<R>>, to: State<R>| {
             // SAFETY: all of them are (K, V), and the columns are this member's.
-            unsafe { copy_columns(&member, x, Matrix { at: to, pitch: value }, (key, value)) };
+            unsafe { copy_columns(&member, x, to, (key, value)) };
         };
-        if rows.start == 0 && !task.continued {
-            copy(task.initial.map(|initial| Matrix::of(initial, value)), state.at);
+        let given = |at: *mut R| State::whole(Matrix { at, pitch: value });
+        if rows.start == 0 {
+            copy(task.initial.map(|initial| given(initial.cast_mut())), state);
         }
-        copy(Some(state), self.before.at(head * key * value));
+        copy(Some(state), before);
         for (i, rows) in chunks(rows, chunk_rows(&self.delta.gate)).enumerate() {
             let (triangles, next) = (self.triangles(head, i), rows.end);
             if let Some(saved) = task.saved(rows.start) {
-                copy(Some(state), saved);
+                copy(Some(state), given(saved));
             }
             let chunk = Chunk::new(self.delta, self.room.1, &member, task.head, rows, next);
             let chunk = Chunk { triangles: &triangles, ..chunk };
             let (c, queries, _) = chunk.sizes();
             // SAFETY: the triangles are there; this member writes its own columns.
             unsafe {
-                chunk.spread();
-                chunk.solve(Some(state.at.cast_const()), c + queries, false, chunk.w());
+                chunk.decayed();
+                chunk.solve(Some(state), c + queries, false, chunk.w());
                 if !chunk.finite() {
                     return self.odd.store(true, Relaxed);
                 }
                 chunk.outputs(task.o.from(chunk.tokens.start));
-                chunk.advance(state.at);
+                chunk.advance(state);
             }
+        }
+        if last {
+            copy(Some(state), given(task.state));
         }
     }
 
@@ -182,14 +194,16 @@ impl<R: Real> Forward<'_, R> {
     ///
     /// # Safety
     /// The head is this member's.
-    unsafe fn again(&self, n: usize, head: usize, rows: Range<usize>) {
-        let size = self.delta.key * self.delta.value;
-        let (task, room) = (Task::new(self.delta, (n, head), self.out), self.room.0);
+    unsafe fn again(&self, (n, head): (usize, usize), rows: Range<usize>) {
+        let Delta { key, value, .. } = *self.delta;
+        let (task, [state, before]) = (Task::new(self.delta, (n, head), self.out), self.states(head));
+        let given = State::whole(Matrix { at: task.state, pitch: value });
         Member::alone(|alone| {
             // SAFETY: the caller's.
             unsafe {
-                std::ptr::copy_nonoverlapping(self.before.at(head * size).cast_const(), task.state, size);
-                chunks(rows, SEGMENT).for_each(|rows| segment(self.delta, room, alone, &task, rows));
+                copy_columns(alone, Some(before), given, (key, value));
+                chunks(rows, SEGMENT).for_each(|rows| segment(self.delta, self.room.0, alone, &task, rows));
+                copy_columns(alone, Some(given), state, (key, value));
             }
         });
     }

@@ -2,6 +2,7 @@
 //! each the columns that every product of this width gives it ([`Product::own`]).
 
 use super::chunk::Chunk;
+use super::state::State;
 use crate::kernels::{Operand, Product, Triangle};
 use crate::parallel::Member;
 use crate::scalar::Real;
@@ -18,14 +19,16 @@ pub fn columns<R: Real>(member: &Member<'_>, n: usize) -> impl Iterator<Item = R
 /// out = x in the member's columns (None: zeros).
 ///
 /// # Safety
-/// The matrices have `rows` rows of n numbers and do not overlap.
+/// Both have `rows` rows of n numbers and do not overlap.
 pub unsafe fn copy_columns<R: Real>(
     member: &Member<'_>,
-    x: Option<Matrix<R>>,
-    out: Matrix<R>,
+    x: Option<State<R>>,
+    out: State<R>,
     (rows, n): (usize, usize),
 ) {
-    for Range { start, end } in columns::<R>(member, n) {
+    let piece = |own| out.pieces(own).flat_map(move |own| x.unwrap_or(out).pieces(own));
+    for Range { start, end } in columns::<R>(member, n).flat_map(piece) {
+        let (x, out) = (x.map(|x| x.around(start)), out.around(start));
         for i in 0..rows {
             // SAFETY: the caller's.
             unsafe {
@@ -57,6 +60,33 @@ impl<R: Real> Chunk<'_, R> {
         unsafe { self.product((m, n, k), a, b, c, |x| with(x).columns((0, n))) }
     }
 
+    /// The member's columns of C = A S, from the sizes (m, k).
+    ///
+    /// # Safety
+    /// As of [`Chunk::values`].
+    pub unsafe fn times(&self, (m, k): (usize, usize), a: Operand<R>, s: State<R>, c: Matrix<R>) {
+        for Range { start, end } in self.columns().flat_map(|own| s.pieces(own)) {
+            let (s, n) = (s.around(start), self.delta.value);
+            let s = Operand::new(s.at.cast_const(), s.pitch);
+            // SAFETY: the caller's.
+            unsafe { self.product((m, n, k), a, s, c, |x| x.columns((start, end))) }
+        }
+    }
+
+    /// The member's columns of S += A B, from the depth k.
+    ///
+    /// # Safety
+    /// As of [`Chunk::values`].
+    pub unsafe fn add(&self, k: usize, a: Operand<R>, b: Operand<R>, s: State<R>, soon: *const R) {
+        let (key, n) = (self.delta.key, self.delta.value);
+        for Range { start, end } in self.columns().flat_map(|own| s.pieces(own)) {
+            let s = s.around(start);
+            let soon = [(s.at.cast_const(), s.pitch), (soon, n)];
+            // SAFETY: the caller's.
+            unsafe { self.product((key, n, k), a, b, s, |x| x.add().soon(soon).columns((start, end))) }
+        }
+    }
+
     /// The member's columns of V.
     pub fn columns(&self) -> impl Iterator<Item = Range<usize>> {
         columns::<R>(self.member, self.delta.value)
@@ -66,7 +96,7 @@ impl<R: Real> Chunk<'_, R> {
     ///
     /// # Safety
     /// The chunk is prepared; S is (K, V); r has C rows.
-    pub unsafe fn solve(&self, s: Option<*const R>, rows: usize, keep: bool, r: Matrix<R>) {
+    pub unsafe fn solve(&self, s: Option<State<R>>, rows: usize, keep: bool, r: Matrix<R>) {
         let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
         let (early, w, u) = (self.early(), self.w(), self.u());
         let (x, beta) = (self.square(self.triangles.inverse), self.workspace.beta.ptr());
@@ -74,8 +104,8 @@ impl<R: Real> Chunk<'_, R> {
         unsafe {
             let a = Operand::new(early.at.cast_const(), early.pitch);
             match s {
-                Some(s) => self.values((rows, key), a, Operand::new(s, value), w, |x| x),
-                None => copy_columns(self.member, None, w, (rows, value)),
+                Some(s) => self.times((rows, key), a, s, w),
+                None => copy_columns(self.member, None, State::whole(w), (rows, value)),
             }
             for Range { start, end } in self.columns() {
                 let z = if keep { w.right(start) } else { Matrix::none() };
@@ -148,15 +178,15 @@ impl<R: Real> Chunk<'_, R> {
     ///
     /// # Safety
     /// U is solved; S is (K, V).
-    pub unsafe fn advance(&self, s: *mut R) {
-        let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
-        let (state, late, u) = (Matrix { at: s, pitch: value }, self.late(), self.u());
+    pub unsafe fn advance(&self, state: State<R>) {
+        let c = self.rows.len();
+        let (late, u) = (self.late(), self.u());
         // SAFETY: as above.
         unsafe {
             self.fade(state);
             let (a, b) =
                 (Operand::new(late.at.cast_const(), late.pitch), Operand::new(u.at.cast_const(), u.pitch));
-            self.values((key, c), a.t(), b, state, Product::add);
+            self.add(c, a.t(), b, state, std::ptr::null());
         }
     }
 
@@ -164,11 +194,11 @@ impl<R: Real> Chunk<'_, R> {
     ///
     /// # Safety
     /// S is (K, V).
-    pub unsafe fn fade(&self, s: Matrix<R>) {
+    pub unsafe fn fade(&self, s: State<R>) {
         if self.gated() {
             let (by, rows) = (self.total(), self.delta.key);
-            for Range { start, end } in self.columns() {
-                let (x, n) = (s.right(start), end - start);
+            for Range { start, end } in self.columns().flat_map(|own| s.pieces(own)) {
+                let (x, n) = (s.around(start).right(start), end - start);
                 // SAFETY: as above.
                 unsafe { Scaled { x, by, wide: false, out: x, add: false, rows, n }.call() }
             }

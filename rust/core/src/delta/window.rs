@@ -3,9 +3,9 @@
 //!
 //! Heads are shared where whole ones would leave threads idle. What is computed of a chunk is the same, so the bits are too.
 
+use super::state::panel;
 use super::workspace::chunk_rows;
 use super::{Delta, SEGMENT, Stop};
-use crate::kernels::lanes;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -48,7 +48,7 @@ impl Window {
             heads,
             segments: even * (most * threads / (heads * even)).max(1),
             parts: SEGMENT / chunk_rows(&delta.gate),
-            panels: delta.value.div_ceil(2 * lanes::<R>()),
+            panels: delta.value.div_ceil(panel::<R>()),
         }
     }
 

@@ -312,7 +312,7 @@ mod tests {
             out
         };
         let out = inverse(1);
-        for threads in [2, 3] {
+        for threads in [2, 3, 8, 16] {
             assert!(inverse(threads) == out, "n = {n}, {threads} threads");
         }
         for (i, row) in out.chunks(ld).enumerate() {

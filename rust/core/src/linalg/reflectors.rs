@@ -116,6 +116,11 @@ impl<T: Scalar> Hand<'_, T> {
 }
 
 impl<'a, T: Scalar> Factors<'a, T> {
+    /// Those that [`Factors::new`] has written there.
+    pub fn at(at: &Places<T>, tau: &'a [T], m: usize) -> Self {
+        Factors { v: at.v.ptr(), r: at.r.ptr(), n: at.n.ptr(), tau, m, k: tau.len() }
+    }
+
     /// Starts without and ends with a barrier.
     ///
     /// # Safety
@@ -129,8 +134,7 @@ impl<'a, T: Scalar> Factors<'a, T> {
         at: &Places<T>,
         both: bool,
     ) -> Self {
-        let k = tau.len();
-        let factors = Factors { v: at.v.ptr(), r: at.r.ptr(), n: at.n.ptr(), tau, m, k };
+        let (k, factors) = (tau.len(), Factors::at(at, tau, m));
         // SAFETY: members write disjoint rows between the barriers.
         unsafe {
             for i in hand.member.share(m, 4) {

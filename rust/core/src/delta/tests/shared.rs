@@ -1,6 +1,7 @@
 //! Heads that all members share.
 
 use super::*;
+use crate::scratch::Arena;
 
 #[test]
 fn heads_that_members_share_have_the_bits_of_one_member() {
@@ -43,5 +44,24 @@ fn numbers_that_are_not_finite_reach_the_same_entries_whoever_computes_them() {
         };
         let own = results(1);
         assert!([2, 3, 8].repeat(3).into_iter().all(|threads| results(threads) == own), "row {at}, {gate}");
+    }
+}
+
+#[test]
+fn a_thread_adds_the_memory_that_is_documented() {
+    // docs/math/delta.md: K = V = 128 in single precision, in MB
+    let case = Case::<f32>::new([1, 64, 1, 1, 1, 128, 128], "head", false, 1);
+    let delta = case.view();
+    let forward = |arena: &mut Arena| forward::Room::carve(arena, &delta);
+    let backward = |arena: &mut Arena| backward::Room::carve(arena, &delta);
+    let triangles = |arena: &mut Arena| workspace::Triangles::carve(arena, &delta);
+    let of = |elements: usize| (elements * 4) as f64 / 1e6;
+    assert!((0.45..0.55).contains(&of(Arena::elements::<f32, _>(forward))));
+    assert!((0.85..0.95).contains(&of(Arena::elements::<f32, _>(backward))));
+    for threads in [2, 3, 8, 16, 64] {
+        let window = window::Window::new(&delta, 1, threads, 4);
+        let added = window.chunks() * Arena::elements::<f32, _>(triangles);
+        assert!(of(added) <= 0.2 * threads as f64, "{threads} threads");
+        assert_eq!(window::Window::new(&delta, 1, threads, 1).chunks(), threads);
     }
 }

@@ -114,13 +114,17 @@ fn gradient<T: Scalar>(sizes: Sizes) {
     let (ct, dx): (Vec<T>, Vec<T>) = (numbers(x.len(), 12), numbers(x.len(), 13));
     let tau_ct: Vec<T> = numbers(batch * m.min(n), 14);
     let (a, tau) = factored(&x, sizes, 1);
-    let mut bar = Guarded::new(x.len());
-    geqrf_vjp((&a, &tau), (&ct, &tau_ct), sizes, bar.inner(), 2).unwrap();
+    let [bar, others @ ..] = [1, 2, 3, 8, 16, 64].map(|threads| {
+        let mut bar = Guarded::new(x.len());
+        geqrf_vjp((&a, &tau), (&ct, &tau_ct), sizes, bar.inner(), threads).unwrap();
+        bar.take()
+    });
+    assert!(others.iter().all(|other| *other == bar), "{sizes:?} on other threads");
     let value = |h: f64| {
         let (a, tau) = factored(&moved(&x, &dx, h), sizes, 1);
         dot(&ct, &a) + dot(&tau_ct, &tau)
     };
-    let (h, found) = (1e-6, dot(&bar.take(), &dx));
+    let (h, found) = (1e-6, dot(&bar, &dx));
     let expected = (value(h) - value(-h)) / (2.0 * h);
     let size = 1.0 + expected.abs() + found.abs();
     assert!((found - expected).abs() <= 1e-4 * size, "{sizes:?}: {found} {expected}");

@@ -106,9 +106,12 @@ unsafe impl<T: Scalar> Rows<T> for Hadamard<'_, T> {
         let Some(signs) = self.signs else { return };
         for (j, signs) in signs[k * self.rounds * n..(k + 1) * self.rounds * n].chunks_exact(n).enumerate() {
             let table = self.table(scratch, j);
-            for i in 0..table_len(len) {
-                // SAFETY: the scratch has the tables.
-                unsafe { *table.add(i) = self.scale * signs[i % len / T::PARTS] };
+            // SAFETY: the scratch has the tables.
+            unsafe {
+                for (i, &sign) in signs.iter().enumerate() {
+                    (0..T::PARTS).for_each(|part| *table.add(i * T::PARTS + part) = self.scale * sign);
+                }
+                (len..table_len(len)).for_each(|i| *table.add(i) = *table.add(i - len));
             }
         }
     }
