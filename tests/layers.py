@@ -60,7 +60,11 @@ FORMS = {
     "delta-product-no-gate": ("delta-product", {"heads": 3, "householders": 3, "gate": False, "negative": False}),
 }
 # torch's layers, and those of this package with the same parameters
-AS_TORCH = {"rnn": (torch.nn.RNN, it.nn.RNN), "gru": (torch.nn.GRU, functools.partial(it.nn.GRU, reset="after"))}
+AS_TORCH = {
+    "rnn": (torch.nn.RNN, it.nn.RNN),
+    "gru": (torch.nn.GRU, functools.partial(it.nn.GRU, reset="after")),
+    "lstm": (torch.nn.LSTM, it.nn.LSTM),
+}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 # The names of all layers; the module of an operator is none, and functions are none.
 NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name != "OperatorModule")

@@ -43,6 +43,8 @@ for layer in (it.nn.ScoRNN(3, 5), it.nn.GRU(3, 5), it.nn.RNN(3, 5), it.nn.DeltaP
     assert_type(layer(x), tuple[Tensor, Tensor])
 assert_type(it.nn.GRU(3, 5)(x, None, starts=torch.zeros(4, 2, dtype=torch.bool)), tuple[Tensor, Tensor])
 assert_type(it.nn.GRU(3, 5)(packed), tuple[Any, Tensor])
+assert_type(it.nn.LSTM(3, 5)(x, (x, x)), tuple[Tensor, tuple[Tensor, Tensor]])
+assert_type(it.nn.LSTM(3, 5).step(x, (x, x)), tuple[Tensor, Tensor])
 assert_type(it.nn.ScoRNN(3, 5).step(x[0]), Tensor)
 assert_type(it.nn.OperatorModule(op)(torch.ones(3)), Tensor)
 assert_type(it.nn.OperatorModule(op).operator(), it.Operator)

@@ -80,9 +80,8 @@ def transition(call, name):
 
 
 def stacked(call, name, choices):
-    """Two operators instead of one; with marks there is another message, that ensembles have none."""
-    entry = None if "starts" in call.arguments else transition(call, name)
-    return np.stack([call.arguments[name]] * 2) if entry else None
+    """Two operators instead of one."""
+    return np.stack([call.arguments[name]] * 2) if transition(call, name) else None
 
 
 def not_square(call, name, choices):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import torch
 from torch import Tensor, nn
@@ -75,6 +75,22 @@ class LSTM(RecurrentLayer):
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    if TYPE_CHECKING:
+
+        @overload  # type: ignore[override]
+        def __call__(
+            self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None, *, starts: Tensor | None = None
+        ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+
+        @overload
+        def __call__(
+            self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None, *, starts: None = None
+        ) -> tuple[Any, tuple[Tensor, Tensor]]: ...
+
+        def __call__(self, *args: Any, **keywords: Any) -> Any: ...
+
+        def step(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...  # type: ignore[override]
 
     # ------------------------------------------------------------ hooks
 
