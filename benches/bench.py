@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     settings = Settings(options.threads or isometry.get_num_threads(), options.quick, options.alone, options.only)
     if set(groups) <= set(APART):
         return report.run(groups, settings, options.json)
-    if lack := missing(["torch"], "the bench", extra="torch"):
+    if lack := missing(["torch"], "the bench"):
         raise Failure(lack)
     from isometry.cli.session import prepared
 

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import isometry.torch as it
 
 SIZE, INPUTS, BATCH = 16, 3, 4
-LAYERS = ("ScoRNN", "ExpRNN", "ORNN", "SoftORNN", "ScuRNN", "URNN", "EURNN", "KRU", "GRU", "GORU", "RUM")
+LAYERS = ("ScoRNN", "ExpRNN", "ORNN", "SoftORNN", "ScuRNN", "URNN", "EURNN", "KRU", "GRU", "GORU", "LSTM", "RUM")
 FREE = (
     *("view", "reshape", "expand", "slice", "select", "unsqueeze", "squeeze", "transpose", "permute", "detach", "t"),
     *("alias", "unbind", "split", "split_with_sizes", "as_strided", "_unsafe_view", "diagonal", "_conj", "_neg_view"),

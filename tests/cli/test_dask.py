@@ -160,7 +160,7 @@ def test_a_missing_package_says_what_to_install(isometry, tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "distributed", None)
     status, out, err = isometry(*SWEEP, "--dask", "local")
     assert (status, out, len(err)) == (1, "", 1) and list(tmp_path.iterdir()) == []
-    assert "needs distributed, which is not installed: pip install isometry[cluster]" in err[0]
+    assert "needs distributed, which is not installed: pip install distributed" in err[0]
 
 
 def test_either_commands_or_a_cluster(isometry):

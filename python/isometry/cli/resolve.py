@@ -89,7 +89,7 @@ def _check_taken(settings: Settings, task: Entry, taken: Mapping[str, Any], give
         elif settings[name] is None and taken[name] is REQUIRED:
             raise UsageError(f"{settings.option(name)} is missing: the task {task.name} has no default for it")
     needed = task.table.get(WITHOUT_DATA, {}).get("requires", ())
-    if settings["data"] is None and (lack := missing(needed, f"without it the task {task.name}", "data")):
+    if settings["data"] is None and (lack := missing(needed, f"without it the task {task.name}")):
         raise UsageError(f"{settings.option('data')} is missing: {lack}")
     if settings["data"] is not None and not Path(settings["data"]).exists():
         raise UsageError(f"{settings.option('data')} {settings['data']}: no such file")

@@ -32,7 +32,7 @@ def pool_of(
     """Where that many runs are made: on this machine, or with the address of --dask on a cluster."""
     if address is None:
         return Pool(*share(runs, jobs, threads), seconds)
-    require(["distributed"], "compare --dask", "cluster")
+    require(["distributed"], "compare --dask")
     return DaskPool(*share(runs, jobs, threads, elsewhere=address != LOCAL), address, seconds)
 
 
