@@ -200,8 +200,8 @@ fn one<T: Scalar>(
 }
 
 /// Refuses the A of matrix b, by the sizes of its entries, where it is too large or not finite.
-fn check_size<T: Scalar>(sizes: impl Iterator<Item = f64>, n: usize, b: usize) -> Result<()> {
-    let largest = sizes.fold(0.0, |m, x| if x <= m { m } else { x });
+pub(super) fn check_size<T: Scalar>(sizes: impl Iterator<Item = f64>, n: usize, b: usize) -> Result<()> {
+    let largest = sizes.fold(0.0, |m, x| if x <= m { m } else { x + 0.0 * m }); // NaN persists
     if largest * n as f64 * T::Real::EPS.f64() <= 1.0 {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 use super::{Parameters, for_all_types};
 use crate::operators::Last;
+use crate::operators::cayley::recover::check_size;
 use crate::operators::cayley::{Cayley, from_matrix};
 use crate::scalar::{Real, Scalar, c64};
 use crate::{Budget, Cpu};
@@ -146,6 +147,18 @@ fn refusals<T: Scalar>() {
 #[test]
 fn matrices_without_parameters_are_refused() {
     for_all_types!(refusals);
+}
+
+#[test]
+fn an_entry_that_is_no_number_is_refused_wherever_it_stands() {
+    for (sizes, good) in [
+        ([0.0, 1.0, 0.5], true),
+        ([f64::NAN, 1.0, 0.5], false),
+        ([0.5, f64::NAN, 0.0], false),
+        ([f64::INFINITY, 0.5, 1.0], false),
+    ] {
+        assert_eq!(check_size::<f64>(sizes.into_iter(), 2, 0).is_ok(), good, "{sizes:?}");
+    }
 }
 
 #[test]
