@@ -8,8 +8,9 @@
 //!
 //! Rows are taken in chunks, in order (`chunk` has the formulas); the state before every [`SEGMENT`] rows is saved for the
 //! backward pass. A sequence of at most `FEW` rows is computed row by row, so that its state is read and written once.
-//! Sequences and heads are independent: threads share the pairs. What is computed for a sequence depends on its own length
-//! alone, so packed sequences get the bits of separate ones.
+//! Sequences and heads are independent: threads share the pairs, or where that leaves threads idle, all share each pair
+//! (`window`). What is computed for a sequence depends on its own length alone, so packed sequences get the bits of separate
+//! ones.
 
 mod backward;
 mod chunk;

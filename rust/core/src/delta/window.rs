@@ -18,10 +18,10 @@ const SLACK: Duration = Duration::from_micros(500);
 const MOST: usize = 4;
 
 impl<R: Real> Delta<'_, R> {
-    /// Whether a call shares each of `tasks` heads: if whole ones keep the threads busy for less than 4/5 of the time.
+    /// Whether a call shares each of `tasks` heads: if whole ones keep the threads busy for less than 2/3 of the time.
     pub(super) fn shares(&self, tasks: usize, threads: usize) -> bool {
         let slots = tasks.next_multiple_of(threads);
-        threads > 1 && self.longest() > SEGMENT && slots.saturating_mul(4) > tasks.saturating_mul(5)
+        threads > 1 && self.longest() > SEGMENT && slots.saturating_mul(2) > tasks.saturating_mul(3)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{LENGTHS, THREADS, choices, expect, ones, returns};
 use isometry_core::Budget;
-use isometry_core::delta::{Delta, DeltaGradients, Gate, backward, forward};
+use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
 use isometry_core::scalar::Real;
 
 /// One head of a token each, or other numbers of heads beside one token.
@@ -51,6 +51,7 @@ fn call<R: Real>(
                 returns("delta::forward", sizes, || {
                     forward(&delta, &mut o, &mut state, Some(&mut saved), &budget)
                 });
+                returns("delta::advance", sizes, || advance(&delta, &mut o, &mut state, &budget));
                 let [mut q, mut k, mut v, mut beta] = [(); 4].map(|()| ones::<R>(len));
                 returns("delta::backward", sizes, || {
                     let bars = DeltaGradients {
