@@ -99,6 +99,7 @@ LAYERS = [
     ("urnn", {"nonlinearity": "relu"}),
     ("gru", {"reset": "after"}),
     ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
+    ("lstm", {"checkpoint": "sqrt"}),
     ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
     ("delta-product", {"gate": False, "negative": False}),
 ]
