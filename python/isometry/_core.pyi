@@ -67,6 +67,8 @@ __all__ = [
     "linalg_procrustes_vjp",
     "linalg_product",
     "linalg_product_vjp",
+    "lstm",
+    "lstm_vjp",
     "operator_apply",
     "operator_apply_vjp",
     "operator_check",

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+import torch.nn.utils.prune
 from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
@@ -129,6 +130,23 @@ def test_a_model():
     assert type(model[0]) is torch.nn.RNN
     with pytest.raises(TypeError, match="module must be"):
         it.nn.from_torch(shared.state_dict())
+
+
+@each
+def test_hooks_are_refused(kind):
+    """So are weights that one computes; a model is then left as it was."""
+    for change in (
+        lambda layer: layer.register_forward_hook(lambda *_: None),
+        lambda layer: layer.register_forward_pre_hook(lambda *_: None),
+        lambda layer: torch.nn.utils.weight_norm(layer, "weight_hh_l0"),
+        lambda layer: torch.nn.utils.prune.l1_unstructured(layer, "weight_hh_l0", 0.5),
+        lambda layer: setattr(layer, "forward", lambda x: x),
+    ):
+        model = torch.nn.Sequential(theirs(kind), theirs(kind))
+        change(model[1])
+        with pytest.raises(NotImplementedError, match="hooks"):
+            it.nn.from_torch(model)
+        assert type(model[0]) is type(theirs(kind))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`it.nn.LSTM`: torch.nn.LSTM with pairs of states, its steps, marks and trained initial states."""
 
+import contextlib
 import copy
 
 import pytest
@@ -167,9 +168,43 @@ def test_representation_and_refusals():
             model(x[:, 0], pair(2, B))
         with pytest.raises(RuntimeError, match=r"Expected hidden\[1\] size \(2, 4, 6\), got \[2, 3, 6\]"):
             model(x, (draw(2, B, N), draw(2, 3, N)))
-    with pytest.raises(TypeError, match="hx must have the precision of the weights"):
-        layer(x, tuple(t.float() for t in pair(2, B)))
+    h, c = pair(2, B)
+    for hx in ((h.float(), c.float()), (h.half(), c), (h, c.float()), (h.long(), c), (h.half(), c.bfloat16())):
+        for cached in (False, True):
+            context = layer.cached() if cached else contextlib.nullcontext()
+            with context, pytest.raises(TypeError, match="hx must have the precision of the weights"):
+                layer.step(x[0], hx)
+    with pytest.raises(RuntimeError, match="not at the same device"):
+        layer(x, (h, c.to("meta")))
     with pytest.raises(ValueError, match="checkpoint"):
         lstm(checkpoint="reversible")
     with pytest.raises(TypeError, match="proj_size"):
         lstm(proj_size=2)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"bidirectional": True, "trainable_h0": True}], ids=["plain", "two ways"])
+def test_pairs_in_graphs_and_transforms(keywords):
+    """What is tested of a joined state for every layer, with pairs: compiled, exported, vmap, an empty batch."""
+    layer, x = lstm(2, **keywords), draw(T, B, D)
+    state, marks = pair(2 * (1 + layer.bidirectional), B), torch.zeros(T, B, dtype=torch.bool)
+    marks[2], marks[3, 1] = True, True
+    call = lambda x, h, c, marks: layer(x, (h, c), starts=marks)
+    expected, (h, c) = call(x, *state, marks)
+    torch.compiler.reset()
+    for found in (
+        torch.compile(call, backend="aot_eager", fullgraph=True)(x, *state, marks),
+        [t[0] for t in flat(torch.func.vmap(call)(x[None], *(t[None] for t in state), marks[None]))],
+    ):
+        alike(flat(found), (expected, h, c))
+    plain, ends = layer(x, state)
+    exported = torch.export.export(layer, (x, state)).module()
+    alike(flat(exported(x, state)), (plain, *ends))
+    over_h = torch.func.vmap(lambda h: layer(x, (h, state[1]))[0])(state[0][None])
+    close(over_h[0], plain)
+    out, last = layer(x[:, :0], tuple(t[:, :0] for t in state), starts=marks[:, :0])
+    assert out.shape == (T, 0, expected.shape[2]) and all(t.shape == (len(state[0]), 0, N) for t in last)
+
+
+def flat(found):
+    """The output and both states, which may be in one list already."""
+    return [found[0], *found[1]] if isinstance(found[1], tuple) else list(found)

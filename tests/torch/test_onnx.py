@@ -178,3 +178,13 @@ def test_complex_layers_are_refused():
     model = torch.nn.Sequential(torch.nn.Linear(D, D), it.nn.ScuRNN(D, N))
     with pytest.raises(TypeError, match=r"ScuRNN \(1\) has complex states"):
         onnx.export(model, (draw(3, B, D, dtype=torch.float32),))
+
+
+def test_any_length_after_a_fixed_one(tmp_path):
+    """A first export of one size does not fix those of the next."""
+    layer, example = it.nn.GRU(D, N), draw(5, B, D, dtype=torch.float32)
+    import_module("isometry.integrations.onnx").export(layer, (example,), tmp_path / "fixed.onnx", verbose=False)
+    x = draw(3, 2, D, seed=1, dtype=torch.float32)
+    sizes = {"input": {0: Dim("T", min=2), 1: Dim("B", min=2)}}
+    (states, _), (expected, _), _ = both(layer, tmp_path / "any.onnx", x, example=(example,), **sizes)
+    tolerance.close(states, expected.numpy(), tolerance.sequence("float32", N, 5), "states")

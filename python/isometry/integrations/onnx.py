@@ -71,7 +71,8 @@ def export(
     -----
     Needs the packages onnx and onnxscript. Every recurrence is a Scan over its steps, with all cells, activations,
     several layers and both directions. Matrices of parameters, of layers, operators, adapters and orthogonal weights,
-    are computed at export. Results are those of the model up to rounding.
+    are computed at export. Results are those of the model up to rounding. What `torch.compile` has compiled in this
+    process is compiled again when it is next called.
 
     Examples
     --------
@@ -82,6 +83,8 @@ def export(
     >>> program = export(layer, (x,), "layer.onnx", dynamic_shapes=sizes)  # doctest: +SKIP
     """
     _refuse_complex(model)
+    # The step of a scan that an earlier export compiled for fixed sizes would serve this one too.
+    torch.compiler.reset()
     # With automatic dynamic shapes, numbers that differ from those of an earlier export would become inputs of the
     # steps, which ONNX refuses.
     with torch.no_grad(), torch._dynamo.config.patch(automatic_dynamic_shapes=False):

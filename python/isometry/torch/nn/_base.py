@@ -121,6 +121,13 @@ class RecurrentLayer(Stepping, nn.Module):
             bound = math.sqrt(6 / (self.hidden_size + weight.size(-2 if self.is_complex else -1)))
             nn.init.uniform_(weight, -bound, bound)
 
+    def _draw_as_torch(self, suffix: str) -> None:
+        """Draws the initial values of torch's layers: of all weights and biases but modReLU's."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for name in self._names:
+            if name.startswith(("weight", "bias")):
+                nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
+
     def _run(
         self,
         suffix: str,
@@ -259,7 +266,7 @@ class RecurrentLayer(Stepping, nn.Module):
             (T, B, input_size), (B, T, input_size) with ``batch_first``, or (T, input_size) without a batch.
         hx : Tensor, optional
             Initial states (num_layers * directions, B, hidden_size), without B for unbatched input; by default zero,
-            or the trained ones with ``trainable_h0``.
+            or the trained ones with ``trainable_h0``. Of an `LSTM` a pair of them, h and c.
         starts : Tensor, bool, optional
             Marks of the steps at which another sequence begins, (T, B), shaped as ``input`` without its features: the
             state before them is zero, or the trained one with ``trainable_h0``, and no gradient crosses them. ``hx`` is
@@ -272,7 +279,7 @@ class RecurrentLayer(Stepping, nn.Module):
             States of the last layer for every step, the directions concatenated in the last axis; with ``last_only``
             the last state of each direction, (B, directions * hidden_size), a Tensor for packed input too.
         h_n : Tensor
-            Last state of every layer and direction, shaped as ``hx``.
+            Last state of every layer and direction, shaped as ``hx``; of an `LSTM` a pair, h and c.
         """
         output, last = self._output(input, self._joined(hx, input), starts)
         return output, self._apart(last)

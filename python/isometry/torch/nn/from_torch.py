@@ -37,12 +37,14 @@ def from_torch(module: nn.Module) -> Any:
         with its ``requires_grad``, in the same mode of training. A ``GRU`` has ``reset="after"``.
     torch.nn.Module
         For any other module, the module itself, with its layers replaced in place. A layer that is used in several
-        places is replaced by one new layer. Make the optimiser afterwards, since the parameters are new.
+        places is replaced by one new layer; two layers that share a parameter get one each. Make the optimiser
+        afterwards, since the parameters are new.
 
     Raises
     ------
     NotImplementedError
-        A layer with ``proj_size``.
+        A layer with ``proj_size``, with hooks, or with weights that a hook computes (``weight_norm``, ``prune``). No
+        layer of a model is then replaced.
     TypeError
         If module is no module, or a subclass of one of torch's layers.
 
@@ -125,6 +127,11 @@ def _check(module: Any) -> None:
     """Refuses what these layers do not have."""
     if module.proj_size:
         raise NotImplementedError("from_torch has no layers with proj_size")
+    if module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module):
+        raise NotImplementedError(
+            "from_torch keeps no hooks, and no weights that one computes (weight_norm, spectral_norm, prune): remove "
+            "them first"
+        )
 
 
 def _names(kind: type[nn.Module]) -> list[tuple[str, str]]:

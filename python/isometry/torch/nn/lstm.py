@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
 from .._dispatch.plan import Tensors
 from ..sequences.lstm import lstm
 from ._base import RecurrentLayer
+from ._contract import check_hidden
 from ._keywords import LayerKeywords, Marks, Output
 from ._sequences import last_state
 from ._streaming import Kernel
@@ -79,16 +79,18 @@ class LSTM(RecurrentLayer):
     if TYPE_CHECKING:
 
         @overload  # type: ignore[override]
-        def __call__(
+        def forward(
             self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None, *, starts: Tensor | None = None
         ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
 
         @overload
-        def __call__(
+        def forward(
             self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None, *, starts: None = None
         ) -> tuple[Any, tuple[Tensor, Tensor]]: ...
 
-        def __call__(self, *args: Any, **keywords: Any) -> Any: ...
+        def forward(self, *args: Any, **keywords: Any) -> Any: ...
+
+        __call__ = forward  # type: ignore[assignment]
 
         def step(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...  # type: ignore[override]
 
@@ -112,10 +114,7 @@ class LSTM(RecurrentLayer):
         return torch.cat((self._read("h0" + suffix), self._read("c0" + suffix)))
 
     def _reset(self, suffix: str) -> None:
-        bound = 1 / math.sqrt(self.hidden_size)
-        for name in self._names:
-            if name not in ("h0", "c0"):
-                nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
+        self._draw_as_torch(suffix)
 
     @property
     def _state(self) -> tuple[int, ...]:
@@ -135,9 +134,11 @@ class LSTM(RecurrentLayer):
                 kind, also = ("batched 3-D", "also be 3-D") if around else ("unbatched 2-D", "also be 2-D")
                 found = ", ".join(f"{t.dim()}-D" for t in hx)
                 raise RuntimeError(f"For {kind} input, hx and cx should {also} but got ({found}) tensors")
+            x = input.data if isinstance(input, PackedSequence) else input
             for part, t in enumerate(hx):
                 if tuple(t.shape) != expected:
                     raise RuntimeError(f"Expected hidden[{part}] size {expected}, got {list(t.size())}")
+                check_hidden(x, t, self.weight_ih_l0, expected, False)
         return torch.cat(tuple(hx), -1)
 
     def _batch(self, input: Any, step: bool) -> tuple[int, ...] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, Unpack
 
@@ -115,10 +114,7 @@ class RNN(TransitionLayer):
         return {} if self.transition is not None else {"weight_hh": (n, n)}
 
     def _reset(self, suffix: str) -> None:
-        bound = 1 / math.sqrt(self.hidden_size)
-        for name in self._names:
-            if name not in ("h0", "activation_bias"):
-                nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
+        self._draw_as_torch(suffix)
 
     def reset_parameters(self) -> None:
         """Draw all initial values again; ``torch.manual_seed`` makes them reproducible."""

@@ -85,13 +85,13 @@ def run(
         argument=OWN_BIAS,
         features_of="the state" if declaration.real else "the transition",
     )
-    marks = None
+    marks, width = None, declaration.width * n
+    if state is not None:
+        check_recurrence.start_state_shape(tuple(state.shape), batch, width, members)
     if starts is not None:
         check_recurrence.starts_served(gpu=backend == "gpu")
         marks = _marks(starts, steps, batch, x.device, members)
         if state is not None:
-            width = declaration.width * n
-            check_recurrence.start_state_shape(tuple(state.shape), batch, width, members)
             lead = () if members is None else state.shape[:-2] or (1,)
             state = state.expand(*lead, batch, width)
         # the states before a mark cannot be obtained from those after it

@@ -43,7 +43,7 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
     }
 
     /// The same for states that are the first numbers of rows of so many real ones.
-    pub fn within(self, apart: usize) -> Self {
+    pub fn apart(self, apart: usize) -> Self {
         DenseStep { apart, ..self }
     }
 

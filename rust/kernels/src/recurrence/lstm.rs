@@ -22,7 +22,7 @@ use crate::simd::Simd;
 ///
 /// # Safety
 /// All pointers are at row 0 of the step and have the area; `previous` may be null for zeros.
-pub struct Remember<R> {
+pub struct LstmGates<R> {
     /// Rows of i, f, g, o.
     pub gates: *mut R,
     /// (h', c')
@@ -33,12 +33,12 @@ pub struct Remember<R> {
     pub area: Area,
 }
 
-/// [`Remember`] backward.
+/// [`LstmGates`] backward.
 ///
 /// # Safety
 /// All pointers are at row 0 of the step and have the area; `previous`, `h_bar` and `ct` may be null for zeros; what is written
 /// overlaps nothing else.
-pub struct RememberPull<R> {
+pub struct LstmGatesPull<R> {
     /// Rows of i, f, g, o.
     pub gates: *const R,
     /// (h', c')
@@ -73,7 +73,7 @@ unsafe fn pull<S: Simd, A: Elementwise>(gate: S::V, g: S::V) -> S::V {
     unsafe { A::pull::<S>(gate, S::zero(), S::zero(), g) }
 }
 
-impl<R: Real> Kernel<R> for Remember<R> {
+impl<R: Real> Kernel<R> for LstmGates<R> {
     type Output = ();
 
     #[inline(always)]
@@ -81,7 +81,7 @@ impl<R: Real> Kernel<R> for Remember<R> {
         let n = self.area.n;
         for (row, col, live) in self.area.vectors(S::LANES) {
             let (gates, state) = (self.gates.wrapping_add(4 * row * n + col), 2 * row * n + col);
-            // SAFETY: the contract of `Remember`.
+            // SAFETY: the contract of `LstmGates`.
             unsafe {
                 let i = value::<S, Sigmoid>(S::load_n(gates, live));
                 let f = value::<S, Sigmoid>(S::load_n(gates.add(n), live));
@@ -99,7 +99,7 @@ impl<R: Real> Kernel<R> for Remember<R> {
     }
 }
 
-impl<R: Real> Kernel<R> for RememberPull<R> {
+impl<R: Real> Kernel<R> for LstmGatesPull<R> {
     type Output = ();
 
     #[inline(always)]
@@ -108,7 +108,7 @@ impl<R: Real> Kernel<R> for RememberPull<R> {
         for (row, col, live) in self.area.vectors(S::LANES) {
             let (at, state) = (row * n + col, 2 * row * n + col);
             let (gates, bars) = (self.gates.wrapping_add(4 * row * n + col), row * self.pitch + col);
-            // SAFETY: the contract of `RememberPull`.
+            // SAFETY: the contract of `LstmGatesPull`.
             unsafe {
                 let bars = self.bars.add(bars);
                 let (i, f) = (S::load_n(gates, live), S::load_n(gates.add(n), live));

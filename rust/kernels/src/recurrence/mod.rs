@@ -9,7 +9,7 @@ mod rum;
 pub use affine::{Affine, Finish, Sweep};
 pub use cross::Cross;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
-pub use lstm::{Remember, RememberPull};
+pub use lstm::{LstmGates, LstmGatesPull};
 pub use rum::{Heard, HeardPull, Sphere, SpherePull, heard_len};
 
 use crate::dispatch::compiled;
@@ -30,10 +30,10 @@ compiled! {
         fn blend_pull(BlendPull);
         /// [`ResetPull`]
         fn reset_pull(ResetPull);
-        /// [`Remember`]
-        fn remember(Remember);
-        /// [`RememberPull`]
-        fn remember_pull(RememberPull);
+        /// [`LstmGates`]
+        fn lstm_gates(LstmGates);
+        /// [`LstmGatesPull`]
+        fn lstm_gates_pull(LstmGatesPull);
         /// [`Heard`]
         fn heard(Heard);
         /// [`HeardPull`]

@@ -10,7 +10,7 @@ use crate::scalar::Real;
 use crate::scratch::Arena;
 use crate::sizes::work;
 use crate::transition::{DenseStep, Packed, Part, Step, Uses};
-use isometry_kernels::recurrence::{Affine, Remember};
+use isometry_kernels::recurrence::{Affine, LstmGates};
 
 /// An LSTM in a forward pass.
 pub(super) struct LstmCell<'s, R: Real> {
@@ -36,7 +36,7 @@ impl<'s, R: Real> LstmCell<'s, R> {
         let &Setting { ref line, n, w, packs: [of_w, of_u], .. } = setting;
         LstmCell {
             setting,
-            w: DenseStep::carve(arena, (4 * n, n), w, None, Uses::forward(of_w)).within(line.width),
+            w: DenseStep::carve(arena, (4 * n, n), w, None, Uses::forward(of_w)).apart(line.width),
             u: Packed::new(arena, line.features, 4 * n, of_u),
         }
     }
@@ -84,7 +84,7 @@ unsafe impl<R: Real> Cell<R> for LstmCell<'_, R> {
             part.sync();
             for (rows, previous) in &sources {
                 let area = self.setting.area(rows, &columns);
-                Remember { gates, previous: *previous, out, area }.call();
+                LstmGates { gates, previous: *previous, out, area }.call();
             }
         }
     }

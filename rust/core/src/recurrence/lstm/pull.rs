@@ -13,7 +13,7 @@ use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 use crate::transition::{DenseStep, Gather, Part, Step, Trace, Uses};
-use isometry_kernels::recurrence::{Affine, RememberPull};
+use isometry_kernels::recurrence::{Affine, LstmGatesPull};
 use std::ops::Range;
 
 /// An LSTM in a backward pass.
@@ -46,7 +46,7 @@ impl<'s, R: Real> LstmPull<'s, R> {
         LstmPull {
             setting,
             halves,
-            w: DenseStep::carve(arena, (4 * n, n), w, bars.w, uses).within(line.width),
+            w: DenseStep::carve(arena, (4 * n, n), w, bars.w, uses).apart(line.width),
             again: replayed.then(|| LstmCell::carve(arena, setting)),
             chunks: [(); 2].map(|()| {
                 let rows = rows_apart(arena, true, schedule.chunk_rows(), pitch);
@@ -167,7 +167,7 @@ unsafe impl<R: Real> Pull<R> for LstmPull<'_, R> {
                     let rows = part.rows(rows.start.max(all.start)..rows.end.min(all.end));
                     let area = self.setting.area(&rows, &columns);
                     let (carry, pitch) = (self.carry.ptr(), self.pitch);
-                    RememberPull { gates, previous, state, h_bar, ct, carry, bars, pitch, area }.call();
+                    LstmGatesPull { gates, previous, state, h_bar, ct, carry, bars, pitch, area }.call();
                 }
             }
             part.sync();
