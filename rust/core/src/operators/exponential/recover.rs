@@ -8,16 +8,13 @@ use crate::sizes::{check_len, triangles};
 
 /// Writes the upper triangles (batch, n (n - 1) / 2) of A for real w (batch, n, n), n = 2 or 3. Returns an error if some
 /// |W^H W - I| exceeds `tol`, or a determinant is -1.
-pub fn from_matrix<T: Scalar>(
-    w: &[T],
-    upper: &mut [T],
-    (batch, n): (usize, usize),
-    tol: f64,
-) -> Result<()> {
+pub fn from_matrix<T: Scalar>(w: &[T], upper: &mut [T], (batch, n): (usize, usize), tol: f64) -> Result<()> {
     check_len("w", w.len(), &[batch, n, n])?;
     check_len("upper", upper.len(), &triangles(batch, n))?;
     if !closed::<T>(n) {
-        return Err(Error::Unsupported("there is a closed form for real matrices of two or three rows only".into()));
+        return Err(Error::Unsupported(
+            "there is a closed form for real matrices of two or three rows only".into(),
+        ));
     }
     recovered(w, (Law::Exponential, false), None, upper, n, tol, |b, _, det| {
         if det > 0.0 {

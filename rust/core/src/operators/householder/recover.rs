@@ -148,7 +148,9 @@ impl<W: Scalar> Trailing<W> {
         Member::alone(|solo| unsafe {
             wy::inverse(solo, u, (rows, PANEL), lower, ti, PANEL, self.work, scratch);
             let ti = Operand::new(ti.cast_const(), PANEL).h();
-            Product::new((PANEL, rest, rows), u.h(), behind, p, rest).shapes(upper, full, full).run(solo, scratch);
+            Product::new((PANEL, rest, rows), u.h(), behind, p, rest)
+                .shapes(upper, full, full)
+                .run(solo, scratch);
             Product::new((PANEL, rest, PANEL), ti, p_, q, rest).shapes(lower, full, full).run(solo, scratch);
             let outer = Product::new((rows, rest, PANEL), u, q_, at, n).alpha(-1.0).add();
             outer.shapes(lower, full, full).run(solo, scratch);
