@@ -1,6 +1,6 @@
 //! Rotations of the plane and of space from their skew matrices, one per lane, with their gradients.
 //!
-//! A skew A of R^3 is a cross product, A = [a] with [a] x = a x x, and a rotation is a quaternion (w, p) of any length:
+//! A skew A of R^3 is a cross product, A = `[a]` with `[a] x = a x x`, and a rotation is a quaternion (w, p) of any length:
 //!
 //! ```text
 //! R = I + f (w [p] + [p]^2),   f = 2 / (w^2 + |p|^2),   D = diag(signs),   W = R D,
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Neither divides by a number near zero at any angle. A rotation of the plane is one about the third axis. The gradient from a
-//! cotangent M of R needs tr M, the vector v with <M, [p]> = v . p, and (M + M^T) p alone; that of W x is M = c z^T.
+//! cotangent M of R needs tr M, the vector v with `<M, [p]> = v . p`, and (M + M^T) p alone; that of W x is M = c z^T.
 
 mod law;
 mod recover;
@@ -205,7 +205,7 @@ unsafe fn skew<S: Simd, const N: usize, const K: usize>(u: [S::V; K]) -> Vector<
     }
 }
 
-/// The upper triangle of [a].
+/// The upper triangle of `[a]`.
 #[inline(always)]
 unsafe fn skew_upper<S: Simd, const K: usize>(a: Vector<S>) -> [S::V; K] {
     // SAFETY: arithmetic; the caller ensures that the processor supports S.

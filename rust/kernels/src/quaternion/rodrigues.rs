@@ -1,4 +1,4 @@
-//! Rotation vectors of space to Cayley transforms: A = -[g], g = p / w = tan(|r| / 2) / |r| r, the Rodrigues parameters.
+//! Rotation vectors of space to Cayley transforms: `A = -[g]`, g = p / w = tan(|r| / 2) / |r| r, the Rodrigues parameters.
 
 use super::law::quaternion;
 use super::{Law, Weave, skew_upper};
