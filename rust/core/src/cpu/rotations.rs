@@ -27,7 +27,7 @@ pub struct Rotations<'a, R: Real> {
 
 impl<'a, R: Real> Rotations<'a, R> {
     /// Of the strict upper triangles of A and the diagonals of D; None unless they are real and n is 2 or 3.
-    pub fn of<T: Scalar<Real = R>>(
+    pub(crate) fn of<T: Scalar<Real = R>>(
         upper: &'a [T],
         signs: Option<&'a [R]>,
         law: Law,
@@ -59,14 +59,14 @@ impl<'a, R: Real> Rotations<'a, R> {
     }
 
     /// Writes the matrices.
-    pub fn matrices<T: Scalar<Real = R>>(&self, out: &mut [T], threads: usize) -> Result<()> {
+    pub(crate) fn matrices<T: Scalar<Real = R>>(&self, out: &mut [T], threads: usize) -> Result<()> {
         let (out, each) = (Shared(parts_mut(out).as_mut_ptr()), self.n * self.n);
         // SAFETY: the caller has checked the sizes; parts are disjoint.
         self.each(threads, |first, of| unsafe { Matrices { of, out: out.at(first * each) }.call() })
     }
 
     /// The gradients of the first argument, the triangles, from those of the matrices.
-    pub fn pull_matrices<T: Scalar<Real = R>>(
+    pub(crate) fn pull_matrices<T: Scalar<Real = R>>(
         &self,
         ct: &[T],
         bars: &mut [Bar<'_, T>],
@@ -82,7 +82,7 @@ impl<'a, R: Real> Rotations<'a, R> {
     }
 
     /// W x or W^T x, one vector for each rotation.
-    pub fn apply<T: Scalar<Real = R>>(
+    pub(crate) fn apply<T: Scalar<Real = R>>(
         &self,
         x: &[T],
         side: Side,
@@ -98,7 +98,7 @@ impl<'a, R: Real> Rotations<'a, R> {
     }
 
     /// The gradients of [`Rotations::apply`].
-    pub fn pull<T: Scalar<Real = R>>(
+    pub(crate) fn pull<T: Scalar<Real = R>>(
         &self,
         (x, ct): (&[T], &[T]),
         side: Side,

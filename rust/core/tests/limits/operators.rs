@@ -6,7 +6,7 @@ use isometry_core::operators::fourier::FourierProduct;
 use isometry_core::operators::householder::crowd;
 use isometry_core::operators::kronecker::{Factor, Kronecker};
 use isometry_core::operators::{
-    Last, cayley, cayley::Cayley, dense::Dense, exponential::Exponential, householder,
+    Last, cayley, cayley::Cayley, dense::Dense, exponential, exponential::Exponential, householder,
     householder::Householder, rotation::Rotation,
 };
 use isometry_core::scalar::Scalar;
@@ -124,6 +124,8 @@ pub fn cayley<T: Scalar>() {
                 for last in [Last::Signs(&numbers), Last::Phases(&numbers)] {
                     returns("Cayley::new", &sizes, || Cayley::new(&upper, Some(&numbers), last, batch, n));
                 }
+                let vectors = T::PARTS == 1 && fits(len, &[batch, 3]) && fits(packed, &[batch, 3]);
+                expect("cayley::from_rotvec", &sizes, vectors, || cayley::from_rotvec(&x, &mut bar, batch));
                 let square = fits(len, &[batch, n, n]);
                 for lasts in LENGTHS {
                     let mut last = vec![<T::Real as num_traits::Zero>::zero(); lasts];
@@ -167,6 +169,10 @@ pub fn exponential<T: Scalar>() {
             let diagonal = good && T::PARTS == 2 && fits(len, &[batch, n]);
             expect("Exponential::new", &sizes, diagonal, || {
                 Exponential::new(&upper, Some(&numbers), batch, n)
+            });
+            let closed = T::PARTS == 1 && (n == 2 || n == 3);
+            expect("exponential::from_matrix", &sizes, good && closed && fits(len, &[batch, n, n]), || {
+                exponential::from_matrix(&x, &mut bar, (batch, n), 1e-3)
             });
             let Ok(op) = Exponential::new(&upper, None, batch, n) else { continue };
             let square = fits(len, &[batch, n, n]);
