@@ -40,7 +40,7 @@ def test_folders_without_a_run(tmp_path):
 @pytest.mark.parametrize("module", ["torch", "safetensors"])
 def test_a_missing_package_is_an_import_error(monkeypatch, tmp_path, module):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"needs {module}, .*pip install isometry\[train\]"):
+    with pytest.raises(ImportError, match=rf"needs {module}, .*pip install {module}"):
         iso.load_run(tmp_path)
 
 
