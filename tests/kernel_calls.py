@@ -12,6 +12,7 @@ KERNELS = [
         "recurrence",
         "recurrence_ensemble",
         "gru",
+        "lstm",
         "rum",
         "activate",
         "delta_rule",

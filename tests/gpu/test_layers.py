@@ -10,7 +10,7 @@ from kernel_calls import recorded
 from layers import MATRIX, B, D, N, T, build, draw, each_kind, states
 
 #: Layers that are left to the CPU.
-LEFT = ("rum", *MATRIX)
+LEFT = ("lstm", "rum", *MATRIX)
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
 
@@ -78,7 +78,7 @@ def test_layers_are_those_of_the_cpu(form, name, calls):
 def test_matrices_are_those_of_the_cpu(name):
     layer = build(name, 2, bidirectional=True, dtype=torch.float32)
     if not hasattr(layer, "recurrent_matrix"):
-        assert name in ("gru", "rum", *MATRIX)
+        assert name in ("gru", "lstm", "rum", *MATRIX)
         return
     parameters = list(layer.recurrent_parameters())
     for k, reverse in ((0, False), (1, True)):

@@ -27,7 +27,7 @@ class LSTM(RecurrentLayer):
         i, f, o = \sigma(i', f', o'), \qquad g = \tanh(g'), \\
         c_t = f_t * c_{t-1} + i_t * g_t, \qquad h_t = o_t * \tanh(c_t).
 
-    States are pairs (h, c), in calls of the layer and of :meth:`step`.
+    States are pairs (h, c), in calls of the layer and of ``step``.
 
     Parameters
     ----------
