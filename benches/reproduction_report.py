@@ -116,13 +116,12 @@ def _found(cell: str, model: str, results: Mapping[str, Sequence[Entry]]) -> Fou
 
 def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     """Claim, figures, seeds and verdicts of a system, what is not claimed, and what would settle the rest."""
-    claim, layer = FACTS["claim"][model], registry.papers()["model"][model]["class"]
+    claim = FACTS["claim"][model]
     own = {cell: _found(cell, model, results) for cell in CELLS}
-    package = "it.nn" if "torch.nn" in layer else "torch.nn"
     lines = [
         f"## {title(model)}",
         "",
-        f"`{package}.{title(model)}`, `--model {model}`: {cited(claim['paper'])}. {cited(claim['text'])}",
+        f"`it.nn.{title(model)}`, `--model {model}`: {cited(claim['paper'])}. {cited(claim['text'])}",
         "",
     ]
     rows, rest, ahead = [], {}, []

@@ -99,7 +99,7 @@ def _but(whole: Sequence[str], count: int) -> str:
     """Of which runs the measure is another, as of all whose seeds were not kept."""
     if len(whole) == count:
         return ""
-    return f" for {' and '.join(whole)}; the mean for all others, of which no more was kept"
+    return f" for {' and '.join(whole)}; the mean for all others, whose curves were not kept"
 
 
 def _picture(cell: str, suffix: str, docs: Path) -> list[str]:

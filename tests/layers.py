@@ -16,8 +16,8 @@ D, N, T, B = 3, 6, 5, 4
 class LSTM(it.nn.LSTM):
     """it.nn.LSTM whose states (h, c) are one tensor, for what is tested of every layer; `test_lstm_layer` has pairs."""
 
-    _joined = RecurrentLayer._joined
-    _apart = RecurrentLayer._apart
+    _one_state = RecurrentLayer._one_state
+    _parted = RecurrentLayer._parted
     _starting_shapes = RecurrentLayer._starting_shapes
     _start = RecurrentLayer._start
 

@@ -1,7 +1,7 @@
 //! Sines and cosines of many angles at once.
 //!
 //! x = k pi/2 + r with |r| <= pi/4, pi/2 in parts whose multiples by k are exact; sin r and cos r are the minimax polynomials of
-//! fdlibm, exchanged and negated by k mod 4. Angles beyond the range of k are left to the standard library.
+//! fdlibm; k mod 4 says which of the two is the sine, and the signs. Angles beyond the range of k are left to the standard library.
 
 use crate::dispatch::{Kernel, compiled};
 use crate::lanes::MOST;

@@ -97,8 +97,8 @@ def delta_rule(
     RuntimeError
         `out_state` is `initial_state` while a gradient is recorded.
     TypeError
-        Arguments other than real tensors of one precision. float16, bfloat16 and float32 count as one, float32, which
-        they are computed in.
+        Arguments other than real tensors of one precision. float16, bfloat16 and float32 may be mixed: all are computed
+        in float32.
     NotImplementedError
         The backend "gpu".
 

@@ -180,14 +180,14 @@ class RecurrentLayer(Stepping, nn.Module):
         """The trained initial state of one recurrence, if there is one."""
         return self._value("h0" + suffix) if self.trainable_h0 else None
 
-    def _joined(self, hx: Any, _input: Any, _step: bool = False) -> Tensor | None:
+    def _one_state(self, hx: Any, _input: Any, _step: bool = False) -> Tensor | None:
         """The states given beside an input, or the input of a step, as one tensor."""
         if hx is not None and not isinstance(hx, Tensor):
             check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
         return hx
 
-    def _apart(self, last: Tensor) -> Any:
-        """The inverse of `_joined`."""
+    def _parted(self, last: Tensor) -> Any:
+        """The inverse of `_one_state`."""
         return last
 
     # ------------------------------------------------------------ parameters
@@ -281,8 +281,8 @@ class RecurrentLayer(Stepping, nn.Module):
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``; of an `LSTM` a pair, h and c.
         """
-        output, last = self._output(input, self._joined(hx, input), starts)
-        return output, self._apart(last)
+        output, last = self._output(input, self._one_state(hx, input), starts)
+        return output, self._parted(last)
 
     def _output(self, input: Tensor | PackedSequence, hx: Tensor | None, starts: Tensor | None) -> tuple[Any, Tensor]:
         """`forward`, where the states of all layers are one tensor."""

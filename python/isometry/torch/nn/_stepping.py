@@ -16,8 +16,8 @@ class Stepping:
 
     batch_first: bool
     forward: Any
-    _joined: Any
-    _apart: Any
+    _one_state: Any
+    _parted: Any
 
     def step(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The state after one time step, for inputs that arrive one at a time.
@@ -58,8 +58,8 @@ class Stepping:
         True
         """
         own = held(self)
-        if own is not None and (found := own.step(input, self._joined(hx, input, True))) is not None:
-            return self._apart(found[1])
+        if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
+            return self._parted(found[1])
         check_step(self, input)
         last: Tensor = self.forward(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
         return last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from .._dispatch.plan import Tensors
 from ..sequences.lstm import lstm
 from ._base import RecurrentLayer
 from ._contract import check_hidden
-from ._keywords import LayerKeywords, Marks, Output
+from ._keywords import Marks, Output
 from ._sequences import last_state
 from ._streaming import Kernel
 
@@ -67,15 +67,6 @@ class LSTM(RecurrentLayer):
     (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]), torch.Size([1, 5, 8]))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        **keywords: Unpack[LayerKeywords],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, **keywords)
-
     if TYPE_CHECKING:
 
         @overload  # type: ignore[override]
@@ -121,7 +112,7 @@ class LSTM(RecurrentLayer):
         """h, then c."""
         return (2 * self.hidden_size,)
 
-    def _joined(self, hx: Any, input: Any, step: bool = False) -> Tensor | None:
+    def _one_state(self, hx: Any, input: Any, step: bool = False) -> Tensor | None:
         """h and c side by side."""
         if hx is None:
             return None
@@ -150,7 +141,7 @@ class LSTM(RecurrentLayer):
             return None
         return (input.size(0 if step or self.batch_first else 1),) if rank == 3 else ()
 
-    def _apart(self, last: Tensor) -> tuple[Tensor, ...]:
+    def _parted(self, last: Tensor) -> tuple[Tensor, ...]:
         return tuple([t.contiguous() for t in last.split(self.hidden_size, -1)])
 
     def _weights(self, suffix: str) -> Tensors:

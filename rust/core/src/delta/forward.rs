@@ -165,7 +165,7 @@ impl<R: Real> Task<R> {
         }
     }
 
-    /// Where the state before row `row` is saved, if it is the first of a segment but the first.
+    /// Where the state before `row` is saved, if that row begins a segment other than the first.
     pub fn saved(&self, row: usize) -> Option<*mut R> {
         let (saved, stride) = self.saved?;
         (row > 0 && row.is_multiple_of(SEGMENT)).then(|| saved.at((row / SEGMENT - 1) * stride))

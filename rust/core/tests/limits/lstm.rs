@@ -6,7 +6,7 @@ use isometry_core::recurrence::lstm::{Lstm, LstmGradients, SAVED, backward, forw
 use isometry_core::recurrence::{Run, Written};
 use isometry_core::scalar::Real;
 
-/// Sizes at all limits beside arrays of an LSTM with states (h, c) of two numbers, one sequence and one step.
+/// Sizes at all limits, with arrays of an LSTM of one unit (a state of two numbers), one sequence and one step.
 pub fn lstms<R: Real>() {
     for sizes @ [steps, batch, features, n] in choices() {
         for len in LENGTHS {
