@@ -173,7 +173,7 @@ def recurrence_vjp(
     check_finite: bool = True,
     check_states: bool = True,
 ) -> dict[str, Any]:
-    """Pull a cotangent of the states of `recurrence` back to its arguments (backpropagation through time).
+    """Return the gradients of `recurrence` in its arguments, by backpropagation through time.
 
     Parameters
     ----------

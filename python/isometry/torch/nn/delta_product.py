@@ -30,7 +30,7 @@ _SCALE, _SOFTPLUS = (1.0, 16.0), (1e-3, 1e-1)
 
 
 class DeltaProduct(RecurrentLayer):
-    r"""Recurrent layer whose transition is a product of generalised Householder reflections drawn by the input.
+    r"""Recurrent layer whose transition is a product of Householder reflections that the input determines.
 
     The state of a head is a matrix S (K x V), K = V = hidden_size / heads. An input :math:`x_t` draws a query,
     m = ``householders`` keys, values and rates, and a gate:

@@ -21,8 +21,9 @@ _SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dr
 
 
 def from_torch(module: nn.Module) -> Any:
-    """A layer of this package with the weights of a ``torch.nn.RNN``, ``GRU`` or ``LSTM``; or a whole model with such
-    layers in it.
+    """Convert a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or all of them in a model, to layers of this package.
+
+    The weights are copied.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def from_torch(module: nn.Module) -> Any:
 
 
 def to_torch(layer: RNN | GRU | LSTM) -> Any:
-    """The layer of torch with the weights of an `RNN`, `GRU` or `LSTM`.
+    """Convert an `RNN`, `GRU` or `LSTM` of this package to the layer of torch.
 
     Parameters
     ----------

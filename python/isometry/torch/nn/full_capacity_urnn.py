@@ -10,7 +10,7 @@ from ._orthogonal import OrthogonalRNN
 
 
 class FullCapacityURNN(OrthogonalRNN):
-    r"""Complex recurrent layer whose matrix is any unitary matrix (full-capacity uRNN).
+    r"""Complex recurrent layer whose matrix may be any unitary matrix (full-capacity uRNN).
 
     .. math::
 

@@ -30,7 +30,7 @@ TRANSITIONS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
 
 
 class GORU(GatedLayer, TransitionLayer):
-    r"""Gated orthogonal recurrent layer (GORU): a GRU whose candidate has an orthogonal matrix W.
+    r"""Gated orthogonal recurrent layer (GORU): a GRU with an orthogonal matrix in its candidate state.
 
     .. math::
 

@@ -18,7 +18,7 @@ from ._pairs import paired, unpaired
 
 
 class OperatorModule(nn.Module):
-    """An operator whose arguments are parameters and buffers of a module: it trains, moves, and is saved with a model.
+    """An operator as a module: its arguments are parameters and buffers, trained, moved and saved with a model.
 
     An operator that is an attribute of a module registers nothing: an optimiser would not see its tensors.
 

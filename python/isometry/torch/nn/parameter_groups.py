@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: float | Tensor) -> list[dict[str, Any]]:
-    """Parameter groups for an optimiser, in which the transitions W of all layers have a learning rate of their own.
+    """Parameter groups for an optimiser, with a learning rate of its own for the matrices W of all layers.
 
     Parameters
     ----------

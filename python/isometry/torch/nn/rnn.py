@@ -18,7 +18,7 @@ from .operator_module import OperatorModule
 
 
 class RNN(TransitionLayer):
-    r"""The layer of ``torch.nn.RNN`` on the kernels of this package, with a free W or any operator in its place.
+    r"""The layer of ``torch.nn.RNN`` on the kernels of this package, with an unconstrained W or any operator as W.
 
     .. math::
 

@@ -18,7 +18,7 @@ from ._streaming import Kernel
 
 
 class RUM(RecurrentLayer):
-    r"""Rotational unit of memory (RUM): the state is turned by a rotation that input and state determine.
+    r"""Rotational unit of memory (RUM): a recurrent layer that rotates its state, by input and state.
 
     .. math::
 

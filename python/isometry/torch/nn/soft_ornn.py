@@ -16,7 +16,7 @@ from ._orthogonal import OrthogonalRNN
 
 
 class SoftORNN(OrthogonalRNN):
-    r"""Recurrent layer whose matrix is orthogonal up to a margin (soft oRNN).
+    r"""Recurrent layer whose matrix has singular values within a margin of 1 (soft oRNN).
 
     .. math::
 

@@ -31,7 +31,7 @@ def recurrence(
     starts: Tensor | None = None,
     start_state: Tensor | None = None,
 ) -> Tensor:
-    """All states of h_t = phi(W h_{t-1} + V x_t + b), t = 0 .. T - 1.
+    """All states of the recurrence h_t = phi(W h_{t-1} + V x_t + b).
 
     If any of W, V, b, x and h0 is complex, so are the states.
 
