@@ -119,7 +119,7 @@ def test_every_name_has_a_page_with_its_own_summary(site):
                 assert text.startswith(f"{name}\n=") and len(re.findall(r"^\.\. auto", text, re.MULTILINE)) == 1
                 assert f"<{module}.{name}>" in pages[f"{group}.rst"]
     assert site["entries"].summary("isometry.torch.nn", "GRU") == (
-        "Gated recurrent layer (GRU) with free matrices: a baseline for the orthogonal layers."
+        "Gated recurrent layer (GRU) with unconstrained matrices: a baseline for the orthogonal layers."
     )
     layers = pages["torch-layers.rst"]
     said = re.findall(r"^     - (.*)$", layers, re.MULTILINE)

@@ -87,7 +87,7 @@ def recurrence(
     check_finite
         Reject NaN and infinity in all arrays. Those that arise during the recurrence propagate.
     output
-        "last" returns the last state of each sequence alone, h0 for one of length 0, and on the CPU keeps no others.
+        "last" returns only the last state of each sequence, h0 for one of length 0, and on the CPU stores no others.
 
     Returns
     -------

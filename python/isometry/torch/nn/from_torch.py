@@ -28,8 +28,8 @@ def from_torch(module: nn.Module) -> Any:
     Parameters
     ----------
     module : torch.nn.Module
-        A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a module that contains some. Of these exact types: a subclass is
-        left alone.
+        A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a module that contains some. Subclasses of these layers inside a
+        module are left as they are.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def from_torch(module: nn.Module) -> Any:
         A layer with ``proj_size``, with hooks, or with weights that a hook computes (``weight_norm``, ``prune``). No
         layer of a model is then replaced.
     TypeError
-        If module is no module, or a subclass of one of torch's layers.
+        If module is not a module, or is a subclass of one of torch's layers.
 
     Examples
     --------

@@ -15,7 +15,7 @@ def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: flo
     module : torch.nn.Module
         A layer, or a model with layers anywhere inside.
     lr, recurrent_lr : float
-        The rates of all other parameters, and of those that ``recurrent_parameters()`` of a layer yields.
+        The learning rates of all other parameters, and of those in ``recurrent_parameters()`` of a layer.
 
     Returns
     -------

@@ -35,7 +35,7 @@ class SoftORNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate`. modReLU has its own bias in place of b.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------
