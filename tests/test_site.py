@@ -128,6 +128,13 @@ def test_every_name_has_a_page_with_its_own_summary(site):
     assert ":class:`isometry.torch.nn.ORNN`" not in pages["isometry.torch.nn.ORNN.rst"]
 
 
+def test_no_summary_is_cut_at_dots_of_a_formula(site):
+    """A summary ends with the first full stop, so the dots of a product belong behind the first sentence."""
+    entries = site["entries"]
+    names = [(m, name) for _, _, modules in entries.GROUPS.values() for m, own in modules.items() for name in own]
+    assert not [name for m, name in names if re.search(r"[.\s]\.$", entries.summary(m, name))]
+
+
 def test_methods_that_torch_calls_are_no_part_of_the_reference(site):
     skipped = site["docstrings"].skipped
     assert skipped(None, "class", "extra_repr", repr, False, None) is True
