@@ -122,9 +122,9 @@ def page(entries: Mapping[str, Entry]) -> str:
     lines = [
         "# Reliability",
         "",
-        "Seven attempts to break Isometry, and what came of them. `make reliability` makes all of them in full; the "
-        "command of a check repeats what its row says, with options where that is less. Every check runs in "
-        "processes of its own, so that a crash or a hang is counted too. `benches/reliability.py` writes this page "
+        "Seven attempts to break Isometry, and their results. `make reliability` runs all checks at full length; the "
+        "command below a check repeats the run in its row, which may be shorter. Every check runs in "
+        "separate processes, so a crash or a hang is counted too. `benches/reliability.py` writes this page "
         "from [the figures](figures/reliability.json).",
         "",
         "| check | figures | failures | took | date |",

@@ -119,13 +119,20 @@ def test_every_name_has_a_page_with_its_own_summary(site):
                 assert text.startswith(f"{name}\n=") and len(re.findall(r"^\.\. auto", text, re.MULTILINE)) == 1
                 assert f"<{module}.{name}>" in pages[f"{group}.rst"]
     assert site["entries"].summary("isometry.torch.nn", "GRU") == (
-        "Gated recurrent layer (GRU) with free matrices: a baseline for the orthogonal layers."
+        "Gated recurrent layer (GRU) with unconstrained matrices: a baseline for the orthogonal layers."
     )
     layers = pages["torch-layers.rst"]
     said = re.findall(r"^     - (.*)$", layers, re.MULTILINE)
     assert len(set(said)) == len(said) > 15 and all(line.endswith(".") and len(line) < 130 for line in said)
     assert ":class:`isometry.torch.nn.ORNN`" in pages["isometry.torch.nn.GRU.rst"]
     assert ":class:`isometry.torch.nn.ORNN`" not in pages["isometry.torch.nn.ORNN.rst"]
+
+
+def test_no_summary_is_cut_at_dots_of_a_formula(site):
+    """A summary ends with the first full stop, so the dots of a product belong behind the first sentence."""
+    entries = site["entries"]
+    names = [(m, name) for _, _, modules in entries.GROUPS.values() for m, own in modules.items() for name in own]
+    assert not [name for m, name in names if re.search(r"[.\s]\.$", entries.summary(m, name))]
 
 
 def test_methods_that_torch_calls_are_no_part_of_the_reference(site):

@@ -120,12 +120,12 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Killed trainings",
-    "`isometry train` is killed with SIGKILL at random moments, most of them while it trains, others from the import "
-    "of torch to the drawing of its curves, and resumed with `--resume` until it ends; then the next training begins. "
+    "`isometry train` is killed with SIGKILL at random moments, most of them while it trains, others between the "
+    "import of torch and the drawing of its curves, and resumed with `--resume` until it ends; then the next begins. "
     f"The training has two layers with dropout, two optimisers and validation data; it saves a checkpoint every {EVERY}"
-    " s instead of every minute, so that many moments fall into its writing.",
+    " s instead of every minute, so that many kills interrupt the writing of one.",
     "A failure is a folder that does not resume, a file left over or missing, or a metric, setting, score or tensor "
-    "of the checkpoint that differs from an uninterrupted training's in its last bit.",
+    "of the checkpoint that differs in any bit from that of an uninterrupted training.",
     train,
     row,
     ("moments", "seed"),

@@ -87,9 +87,9 @@ def row(found: Figures) -> str:
 CHECK = Check(
     "Memory",
     f"`isometry {' '.join(TRAINING[:-2])}` trains without an end, with a row of metrics.csv every ten updates and a "
-    "checkpoint a minute, while another process reads its resident memory. The slope is that of the least-squares "
-    "line from a tenth of the time on.",
-    f"A failure is an end with {GROWTH:.0%} more memory than after a tenth of the time, measured or by the slope.",
+    "checkpoint a minute, while another process reads its resident memory. The slope is that of a least-squares "
+    "line through the last nine tenths of the time.",
+    f"A failure is memory that grows by {GROWTH:.0%} from a tenth of the time to the end, as measured or by the slope.",
     train,
     row,
     ("minutes",),

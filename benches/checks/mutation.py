@@ -33,11 +33,11 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Mutated files",
-    "IDX, gzip, WAV, SPHERE and text files are cut, shortened and lengthened, and bytes and numbers in them changed; "
-    "`isometry.readers` reads them. In the folder of a run one of `checkpoint.safetensors`, `config.toml`, "
-    "`metrics.csv` and `scores.toml` is cut, or has a wrong byte, or a name turned around; `isometry.load_run` loads "
-    "it, `isometry train --resume` goes on with it.",
-    "A failure is anything else than a result or the documented exception with the name of the file (on the command "
+    "IDX, gzip, WAV, SPHERE and text files are truncated, shortened and lengthened, and bytes and numbers in them "
+    "changed; `isometry.readers` reads them. In the folder of a run one of `checkpoint.safetensors`, `config.toml`, "
+    "`metrics.csv` and `scores.toml` is truncated, or a byte is changed, or a word reversed; `isometry.load_run` loads "
+    "the folder, and `isometry train --resume` continues it.",
+    "A failure is anything but a result or the documented exception with the name of the file (on the command "
     "line one line and status 1 or 2), more memory than the file justifies, a crash or a hang.",
     mutate,
     row,

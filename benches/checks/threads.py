@@ -32,10 +32,10 @@ def row(found: Figures) -> str:
 CHECK = Check(
     "Threads under load",
     "Eight Python threads call operators, recurrences, the delta rule and shared layers of both interfaces, with "
-    "gradients, each call on two threads; then four of them go on while data loaders fork workers that compute too; "
-    "then forked processes run pools of threads whose tasks have pools of their own. Afterwards `tests/test_fork.py` "
-    "and `tests/test_rayon_team.py`.",
-    "A failure is a result that differs in one bit from that of the same call alone, an exception, a crash or a hang.",
+    "gradients, each call on two threads; then four of them continue while data loaders fork workers that compute too; "
+    "then forked processes run thread pools whose tasks have thread pools of their own. At last `tests/test_fork.py` "
+    "and `tests/test_rayon_team.py` are run.",
+    "A failure is a result that differs in any bit from that of the same call alone, an exception, a crash or a hang.",
     load,
     row,
     ("seconds",),

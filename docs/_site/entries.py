@@ -61,7 +61,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     ),
     "numpy-data": (
         "NumPy: data and measures",
-        "The papers' data, readers of files, and what is measured of a network.",
+        "Data for the papers' tasks, readers of files, and measures of a network.",
         {
             "isometry": ["orthogonality_error", "load_run"],
             "isometry.tasks": [
@@ -81,7 +81,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     ),
     "settings": (
         "Threads, backends, GPU",
-        "What holds for a whole process or a block of code.",
+        "Settings for a whole process or for a block of code.",
         {
             "isometry": ["set_num_threads", "get_num_threads", "show_config", "use_backend"],
             "isometry.gpu": ["Array", "Adapter", "adapters", "statistics", "synchronize", "reset"],

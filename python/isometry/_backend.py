@@ -28,7 +28,7 @@ def current() -> str:
 
 
 def use_backend(name: str) -> AbstractContextManager[None]:
-    """Make a backend the default of all calls in a block, of both faces and of the layers.
+    """Make a backend the default of all calls in a block, for NumPy, torch and the layers.
 
     Parameters
     ----------

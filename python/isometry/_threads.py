@@ -30,7 +30,7 @@ def chosen() -> int | None:
 
 
 def set_num_threads(k: int) -> None:
-    """Set the number of threads a call may use, in both faces.
+    """Set the number of threads that a call may use, for NumPy and for torch.
 
     Results do not depend on it, to the last bit. Small calls run on the calling thread whatever the budget.
 
@@ -60,7 +60,7 @@ def set_num_threads(k: int) -> None:
 
 
 def get_num_threads() -> int:
-    """Return the number of threads a call of the NumPy face may use.
+    """Return the number of threads that a call on NumPy arrays may use.
 
     Returns
     -------

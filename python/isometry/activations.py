@@ -106,7 +106,7 @@ def activate_vjp(
     slope: float = 0.1,
     check_finite: bool = True,
 ) -> tuple[Array, Array | None]:
-    """Pull a cotangent of `activate` back to z and to the bias.
+    """Return the gradients of `activate` in z and in the bias, from the gradient in its result.
 
     Derivatives at kinks: 0 for relu, `slope` for leaky_relu, those of ordered pairs for oplu, 0 where modReLU is 0.
 

@@ -10,7 +10,7 @@ __all__ = ["show_config"]
 
 
 def show_config() -> None:
-    """Print the version of the package, the instruction set of the kernels and the thread budget.
+    """Print the version of the package, the instruction set of the kernels and the number of threads.
 
     Examples
     --------

@@ -143,7 +143,7 @@ def delta_rule_vjp(
     backend: str | None = None,
     check_finite: bool = True,
 ) -> dict[str, Array | None]:
-    """Pull cotangents of the results of `delta_rule` back to its arguments.
+    """Return the gradients of `delta_rule` in its arguments, from the gradients in its results.
 
     Parameters
     ----------

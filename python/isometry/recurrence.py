@@ -87,7 +87,7 @@ def recurrence(
     check_finite
         Reject NaN and infinity in all arrays. Those that arise during the recurrence propagate.
     output
-        "last" returns the last state of each sequence alone, h0 for one of length 0, and on the CPU keeps no others.
+        "last" returns only the last state of each sequence, h0 for one of length 0, and on the CPU stores no others.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def recurrence_vjp(
     check_finite: bool = True,
     check_states: bool = True,
 ) -> dict[str, Any]:
-    """Pull a cotangent of the states of `recurrence` back to its arguments (backpropagation through time).
+    """Return the gradients of `recurrence` in its arguments, by backpropagation through time.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ __all__ = ["statistics"]
 
 
 def statistics() -> dict[str, int]:
-    """What this process has asked of the GPU so far.
+    """Counts of what this process has done on the GPU: dispatches, copies, submissions, waits, bytes.
 
     Differences of two such counts are the cost of the calls between them on any adapter: times differ from one to the
     next, counts do not. A forked child begins at 0.

@@ -61,7 +61,7 @@ _SIGNATURES = {
 
 
 class Registration:
-    """What `register` returns: `remove()`, or the end of a `with` block, ends it."""
+    """The result of `register`: `remove()`, or the end of a `with` block, restores the functions of transformers."""
 
     def remove(self) -> None:
         """End this registration; with the last one, the functions of transformers are in their places again."""

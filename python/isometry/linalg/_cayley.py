@@ -47,7 +47,7 @@ def cayley(a: ArrayLike, *, check_finite: bool = True) -> Array:
 
 
 def cayley_vjp(a: ArrayLike, ct: ArrayLike, *, check_finite: bool = True) -> Array:
-    """Pull a cotangent of `cayley` back to a, along skew matrices.
+    """Return the gradient of `cayley` in a, along skew matrices, from the gradient in its result.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True
 
 
 def procrustes_vjp(a: ArrayLike, ct: ArrayLike, *, special: bool = False, check_finite: bool = True) -> Array:
-    """Pull a cotangent of `procrustes` back to the matrices.
+    """Return the gradient of `procrustes` in the matrices, from the gradient in its result.
 
     With X = U^H ct V, the gradient is U [(X - X^H)_ij / (s_i + s_j)] V^H, and of a tall A (I - U U^H) ct V S^-1 V^H
     more. It is finite at orthogonal matrices, where the singular values are equal.

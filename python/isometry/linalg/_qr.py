@@ -58,7 +58,7 @@ def geqrf(a: ArrayLike, *, check_finite: bool = True) -> tuple[Array, Array]:
 
 
 def geqrf_vjp(a: ArrayLike, ct: ArrayLike, tau_ct: ArrayLike, *, check_finite: bool = True) -> Array:
-    """Pull cotangents of both results of `geqrf` back to the matrices.
+    """Return the gradient of `geqrf` in the matrices, from the gradients in both results.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def householder_product(a: ArrayLike, tau: ArrayLike, *, check_finite: bool = Tr
 def householder_product_vjp(
     a: ArrayLike, tau: ArrayLike, ct: ArrayLike, *, check_finite: bool = True
 ) -> tuple[Array, Array]:
-    """Pull a cotangent of `householder_product` back to a and tau.
+    """Return the gradients of `householder_product` in a and tau, from the gradient in its result.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def ormqr_vjp(
     *,
     check_finite: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """Pull a cotangent of `ormqr` back to a, tau and other.
+    """Return the gradients of `ormqr` in a, tau and other, from the gradient in its result.
 
     Parameters
     ----------

@@ -21,7 +21,9 @@ __all__ = ["Composition"]
 
 
 class Composition(Immutable):
-    """The product W = W_1 W_2 ... W_k of operators, ``op1 @ op2 @ ...``.
+    """The product of several operators, ``op1 @ op2``.
+
+    W = W_1 W_2 ... W_k, and W_k acts first.
 
     Parameters
     ----------

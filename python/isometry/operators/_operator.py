@@ -274,7 +274,7 @@ class Operator(Expressions):
     def apply_vjp(
         self, x: ArrayLike, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True
     ) -> tuple[Gradients, Array]:
-        """Pull a cotangent of `apply(x)` back to the arguments of the operator and to x.
+        """Return the gradients of `apply(x)` in the arguments of the operator and in x.
 
         Every gradient p_bar satisfies Re sum(conj(p_bar) dp) = Re sum(conj(ct) d apply(x)), PyTorch's convention.
 
@@ -317,7 +317,7 @@ class Operator(Expressions):
     def apply_adjoint_vjp(
         self, y: ArrayLike, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True
     ) -> tuple[Gradients, Array]:
-        """Pull a cotangent of `apply_adjoint(y)` back to the arguments of the operator and to y.
+        """Return the gradients of `apply_adjoint(y)` in the arguments of the operator and in y.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class Operator(Expressions):
         return grads, gradient(unfolded(x_bar, fold), x.shape, x.dtype)
 
     def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
-        """Pull a cotangent of `matrix()` back to the arguments of the operator.
+        """Return the gradients of `matrix()` in the arguments of the operator.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ __all__ = ["FourierProduct"]
 
 
 class FourierProduct(Declared, declaration=FOURIER):
-    """W = D3 R2 F^-1 D2 P R1 F D1, a unitary matrix of 7 n real parameters that costs n log n.
+    """A unitary matrix of 7 n real parameters that costs n log n: W = D3 R2 F^-1 D2 P R1 F D1.
 
     D_q = diag(e^{i phases[q]}), R_q = I - 2 v v^H / ||v||^2 with v = vectors[q], (P x)_i = x[permutation[i]], and F the
     unitary discrete Fourier transform, (F x)_k = n^{-1/2} sum_j x_j e^{-2 pi i j k / n}. W is unitary.

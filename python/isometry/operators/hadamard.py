@@ -17,10 +17,11 @@ __all__ = ["Hadamard"]
 
 
 class Hadamard(Declared, declaration=HADAMARD):
-    """A product of Hadamard and diagonal matrices, W = H_n D_k ... H_n D_1, D_j = diag(signs_j).
+    """A product of Hadamard matrices and diagonals of signs, applied by fast transforms.
 
-    H_n is orthonormal with entries +-n^{-1/2}: Sylvester's H_2n = [[H_n, H_n], [H_n, -H_n]] / sqrt 2, and for
-    n = p 2^k the product H_{2^k} (x) H_p with H_p of Paley's constructions. W is orthogonal if all signs are +-1.
+    W = H_n D_k ... H_n D_1 with D_j = diag(signs_j). H_n is orthogonal with entries +-n^{-1/2}: Sylvester's H_2n =
+    [[H_n, H_n], [H_n, -H_n]] / sqrt 2, and for n = p 2^k the product H_{2^k} (x) H_p with H_p of Paley's constructions.
+    W is orthogonal if all signs are +-1.
 
     Parameters
     ----------

@@ -17,8 +17,9 @@ __all__ = ["Kronecker"]
 
 
 class Kronecker(Declared, declaration=KRONECKER):
-    """A Kronecker product W = W_0 (x) W_1 (x) ... (x) W_{F-1}, applied factor by factor.
+    """A Kronecker product of matrices, applied factor by factor.
 
+    W = W_0 (x) W_1 (x) ... (x) W_{F-1}, that is
     W[(r_0 .. r_{F-1}), (c_0 .. c_{F-1})] = W_0[r_0, c_0] ... W_{F-1}[r_{F-1}, c_{F-1}] with the index of factor 0
     slowest, as in `numpy.kron`. W is orthogonal or unitary if all factors are.
 

@@ -42,7 +42,7 @@ _core.adopt_openmp()
 
 
 def get_num_threads() -> int:
-    """The number of threads a call of the torch face may use.
+    """The number of threads that a call on tensors may use.
 
     Returns
     -------

@@ -20,7 +20,7 @@ from .operators._operator import real_tensor, tensor
 
 
 def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float = 0.1) -> Tensor:
-    """phi(z), differentiable.
+    """Apply an activation to the last axis of a tensor, differentiably.
 
     For complex numbers all activations but modReLU act on the real and the imaginary part separately.
 

@@ -23,7 +23,9 @@ from .operators._operator import tensor
 
 
 def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = None) -> Tensor:
-    """y = scale sqrt(n) H_n x for every vector in the last axis: entries +1 and -1, in Sylvester's order.
+    """Multiply every vector in the last axis by a Hadamard matrix, whose entries are +scale and -scale.
+
+    y = scale sqrt(n) H_n x, in Sylvester's order.
 
     With scale = n ** -0.5 the transform is orthonormal, and for a power of two its own inverse and adjoint.
 

@@ -23,7 +23,7 @@ __all__ = ["orthogonal"]
 def orthogonal(
     module: nn.Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> nn.Module:
-    """Make a weight of a module orthogonal or unitary: its columns orthonormal, its rows if it is wider than high.
+    """Make a weight of a module orthogonal or unitary: orthonormal columns, or rows if there are more columns.
 
     The same call as `torch.nn.utils.parametrizations.orthogonal`, with the same initial weights and errors.
 

@@ -24,7 +24,7 @@ def _real(r: Tensor, rank: int) -> Tensor:
 
 
 def real_matrix(w: Tensor) -> Tensor:
-    """[[Re W, -Im W], [Im W, Re W]]: orthogonal if and only if W is unitary.
+    """The real form [[Re W, -Im W], [Im W, Re W]] of a complex matrix; orthogonal if and only if W is unitary.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def real_matrix(w: Tensor) -> Tensor:
 
 
 def real_state(z: Tensor) -> Tensor:
-    """[Re z | Im z].
+    """The real form [Re z | Im z] of complex states.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def real_state(z: Tensor) -> Tensor:
 
 
 def real_input(v: Tensor) -> Tensor:
-    """[Re V; Im V], the input weight for real input.
+    """The real form [Re V; Im V] of a complex input weight, for real input.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def real_input(v: Tensor) -> Tensor:
 
 
 def complex_matrix(r: Tensor) -> Tensor:
-    """The inverse of `real_matrix`, from the left block column.
+    """The complex matrix of a real form, read from its left half; the inverse of `real_matrix`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def complex_matrix(r: Tensor) -> Tensor:
 
 
 def complex_state(r: Tensor) -> Tensor:
-    """The inverse of `real_state`.
+    """The complex states of a real form; the inverse of `real_state`.
 
     Parameters
     ----------
@@ -138,7 +138,9 @@ def complex_state(r: Tensor) -> Tensor:
 
 
 def orthogonality_error(w: Tensor | Operator) -> Tensor:
-    """max |W^H W - I| / (n eps), n the number of columns, eps that of the dtype: of order 1 for an orthogonal W.
+    """The distance of a matrix from orthonormal columns, in units of rounding: max |W^H W - I| / (n eps).
+
+    n is the number of columns, eps that of the dtype. The result is of order 1 for an orthogonal W.
 
     Parameters
     ----------

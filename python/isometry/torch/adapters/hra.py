@@ -20,10 +20,11 @@ from ._adapter import Adapter, arithmetic, is_product, real_layer
 
 
 class HRA(Adapter):
-    """y = linear(H x), H = H(u_0) ... H(u_{r-1}) a product of r reflections I - 2 u u^T / ||u||^2.
+    """Householder reflection adaptation (HRA) of a linear layer: its input is multiplied by r reflections.
 
-    H starts as the identity: the vectors of each pair u_{2k}, u_{2k+1} are equal. The given layer is frozen:
-    ``requires_grad`` of its parameters becomes False.
+    y = linear(H x) with H = H(u_0) ... H(u_{r-1}) and H(u) = I - 2 u u^T / ||u||^2. H starts as the identity: the
+    vectors of each pair u_{2k}, u_{2k+1} are equal. The given layer is frozen: ``requires_grad`` of its parameters
+    becomes False.
 
     Parameters
     ----------

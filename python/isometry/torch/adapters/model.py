@@ -90,7 +90,7 @@ def attach(
 
 
 def detach(model: nn.Module) -> nn.Module:
-    """Take the adapters off a model again: its own layers are back, and trained as before `attach`.
+    """Remove the adapters of a model, and restore its layers and their ``requires_grad``.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def detach(model: nn.Module) -> nn.Module:
 
 
 def merge(model: nn.Module) -> nn.Module:
-    """Replace every adapter of a model by a plain linear layer of the same function.
+    """Replace every adapter of a model by a plain linear layer that computes the same.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def merge(model: nn.Module) -> nn.Module:
 
 
 def adapter_state_dict(model: nn.Module) -> dict[str, Tensor]:
-    """What the adapters of a model have learned: the entries of its state dict that are theirs.
+    """The entries of a model's state dict that belong to its adapters.
 
     ``load_state_dict(..., strict=False)`` of a model with the same adapters reads them.
 

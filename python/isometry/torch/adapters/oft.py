@@ -17,9 +17,10 @@ from ._blocks import blocks
 
 
 class OFT(Adapter):
-    """y = linear(R x), R block-diagonal with a Cayley transform (I + A)^{-1} (I - A) per block, exact for every A.
+    """Orthogonal fine-tuning (OFT) of a linear layer: its input is multiplied by orthogonal blocks.
 
-    R starts as the identity. The given layer is frozen: ``requires_grad`` of its parameters becomes False.
+    y = linear(R x), R block-diagonal with a Cayley transform (I + A)^{-1} (I - A) per block, exact for every A. R
+    starts as the identity. The given layer is frozen: ``requires_grad`` of its parameters becomes False.
 
     Parameters
     ----------

@@ -30,9 +30,9 @@ _SCALE, _SOFTPLUS = (1.0, 16.0), (1e-3, 1e-1)
 
 
 class DeltaProduct(RecurrentLayer):
-    r"""Recurrent layer whose transition is a product of generalised Householder reflections drawn by the input.
+    r"""Recurrent layer whose transition is a product of Householder reflections that the input determines.
 
-    The state of a head is a matrix S (K x V), K = V = hidden_size / heads. An input :math:`x_t` draws a query,
+    The state of a head is a matrix S (K x V), K = V = hidden_size / heads. An input :math:`x_t` determines a query,
     m = ``householders`` keys, values and rates, and a gate:
 
     .. math::
@@ -48,8 +48,8 @@ class DeltaProduct(RecurrentLayer):
 
     The output is o_t, of all heads side by side; the state S is another array. Without a gate the transition keeps the
     norm of S for rates of 2 and no values; its eigenvalues lie in [-1, 1], with ``negative=False`` in [0, 1]. A
-    permutation of n things is a product of at most n - 1 reflections: m = 2 follows products of permutations of three,
-    m = 4 of five.
+    permutation of n things is a product of at most n - 1 reflections: m = 2 suffices to track products of permutations
+    of three things, m = 4 of five.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ class DeltaProduct(RecurrentLayer):
     gate : bool
         Whether the state decays by a gate; g_t = 0 otherwise.
     negative : bool
-        Whether rates go up to 2, hence eigenvalues down to -1, or up to 1.
+        Whether rates reach 2, and eigenvalues -1; otherwise rates reach 1.
     **keywords
-        Those of :class:`ORNN`, ``last_only`` among them. ``checkpoint`` must be "none": one state per 64 reflections is
-        kept, not one per step.
+        Those of :class:`ORNN`, including ``last_only``. ``checkpoint`` must be "none": one state per 64 reflections is
+        saved, not one per step.
 
     Attributes
     ----------
@@ -89,7 +89,8 @@ class DeltaProduct(RecurrentLayer):
     -----
     A step costs some 6 m hidden_size^2 / heads operations beside its projections; all steps are one call of
     :func:`isometry.torch.delta_rule`, in chunks of 64 reflections, and packed sequences follow each other without
-    padding. Backward keeps the projections, some (3 + 4 m) hidden_size numbers a step, and a state per 64 reflections.
+    padding. Saved for backward are the projections, some (3 + 4 m) hidden_size numbers a step, and a state per 64
+    reflections.
 
     References
     ----------

@@ -36,7 +36,7 @@ class EURNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate` that is defined for the numbers of the layer.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------

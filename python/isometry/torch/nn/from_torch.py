@@ -21,14 +21,15 @@ _SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dr
 
 
 def from_torch(module: nn.Module) -> Any:
-    """A layer of this package with the weights of a ``torch.nn.RNN``, ``GRU`` or ``LSTM``; or a whole model with such
-    layers in it.
+    """Convert a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or all of them in a model, to layers of this package.
+
+    The weights are copied.
 
     Parameters
     ----------
     module : torch.nn.Module
-        A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a module that contains some. Of these exact types: a subclass is
-        left alone.
+        A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a module that contains some. Subclasses of these layers inside a
+        module are left as they are.
 
     Returns
     -------
@@ -46,7 +47,7 @@ def from_torch(module: nn.Module) -> Any:
         A layer with ``proj_size``, with hooks, or with weights that a hook computes (``weight_norm``, ``prune``). No
         layer of a model is then replaced.
     TypeError
-        If module is no module, or a subclass of one of torch's layers.
+        If module is not a module, or is a subclass of one of torch's layers.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def from_torch(module: nn.Module) -> Any:
 
 
 def to_torch(layer: RNN | GRU | LSTM) -> Any:
-    """The layer of torch with the weights of an `RNN`, `GRU` or `LSTM`.
+    """Convert an `RNN`, `GRU` or `LSTM` of this package to the layer of torch.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from ._orthogonal import OrthogonalRNN
 
 
 class FullCapacityURNN(OrthogonalRNN):
-    r"""Complex recurrent layer whose matrix is any unitary matrix (full-capacity uRNN).
+    r"""Complex recurrent layer whose matrix may be any unitary matrix (full-capacity uRNN).
 
     .. math::
 
@@ -26,7 +26,7 @@ class FullCapacityURNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------

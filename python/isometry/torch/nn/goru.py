@@ -30,7 +30,7 @@ TRANSITIONS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
 
 
 class GORU(GatedLayer, TransitionLayer):
-    r"""Gated orthogonal recurrent layer (GORU): a GRU whose candidate has an orthogonal matrix W.
+    r"""Gated orthogonal recurrent layer (GORU): a GRU with an orthogonal matrix in its candidate state.
 
     .. math::
 
@@ -44,7 +44,7 @@ class GORU(GatedLayer, TransitionLayer):
     input_size, hidden_size, num_layers
         As in ``torch.nn.GRU``.
     transition : {"mesh", "householder", "cayley", "exponential"}
-        What W is: a real `Mesh` of ``capacity`` layers, a product of hidden_size - 1 Householder reflections, a scaled
+        W: a real `Mesh` of ``capacity`` layers, a product of hidden_size - 1 Householder reflections, a scaled
         Cayley transform with half of its signs -1, or the exponential of a skew-symmetric matrix.
     reset : {"before", "after"}
         Whether the reset gate acts on the state before W, or on the product after it.
@@ -53,8 +53,8 @@ class GORU(GatedLayer, TransitionLayer):
     capacity : int, optional
         Number of layers of the mesh, by default 2; the other transitions have none.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
-        them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``last_only`` and ``checkpoint``, here "none" or
+        "sqrt".
 
     Attributes
     ----------

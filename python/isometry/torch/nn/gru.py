@@ -15,15 +15,15 @@ from ._streaming import Kernel
 
 
 class GRU(GatedLayer):
-    r"""Gated recurrent layer (GRU) with free matrices: a baseline for the orthogonal layers.
+    r"""Gated recurrent layer (GRU) with unconstrained matrices: a baseline for the orthogonal layers.
 
     .. math::
 
         z_t = \sigma(W_z h_{t-1} + U_z x_t + b_z), \qquad r_t = \sigma(W_r h_{t-1} + U_r x_t + b_r), \\
         c_t = \tanh(W_h (r_t * h_{t-1}) + U_h x_t + b_h), \qquad h_t = z_t * h_{t-1} + (1 - z_t) * c_t.
 
-    With ``reset="after"`` :math:`c_t = \tanh(r_t * (W_h h_{t-1} + b'_h) + U_h x_t + b_h)`, which is that of
-    ``torch.nn.GRU``: `from_torch` and `to_torch` convert, and torch's state dicts load as they are.
+    With ``reset="after"`` :math:`c_t = \tanh(r_t * (W_h h_{t-1} + b'_h) + U_h x_t + b_h)`, as in
+    ``torch.nn.GRU``: `from_torch` and `to_torch` convert, and torch's state dicts load directly.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class GRU(GatedLayer):
     reset : {"before", "after"}
         Whether the reset gate acts on the state before W_h, or on the product after it.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
-        them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``last_only`` and ``checkpoint``, here "none" or
+        "sqrt".
 
     Attributes
     ----------

@@ -22,8 +22,8 @@ class KRU(OrthogonalRNN):
 
         h_t = \phi(W h_{t-1} + V x_t + b), \qquad W = W_0 \otimes W_1 \otimes \cdots \otimes W_{F-1}.
 
-    The factors are free; they start orthogonal or unitary, and :meth:`penalty`, added to the loss, keeps them near
-    that. A complex layer has complex states and output; a real input is promoted.
+    The factors are unconstrained. They start orthogonal or unitary, and :meth:`penalty`, added to the loss, keeps them
+    nearly so. A complex layer has complex states and output; a real input is promoted.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class KRU(OrthogonalRNN):
         Any activation of :func:`isometry.torch.activate` that is defined for the field. modReLU has its own bias in
         place of b.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------

@@ -34,8 +34,8 @@ class LSTM(RecurrentLayer):
     input_size, hidden_size, num_layers
         As in ``torch.nn.LSTM``, which also has ``proj_size``.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
-        them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``last_only`` and ``checkpoint``, here "none" or
+        "sqrt".
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class LSTM(RecurrentLayer):
     Notes
     -----
     Names, shapes, the state dict and the initial draws are those of ``torch.nn.LSTM``; `from_torch` and `to_torch`
-    convert. Kept for backward are h, c and the four gates of every step.
+    convert. Saved for backward are h, c and the four gates of every step.
 
     References
     ----------

@@ -18,9 +18,9 @@ from ._pairs import paired, unpaired
 
 
 class OperatorModule(nn.Module):
-    """An operator whose arguments are parameters and buffers of a module: it trains, moves, and is saved with a model.
+    """An operator as a module: its arguments are parameters and buffers, trained, moved and saved with a model.
 
-    An operator that is an attribute of a module registers nothing: an optimiser would not see its tensors.
+    As an attribute of a module, an operator itself registers no parameters, so an optimiser would not train it.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class OperatorModule(nn.Module):
         Any operator of this package, or a product, an adjoint or columns of these. Its tensors are copied, but a real
         `torch.nn.Parameter` is kept. The trained arguments become parameters, the fixed ones (signs, pairs,
         permutations, the margin) buffers, each under its own name; a complex argument has real and imaginary part in a
-        last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal for 1 and -1 only. An
-        operator of a class of your own is held as it is: register what it trains in a module of yours.
+        last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal only for 1 and -1. An
+        operator of a class of your own is stored as it is: register its trained tensors in a module of your own.
 
     Raises
     ------
@@ -39,8 +39,8 @@ class OperatorModule(nn.Module):
     Notes
     -----
     The call applies the operator to the vectors in the last axis of x. `operator()` builds it from the present values,
-    which costs some microseconds; keep it no longer than a step. Reflection vectors that weight decay shortened to
-    nothing are scaled, as in the recurrent layers. float16 and bfloat16 are computed in float32; under autocast the
+    which costs some microseconds; keep it no longer than a step. Reflection vectors that weight decay has made too
+    short are scaled, as in the recurrent layers. float16 and bfloat16 are computed in float32; under autocast the
     result is float32, as that of an operator.
 
     Examples

@@ -34,7 +34,7 @@ class ORNN(OrthogonalRNN):
     reflections : int, optional
         Number m of reflections, 1..hidden_size; by default ``hidden_size``. Fewer are cheaper.
     sign : {"hard", "soft"}
-        For m = n: s = sign(u_1) with a straight-through gradient, or s = u_1 clamped to [-1, 1] in forward, for which
+        For m = n: s = sign(u_1) with a straight-through gradient, or s = u_1 clamped to [-1, 1] in forward. With "soft"
         W is orthogonal only while abs(s) = 1.
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate`. modReLU has its own bias in place of b.
@@ -43,8 +43,8 @@ class ORNN(OrthogonalRNN):
     **keywords
         ``bias``, ``batch_first``, ``dropout``, ``bidirectional``, ``device``, ``dtype`` as in ``torch.nn.RNN``;
         ``trainable_h0`` (False): the initial states are parameters, used when none are passed; ``checkpoint`` ("none",
-        "sqrt" or "reversible"): what backward gets of the states, as of :func:`isometry.torch.recurrence`;
-        ``last_only`` (False): the output is the last state of each sequence alone.
+        "sqrt" or "reversible"): which states are saved for backward, as in :func:`isometry.torch.recurrence`;
+        ``last_only`` (False): the output is only the last state of each sequence.
 
     Attributes
     ----------

@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 
 def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: float | Tensor) -> list[dict[str, Any]]:
-    """Parameter groups for an optimiser, in which the transitions W of all layers have a learning rate of their own.
+    """Parameter groups for an optimiser, with a learning rate of its own for the matrices W of all layers.
 
     Parameters
     ----------
     module : torch.nn.Module
         A layer, or a model with layers anywhere inside.
     lr, recurrent_lr : float
-        The rates of all other parameters, and of those that ``recurrent_parameters()`` of a layer yields.
+        The learning rates of all other parameters, and of those in ``recurrent_parameters()`` of a layer.
 
     Returns
     -------

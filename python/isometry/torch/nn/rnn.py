@@ -18,7 +18,7 @@ from .operator_module import OperatorModule
 
 
 class RNN(TransitionLayer):
-    r"""The layer of ``torch.nn.RNN`` on the kernels of this package, with a free W or any operator in its place.
+    r"""The layer of ``torch.nn.RNN`` on the kernels of this package, with an unconstrained W or any operator as W.
 
     .. math::
 
@@ -32,10 +32,10 @@ class RNN(TransitionLayer):
         phi, one of the names of `activate`.
     transition : callable, optional
         Called with n = hidden_size for every layer and direction, in the order of ``h_n``: returns the operator W, of
-        this package or of a class of one's own. Its trained arguments are parameters of the layer, as in
-        `OperatorModule`; an operator of one's own is held as it is. With a complex operator the states are complex.
+        this package or of a class of your own. Its trained arguments become parameters of the layer, as in
+        `OperatorModule`; an operator of your own is stored as it is. With a complex operator the states are complex.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class RNN(TransitionLayer):
     weight_hh_l{k}[_reverse] : Parameter
         W (hidden_size, hidden_size); absent with a ``transition``.
     bias_ih_l{k}[_reverse], bias_hh_l{k}[_reverse] : Parameter
-        b and b' (hidden_size); absent for the modReLUs, which have ``activation_bias_l{k}`` alone.
+        b and b' (hidden_size); absent for the modReLUs, which have only ``activation_bias_l{k}``.
     transition_l{k}[_reverse] : OperatorModule
         W, with a ``transition``.
 
     Notes
     -----
     Names, shapes, the state dict and the initial draws are those of ``torch.nn.RNN``; `from_torch` and `to_torch`
-    convert. With a ``transition`` W is formed at every call inside `cached` too.
+    convert. With a ``transition``, W is formed at every call even inside `cached`.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from ._streaming import Kernel
 
 
 class RUM(RecurrentLayer):
-    r"""Rotational unit of memory (RUM): the state is turned by a rotation that input and state determine.
+    r"""Rotational unit of memory (RUM): a recurrent layer that rotates its state, by input and state.
 
     .. math::
 
@@ -27,7 +27,7 @@ class RUM(RecurrentLayer):
         h'_t = u_t * h_{t-1} + (1 - u_t) * \phi(e_t + R_t h_{t-1}), \qquad
         h_t = h'_t \text{ or } \eta \, h'_t / \|h'_t\|.
 
-    With ``lam=1`` every call starts from :math:`R = I`: the memory is no part of ``h_0`` and ``h_n``
+    With ``lam=1`` every call starts from :math:`R = I`: the memory is not part of ``h_0`` and ``h_n``
     (``isometry.torch.rum`` takes and returns it). The state of :meth:`step` is the pair (h, R).
 
     Parameters
@@ -37,12 +37,12 @@ class RUM(RecurrentLayer):
     lam : {0, 1}
         Whether rotations accumulate in an associative memory, a matrix of hidden_size^2 numbers for each sequence.
     eta : float, optional
-        The length to which states are normalised; not at all if not given.
+        The length to which states are normalised; without it they are not normalised.
     nonlinearity : str
         phi, "relu" by default; for the modReLUs ``activation_bias`` is a parameter, or zero with ``bias=False``.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or, with ``lam=0``, "sqrt", and
-        ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``last_only`` and ``checkpoint``, here "none" or, with
+        ``lam=0``, "sqrt".
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class ScoRNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate`. modReLU has its own bias; the others have an additive one.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from ._orthogonal import OrthogonalRNN
 
 
 class SoftORNN(OrthogonalRNN):
-    r"""Recurrent layer whose matrix is orthogonal up to a margin (soft oRNN).
+    r"""Recurrent layer whose matrix has singular values within a margin of 1 (soft oRNN).
 
     .. math::
 
@@ -35,7 +35,7 @@ class SoftORNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate`. modReLU has its own bias in place of b.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------

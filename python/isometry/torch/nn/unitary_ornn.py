@@ -34,7 +34,7 @@ class UnitaryORNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------

@@ -13,7 +13,9 @@ from ._operator import Operator
 
 
 class Composition(Operator):
-    """The product W = W_1 W_2 ... W_k of operators, ``op1 @ op2 @ ...``.
+    """The product of several operators, ``op1 @ op2``.
+
+    W = W_1 W_2 ... W_k, and W_k acts first.
 
     Parameters
     ----------

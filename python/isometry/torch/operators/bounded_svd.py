@@ -16,7 +16,9 @@ from ._operator import drawn, haar, stackable
 
 
 class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply):
-    """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2), between 1 - margin and 1 + margin.
+    """A matrix whose singular values lie within a margin around 1: W = U diag(sigma) V^H.
+
+    sigma_i = 1 + margin tanh(logits_i / 2) lies between 1 - margin and 1 + margin.
 
     These are the singular values if U and V have orthonormal columns, which the operator does not enforce.
 

@@ -25,7 +25,9 @@ from ._skew import packed
 
 
 class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
-    """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
+    """The scaled Cayley transform of a skew-symmetric or skew-Hermitian matrix A: W = (I + A)^{-1} (I - A) D.
+
+    W is orthogonal or unitary for all arguments.
 
     `*` is an optional batch shape; those of several arguments broadcast.
 

@@ -16,7 +16,9 @@ from ._operator import Arguments, drawn, haar, stackable
 
 
 class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.apply):
-    """W = weight: any matrix, for instance the recurrent matrix of an unconstrained network.
+    """A matrix, or a stack of matrices, with the methods of every operator: W = weight.
+
+    For instance the recurrent matrix of an unconstrained network.
 
     Parameters
     ----------

@@ -22,7 +22,9 @@ from ._skew import packed
 
 
 class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
-    """W = exp(A) for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
+    """The exponential of a skew-symmetric or skew-Hermitian matrix A: W = exp(A).
+
+    W is orthogonal or unitary for all arguments.
 
     `*` is an optional batch shape; those of both arguments broadcast.
 

@@ -18,9 +18,10 @@ from ._operator import drawn, stackable
 
 
 class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=formula.apply):
-    """W = G_1 G_2 ... G_m, plane rotations at chosen pairs of coordinates; G_m acts first.
+    """A product of plane rotations at chosen pairs of coordinates.
 
-    G_k turns the plane of the coordinates (i, j) = pairs[k] by theta = angles[k],
+    W = G_1 G_2 ... G_m, and G_m acts first. G_k rotates the plane of the coordinates (i, j) = pairs[k] by theta =
+    angles[k],
 
     y_i = cos(theta) x_i - sin(theta) x_j,   y_j = sin(theta) x_i + cos(theta) x_j,
 

@@ -19,10 +19,11 @@ from ._operator import drawn, haar, stackable, tensor
 
 
 class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply):
-    """W = H(u_0) ... H(u_{m-1}) E, the product of m reflections and a last factor.
+    """A product of Householder reflections with an optional last factor.
 
-    H(u) = I - 2 u u^H / ||u||^2. E is I, diag(1, ..., 1, sign) or diag(exp(i phases)). W is orthogonal (unitary) for
-    all arguments, unless -1 < sign < 1. `*` is an optional batch shape; those of several arguments broadcast.
+    W = H(u_0) ... H(u_{m-1}) E with H(u) = I - 2 u u^H / ||u||^2. E is I, diag(1, ..., 1, sign) or diag(exp(i phases)).
+    W is orthogonal (unitary) for all arguments, unless -1 < sign < 1. `*` is an optional batch shape; those of several
+    arguments broadcast.
 
     Parameters
     ----------

@@ -18,9 +18,10 @@ from ._operator import drawn, haar, stackable, tensor
 
 
 class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=formula.apply):
-    """W = W_0 (x) W_1 (x) ... (x) W_{F-1}, a Kronecker product applied factor by factor.
+    """A Kronecker product of matrices, applied factor by factor.
 
-    The index of factor 0 is slowest, as in `torch.kron`. W is orthogonal or unitary if all factors are.
+    W = W_0 (x) W_1 (x) ... (x) W_{F-1}. The index of factor 0 is slowest, as in `torch.kron`. W is orthogonal or
+    unitary if all factors are.
 
     Parameters
     ----------

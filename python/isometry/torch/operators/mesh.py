@@ -21,9 +21,9 @@ from ._operator import drawn, stackable, tensor
 
 
 class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formula.apply):
-    """W = D F_1 F_2 ... F_L, layers of 2 x 2 blocks on pairs of coordinates; F_L acts first.
+    """A mesh of 2 x 2 blocks on pairs of coordinates, the transition of the EURNN.
 
-    A block on the pair i < j is
+    W = D F_1 F_2 ... F_L, layers of blocks of which F_L acts first. A block on the pair i < j is
 
     y_i = sin(theta) e^{-i phi} x_i + cos(theta) x_j,   y_j = cos(theta) e^{-i phi} x_i - sin(theta) x_j.
 

@@ -77,10 +77,10 @@ def goru(
         Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts, and W_h as a
         matrix.
     checkpoint : {"none", "sqrt"}
-        What backward gets of states and gates. "none": all. "sqrt": some sqrt(T) states, between which segments are
-        computed again; states and gradients are the same to the last bit.
+        The states and gates that are saved for backward. "none": all. "sqrt": some sqrt(T) states, between which
+        segments are computed again; states and gradients are the same to the last bit.
     output : {"states", "last"}
-        "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
+        "last" returns only the last state of each sequence, (B, n): h0 for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
         Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
         separate calls; with `reverse` the piece with a column's last step starts from h0.

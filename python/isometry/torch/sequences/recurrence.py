@@ -31,7 +31,7 @@ def recurrence(
     starts: Tensor | None = None,
     start_state: Tensor | None = None,
 ) -> Tensor:
-    """All states of h_t = phi(W h_{t-1} + V x_t + b), t = 0 .. T - 1.
+    """All states of the recurrence h_t = phi(W h_{t-1} + V x_t + b).
 
     If any of W, V, b, x and h0 is complex, so are the states.
 
@@ -64,13 +64,13 @@ def recurrence(
     backend : {"cpu", "gpu"}, optional
         Where the kernels run; by default as `use_backend` says.
     checkpoint : {"none", "sqrt", "reversible"}
-        What backward gets of the states. "none": all. "sqrt": some sqrt(T) of them, between which segments are computed
-        again; states and gradients are the same to the last bit. "reversible": sqrt(T) / 8 of them, between which steps
-        are undone with W^H; for the activations "identity", "oplu" and "oplu_halves", or any with ``activation_on``
-        "input", and a transition that is orthogonal or unitary. States are the same to the last bit, gradients up to
-        rounding. No effect on a GPU.
+        The states that are saved for backward. "none": all. "sqrt": some sqrt(T) of them; the segments between them are
+        computed again, with states and gradients the same to the last bit. "reversible": sqrt(T) / 8 of them; the steps
+        between them are undone with W^H, for the activations "identity", "oplu" and "oplu_halves", or any with
+        ``activation_on`` "input", and a transition that is orthogonal or unitary. States are the same to the last bit,
+        gradients up to rounding. No effect on a GPU.
     output : {"states", "last"}
-        "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
+        "last" returns only the last state of each sequence, (B, n): h0 for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
         Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
         separate calls; with `reverse` the piece with a column's last step starts from h0.

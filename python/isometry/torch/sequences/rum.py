@@ -83,10 +83,10 @@ def rum(
     backend : {"cpu"}, optional
         There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
     checkpoint : {"none", "sqrt"}
-        What backward gets of states and gates. "none": all. "sqrt": some sqrt(T) states, between which segments are
-        computed again; states and gradients are the same to the last bit. For lam = 0 only.
+        The states and gates that are saved for backward. "none": all. "sqrt": some sqrt(T) states, between which
+        segments are computed again; states and gradients are the same to the last bit. For lam = 0 only.
     output : {"states", "last"}
-        "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
+        "last" returns only the last state of each sequence, (B, n): h0 for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
         Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
         separate calls; with `reverse` the piece with a column's last step starts from h0.
