@@ -29,19 +29,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in Python.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Matrix => "matrix",
-            Kind::Complex => "complex",
-            Kind::Real => "real",
-            Kind::Angles => "angles",
-            Kind::Number => "number",
-            Kind::Integer => "integer",
-            Kind::Shape => "shape",
-        }
-    }
-
     /// Whether they are real, also where the matrix is complex.
     pub fn real(self) -> bool {
         matches!(self, Kind::Real | Kind::Angles | Kind::Number)
@@ -121,7 +108,7 @@ pub enum Array<'a, T: Scalar> {
 
 impl<T: Scalar> Array<'_, T> {
     /// Number of elements.
-    pub fn elements(&self) -> Option<usize> {
+    pub(crate) fn elements(&self) -> Option<usize> {
         match self {
             Array::None => None,
             Array::Own(array) => Some(array.len()),
@@ -160,7 +147,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
     }
 
     /// The room of the matrices `own` of `batch`.
-    pub fn part(&mut self, batch: usize, own: &Range<usize>) -> Bar<'_, T> {
+    pub(crate) fn part(&mut self, batch: usize, own: &Range<usize>) -> Bar<'_, T> {
         match self {
             Bar::None => Bar::None,
             Bar::Own(bar) => {
@@ -175,6 +162,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
     }
 
     /// The room of each of `count` operators.
+    #[doc(hidden)]
     pub fn each(self, count: usize) -> Vec<Bar<'a, T>> {
         match self {
             Bar::None => (0..count).map(|_| Bar::None).collect(),
@@ -220,7 +208,7 @@ pub struct Given<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Given<'a, T> {
     /// Sizes of exactly N axes: the leading batch axes count as one, of size 1 where there are none.
-    pub fn sizes<const N: usize>(&self, argument: &'static str) -> Result<[usize; N]> {
+    pub(crate) fn sizes<const N: usize>(&self, argument: &'static str) -> Result<[usize; N]> {
         let Some(batch) = (self.shape.len() + 1).checked_sub(N) else {
             let axes = N - 1;
             return Err(Error::shape(argument, format!("{axes} axes or more"), format!("{:?}", self.shape)));
@@ -232,6 +220,7 @@ impl<'a, T: Scalar> Given<'a, T> {
     }
 
     /// The argument of the i-th operator of a batch, the first axis of its array.
+    #[doc(hidden)]
     pub fn member(&self, i: usize) -> Given<'a, T> {
         let Some((&batch, shape)) = self.shape.split_first() else { return *self };
         let own = i..i + 1;
@@ -245,17 +234,17 @@ impl<'a, T: Scalar> Given<'a, T> {
     }
 
     /// The elements of an argument of the type of the matrix.
-    pub fn own(&self, argument: &'static str) -> Result<&'a [T]> {
+    pub(crate) fn own(&self, argument: &'static str) -> Result<&'a [T]> {
         if let Array::Own(array) = self.array { Ok(array) } else { Err(missing(argument)) }
     }
 
     /// The elements of a real argument, if it is given.
-    pub fn real(&self) -> Option<&'a [T::Real]> {
+    pub(crate) fn real(&self) -> Option<&'a [T::Real]> {
         if let Array::Real(array) = self.array { Some(array) } else { None }
     }
 
     /// The elements of an argument of integers.
-    pub fn integers(&self, argument: &'static str) -> Result<&'a [i64]> {
+    pub(crate) fn integers(&self, argument: &'static str) -> Result<&'a [i64]> {
         let Array::Integers(array) = self.array else { return Err(Error::value(argument, "must be given")) };
         Ok(array)
     }
@@ -266,19 +255,21 @@ fn missing(argument: &'static str) -> Error {
 }
 
 /// The last N sizes of a shape; 0 for an argument that is not given.
-pub fn tail<const N: usize>(shape: &[usize]) -> [usize; N] {
+pub(crate) fn tail<const N: usize>(shape: &[usize]) -> [usize; N] {
     shape.last_chunk().copied().unwrap_or([0; N])
 }
 
 /// The arguments of an object that has N of them.
-pub fn all<'g, 'a, T: Scalar, const N: usize>(given: &'g [Given<'a, T>]) -> Result<&'g [Given<'a, T>; N]> {
+pub(crate) fn all<'g, 'a, T: Scalar, const N: usize>(
+    given: &'g [Given<'a, T>],
+) -> Result<&'g [Given<'a, T>; N]> {
     let wrong = |_| Error::shape("arguments", format!("{N} arrays"), given.len());
     given.try_into().map_err(wrong)
 }
 
 /// Refuses gradients that do not fit the arguments: another number of them, other lengths or fields, or
 /// gradients of arguments that were not given or are not trained.
-pub fn check_bars<'a, T: Scalar>(
+pub(crate) fn check_bars<'a, T: Scalar>(
     arguments: &'static [Argument],
     held: impl Fn(usize) -> Array<'a, T>,
     bars: &[Bar<'_, T>],

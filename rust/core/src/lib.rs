@@ -10,29 +10,31 @@
 
 pub mod activation;
 pub mod argument;
-pub mod batch;
-pub mod budget;
-pub mod cpu;
+mod batch;
+mod budget;
+mod cpu;
 pub mod delta;
-pub mod error;
-pub mod kernels;
+mod error;
+#[doc(hidden)]
+pub mod internal;
+mod kernels;
 pub mod linalg;
-pub mod operator;
+mod operator;
 pub mod operators;
-pub mod parallel;
+mod parallel;
 pub mod recurrence;
 pub mod rows;
-pub mod scratch;
-pub mod side;
-pub mod sizes;
+pub mod scalar;
+mod scratch;
+mod side;
+mod sizes;
 #[cfg(test)]
 mod testing;
-pub mod transition;
+mod transition;
 
 pub use budget::Budget;
 pub use cpu::Cpu;
 pub use error::{Error, Result};
-pub use isometry_kernels::scalar;
 pub use operator::{Operator, Saves};
 pub use rows::Rows;
 pub use side::Side;

@@ -88,11 +88,12 @@ impl Activation {
 
     /// Returns an error for odd rows of paired elements, complex rows in the real representation, or a bias of the wrong
     /// size.
-    pub fn check<T: Scalar>(self, n: usize, bias: Option<&[T::Real]>) -> Result<()> {
+    pub(crate) fn check<T: Scalar>(self, n: usize, bias: Option<&[T::Real]>) -> Result<()> {
         self.check_sizes(n, T::PARTS == 2, bias.map(<[T::Real]>::len))
     }
 
     /// The same from the number of biases.
+    #[doc(hidden)]
     pub fn check_sizes(self, n: usize, complex: bool, biases: Option<usize>) -> Result<()> {
         let paired = matches!(self, Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep);
         if paired && n % 2 == 1 {

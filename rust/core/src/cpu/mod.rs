@@ -1,11 +1,13 @@
 //! Operators on the CPU: their matrices, their application to rows, the gradients of both, and their steps in
 //! a recurrence.
 
-pub mod blocks;
+mod blocks;
 mod rotations;
 pub(crate) mod through_matrix;
 
-pub use rotations::{Law, Rotations};
+pub use blocks::Blocks;
+pub(crate) use rotations::Law;
+pub use rotations::Rotations;
 
 use crate::argument::Bar;
 use crate::budget::Budget;
@@ -28,6 +30,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     }
 
     /// Its closed form, if its matrices are rotations of the plane or of space: then each turns a single vector without a matrix.
+    #[doc(hidden)]
     fn rotations(&self) -> Option<Rotations<'_, T::Real>> {
         None
     }
@@ -62,6 +65,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     }
 
     /// Calls `f` with the operators `own` of the stack; returns false, and does not call it, where a stack is not divided.
+    #[doc(hidden)]
     fn part(&self, _own: Range<usize>, _f: &mut dyn FnMut(&dyn Cpu<T>) -> Result<()>) -> Result<bool> {
         Ok(false)
     }

@@ -22,9 +22,10 @@ mod region;
 mod tests;
 mod watch;
 
-pub use arena::{Arena, Frame, Frames};
-pub use isometry_kernels::scalar::Plain;
-pub use region::{Region, Regions};
+pub use arena::Arena;
+pub(crate) use arena::{Frame, Frames};
+use isometry_kernels::scalar::Plain;
+pub(crate) use region::{Region, Regions};
 
 use crate::error::{Error, Result};
 use crate::parallel;

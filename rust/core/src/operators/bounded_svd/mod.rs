@@ -51,7 +51,7 @@ pub struct BoundedSvd<'a, T: Scalar> {
 }
 
 /// Refuses margins outside 0..1; NaN passes.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [.., margin] = all::<T, 4>(given)?;
     check_margin::<T>(margin.real().unwrap_or_default())
 }
@@ -74,24 +74,34 @@ struct Own<T: Scalar> {
 }
 
 impl<'a, T: Scalar> BoundedSvd<'a, T> {
-    /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
-        let [u, logits, v, margin] = all(given)?;
-        let [batch, n, r] = u.sizes("u")?;
-        let [_, k, _] = v.sizes("v")?;
-        let real = |given: &Given<'a, T>, name| given.real().ok_or(Error::value(name, "must be given, real"));
-        let matrices = |data, p| Matrices { data, batch, p, q: r, interleaved: false };
-        let (u, v) = (matrices(u.own("u")?, n), matrices(v.own("v")?, k));
-        let (logits, margin) = (real(logits, "logits")?, real(margin, "margin")?);
+    /// A view of U (batch, n, r), V (batch, k, r), logits p (batch, r) and margins (batch).
+    pub fn new(
+        (u, v): (&'a [T], &'a [T]),
+        logits: &'a [T::Real],
+        margin: &'a [T::Real],
+        [batch, n, k, r]: [usize; 4],
+    ) -> Result<Self> {
         if r == 0 {
             return Err(Error::shape("u", "at least one column", 0));
         }
-        check_len("v", v.data.len(), &[batch, k, r])?;
+        check_len("u", u.len(), &[batch, n, r])?;
+        check_len("v", v.len(), &[batch, k, r])?;
         check_len("logits", logits.len(), &[batch, r])?;
         check_len("margin", margin.len(), &[batch])?;
         check_margin::<T>(margin)?;
         size("out", &[batch, n, k])?;
-        Ok(BoundedSvd { u, v, logits, margin })
+        let matrices = |data, p| Matrices { data, batch, p, q: r, interleaved: false };
+        Ok(BoundedSvd { u: matrices(u, n), v: matrices(v, k), logits, margin })
+    }
+
+    /// A view of [`ARGUMENTS`].
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [u, logits, v, margin] = all(given)?;
+        let [batch, n, r] = u.sizes("u")?;
+        let [_, k, _] = v.sizes("v")?;
+        let real = |given: &Given<'a, T>, name| given.real().ok_or(Error::value(name, "must be given, real"));
+        let (logits, margin) = (real(logits, "logits")?, real(margin, "margin")?);
+        Self::new((u.own("u")?, v.own("v")?), logits, margin, [batch, n, k, r])
     }
 
     /// sigma_i of matrix b: (1 - margin) + 2 margin s, s the sigmoid. 1 + margin tanh(p / 2) would cancel for negative p

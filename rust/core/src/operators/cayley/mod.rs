@@ -81,7 +81,7 @@ impl<'a, T: Scalar> Cayley<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [upper, diagonal, signs, phases] = all(given)?;
         let [batch, packed] = upper.sizes("upper")?;
         let last = Last::of(Last::Signs, signs, phases)?;
@@ -101,7 +101,7 @@ impl<'a, T: Scalar> Cayley<'a, T> {
 }
 
 /// Refuses finite signs other than +1 and -1.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [_, _, signs, _] = all(given)?;
     signs.real().map_or(Ok(()), check_signs)
 }

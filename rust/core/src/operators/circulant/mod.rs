@@ -39,11 +39,8 @@ pub struct Circulant<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Circulant<'a, T> {
-    /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
-        let [phases] = all(given)?;
-        let [batch, n] = phases.sizes("phases")?;
-        let phases = phases.real().ok_or(Error::value("phases", "must be given, real"))?;
+    /// A view of phases (batch, n), n >= 1.
+    pub fn new(phases: &'a [T::Real], batch: usize, n: usize) -> Result<Self> {
         check_len("phases", phases.len(), &[batch, n])?;
         if T::PARTS == 1 {
             return Err(Error::value("phases", "need a complex type, got a real one"));
@@ -65,10 +62,17 @@ impl<'a, T: Scalar> Circulant<'a, T> {
         let plan = plans::plan(if batch > 0 { n } else { 1 })?;
         Ok(Circulant { phases, plan, diagonals, batch, n })
     }
+
+    /// A view of [`ARGUMENTS`].
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [phases] = all(given)?;
+        let [batch, n] = phases.sizes("phases")?;
+        Self::new(phases.real().ok_or(Error::value("phases", "must be given, real"))?, batch, n)
+    }
 }
 
 /// As for every operator by transforms.
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n] = tail(shapes[0]);
     plans::route(n, workload)
 }

@@ -1,4 +1,4 @@
-//! Any matrix: c = W x for W of shape (p, q). The products are in [`crate::kernels`].
+//! Any matrix: c = W x for W of shape (p, q).
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ impl<'a, T: Scalar> Dense<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [weight] = all(given)?;
         let [batch, p, q] = weight.sizes("weight")?;
         Self::new(weight.own("weight")?, batch, p, q)

@@ -61,7 +61,7 @@ impl<'a, T: Scalar> Exponential<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [upper, diagonal] = all(given)?;
         let [batch, packed] = upper.sizes("upper")?;
         Self::new(upper.own("upper")?, diagonal.real(), batch, packed_size(packed))

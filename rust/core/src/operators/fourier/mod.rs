@@ -98,7 +98,7 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [phases, vectors, permutation] = all(given)?;
         let own = phases.real().ok_or_else(|| Error::value("phases", "must be given"))?;
         let [_, three, _] = phases.sizes("phases")?;
@@ -150,7 +150,7 @@ fn checked(permutation: &[i64], n: usize) -> Result<Buffer<usize>> {
 
 /// Refuses vectors without a direction, as `Householder` does, and integers that are not a permutation. NaN
 /// passes.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [_, vectors, permutation] = all(given)?;
     if let Array::Own(own) = vectors.array {
         let [_, _, n] = vectors.sizes("vectors")?;
@@ -170,7 +170,7 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 }
 
 /// As for every operator by transforms.
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n] = tail(shapes[2]);
     plans::route(n, workload)
 }

@@ -60,7 +60,7 @@ impl<'a, T: Scalar> Givens<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [frame, angles, pairs] = all(given)?;
         let [one, n, _] = frame.sizes("frame")?;
         let [batch, m] = angles.sizes("angles")?;
@@ -90,7 +90,7 @@ fn checked(pair: &[i64], n: usize) -> Result<[usize; 2]> {
 }
 
 /// Refuses pairs that are no two coordinates.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [frame, _, pairs] = all(given)?;
     let Array::Integers(own) = pairs.array else { return Ok(()) };
     let [_, n, _] = frame.sizes("frame")?;
@@ -99,7 +99,7 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 
 /// A step through the matrix takes as long as one through n^2 / 32 rotations (measured for n = 64 and 256, few rows and
 /// many, both precisions).
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let ([n, _], [m]) = (tail(shapes[0]), tail(shapes[1]));
     Route::by_cost(work(&[32, m]), n, workload)
 }

@@ -65,7 +65,7 @@ impl<'a, T: Scalar> Hadamard<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [signs] = all(given)?;
         let sizes = signs.sizes("signs")?;
         let signs = signs.real().ok_or(Error::value("signs", "must be given, real"))?;
@@ -125,7 +125,7 @@ pub fn transform<T: Scalar>(
 }
 
 /// The factors, unless they are as much work as the matrix.
-pub fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
     let [rounds, n] = tail(shapes[0]);
     let each = Order::of(n).map_or(0, |order| order.levels as usize + order.p);
     if rounds.saturating_mul(each) <= n { Route::Factored } else { Route::Dense }

@@ -45,6 +45,7 @@ impl Order {
     }
 
     /// Whether H_p[i, j] is negative, for p > 1: by rows.
+    #[doc(hidden)]
     pub fn negative(self) -> Result<impl Fn(usize, usize) -> bool> {
         let (p, q) = (self.p, self.q);
         let mut square = reserved(q)?;

@@ -27,8 +27,9 @@ mod tests;
 mod trail;
 mod transition;
 
+#[doc(hidden)]
 pub use blocks::crowd;
-pub use plan::{plan, route};
+pub(crate) use plan::route;
 pub use recover::from_matrix;
 
 use super::last::Last;
@@ -69,7 +70,7 @@ impl<'a, T: Scalar> Householder<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [vectors, sign, phases] = all(given)?;
         let [batch, n, m] = vectors.sizes("vectors")?;
         Self::new(vectors.own("vectors")?, Last::of(Last::Sign, sign, phases)?, batch, n, m)
@@ -95,7 +96,7 @@ impl<'a, T: Scalar> Householder<'a, T> {
 }
 
 /// Refuses a sign outside [-1, 1] and a vector without a direction. NaN passes.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [vectors, sign, _] = all(given)?;
     if sign.real().is_some_and(|sign| sign.iter().any(|s| s.abs() > T::Real::one())) {
         return Err(Error::value("sign", "must lie in [-1, 1]"));

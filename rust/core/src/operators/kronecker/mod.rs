@@ -93,7 +93,7 @@ impl<'a, T: Scalar> Kronecker<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let (mut factors, mut all) = (reserved(given.len())?, None);
         for given in given {
             let [batch, p, q] = given.sizes("factors")?;
@@ -105,7 +105,7 @@ impl<'a, T: Scalar> Kronecker<'a, T> {
 }
 
 /// The axes of the groups, unless they are as much work as the matrix.
-pub fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
     let (mut groups, mut axes, mut columns) = (0, 0_usize, 1_usize);
     for (_, [p, q]) in group::spans(shapes.len(), |i| tail(shapes[i])) {
         (groups, axes, columns) = (groups + 1, axes.saturating_add(p.max(q)), columns.saturating_mul(q));

@@ -105,7 +105,7 @@ impl<'a, T: Scalar> Mesh<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [frame, theta, phi, phases, signs] = all(given)?;
         let [one, n, count, kind, _] = frame.sizes("frame")?;
         let [batch, _] = theta.sizes("theta")?;
@@ -132,14 +132,14 @@ fn table_of<R: Real>(x: &[R], sin: &mut [R], cos: &mut [R]) {
 }
 
 /// Refuses signs other than +1 and -1.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [.., signs] = all::<T, 5>(given)?;
     signs.real().map_or(Ok(()), check_signs)
 }
 
 /// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both
 /// fields).
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n, count, kind, _] = tail(shapes[0]);
     let layers = Layout::of(kind).map_or(0, |layout| layers::count(n, count, layout));
     Route::by_cost(work(&[8, layers, n]), n, workload)

@@ -42,7 +42,7 @@ impl<'a, T: Scalar> Rotation<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [start, end] = all(given)?;
         let [batch, n] = start.sizes("start")?;
         end.sizes::<2>("end")?;
@@ -52,7 +52,7 @@ impl<'a, T: Scalar> Rotation<'a, T> {
 }
 
 /// Two reflections cost less than any product with W.
-pub fn route(_shapes: &[&[usize]], _workload: Workload) -> Route {
+pub(crate) fn route(_shapes: &[&[usize]], _workload: Workload) -> Route {
     Route::Factored
 }
 

@@ -77,6 +77,7 @@ pub struct Gru<'a, R: Real> {
 
 impl<'a, R: Real> Gru<'a, R> {
     /// Refuses sizes that do not fit.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;
@@ -98,7 +99,7 @@ impl<'a, R: Real> Gru<'a, R> {
     }
 
     /// Number of matrices in w.
-    pub fn matrices(&self) -> usize {
+    pub(crate) fn matrices(&self) -> usize {
         if self.transition.is_some() { 2 } else { 3 }
     }
 

@@ -72,7 +72,7 @@ pub struct Rum<'a, R: Real> {
 
 impl<'a, R: Real> Rum<'a, R> {
     /// Refuses sizes that do not fit.
-    pub fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;
         if self.run.starts.is_some() && self.memory {

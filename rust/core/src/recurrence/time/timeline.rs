@@ -77,6 +77,7 @@ impl<'a, T: Scalar> Run<'a, T> {
     }
 
     /// T, B and n.
+    #[doc(hidden)]
     pub fn sizes(&self) -> [usize; 3] {
         [self.steps, self.batch, self.n]
     }
