@@ -30,12 +30,26 @@ pub enum Kind {
 
 impl Kind {
     /// Whether they are real, also where the matrix is complex.
+    ///
+    /// ```
+    /// use isometry_core::argument::Kind;
+    ///
+    /// assert!(Kind::Angles.real() && !Kind::Matrix.real());
+    /// ```
     pub fn real(self) -> bool {
         matches!(self, Kind::Real | Kind::Angles | Kind::Number)
     }
 }
 
 /// One array argument of an object.
+///
+/// ```
+/// use isometry_core::operators::householder::ARGUMENTS;
+///
+/// let [vectors, sign, phases] = ARGUMENTS else { unreachable!() };
+/// assert_eq!((vectors.name, vectors.rank()), ("vectors", 2)); // n x m
+/// assert_eq!((sign.rank(), phases.rank()), (0, 1)); // a number; n angles
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// Its name, and in error messages the name of its gradient.
@@ -56,6 +70,14 @@ pub struct Argument {
 
 /// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of its [`Kind`] in lower case, `fixed`,
 /// `list`, `group "name"`.
+///
+/// ```
+/// use isometry_core::argument;
+/// use isometry_core::argument::{Argument, Kind};
+///
+/// const ARGUMENTS: &[Argument] = &[argument!("upper", "n(n-1)/2"), argument!("phases", "n", angles, group "last")];
+/// assert_eq!((ARGUMENTS[1].kind, ARGUMENTS[1].trained), (Kind::Angles, true));
+/// ```
 #[macro_export]
 macro_rules! argument {
     ($name:literal, $axes:literal $(, $key:ident $($value:literal)?)*) => {{
@@ -125,6 +147,18 @@ pub(crate) fn part(elements: usize, batch: usize, own: &Range<usize>) -> Range<u
 }
 
 /// The output array of an argument's gradient; it is overwritten.
+///
+/// ```
+/// use isometry_core::argument::Bar;
+///
+/// let mut room = [0.0f32; 2];
+/// let mut bar = Bar::<f32>::Own(&mut room);
+/// if let Some(gradient) = bar.again().own() {
+///     gradient.fill(1.0);
+/// }
+/// assert!(!bar.is_empty() && bar.real().is_none()); // it is not that of a real argument
+/// assert_eq!(room, [1.0; 2]);
+/// ```
 #[derive(Debug, Default)]
 pub enum Bar<'a, T: Scalar> {
     /// Not wanted.

@@ -32,6 +32,15 @@ pub const NAMES: [&str; 8] =
     ["identity", "tanh", "relu", "leaky_relu", "oplu", "oplu_halves", "modrelu", "modrelu_realrep"];
 
 /// One of the nonlinearities.
+///
+/// ```
+/// use isometry_core::activation::Activation;
+///
+/// let modrelu = Activation::parse("modrelu", 0.0)?;
+/// assert_eq!((modrelu.bias_units(8), Activation::Tanh.bias_units(8)), (8, 0));
+/// assert!(Activation::parse("leaky_relu", 1.5).is_err());
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Activation {
     /// z
@@ -57,6 +66,9 @@ pub enum Activation {
 
 impl Activation {
     /// The activation of this name; `slope` is for leaky_relu only.
+    ///
+    /// # Errors
+    /// An unknown name, or a slope outside 0 <= slope < 1.
     pub fn parse(name: &str, slope: f64) -> Result<Self> {
         Ok(match name {
             "identity" => Activation::Identity,

@@ -56,6 +56,9 @@ pub struct Scratch<P> {
 
 impl<P> Scratch<P> {
     /// Measures, allocates, carves.
+    ///
+    /// # Errors
+    /// If memory ends.
     pub fn new(carve: impl Fn(&mut Arena) -> P) -> Result<Self> {
         let guarded = GUARDED.load(Relaxed);
         let measured = Arena::measured(guarded, &carve);

@@ -40,6 +40,22 @@ pub struct Circulant<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Circulant<'a, T> {
     /// A view of phases (batch, n), n >= 1.
+    ///
+    /// ```
+    /// use isometry_core::operators::circulant::Circulant;
+    /// use isometry_core::scalar::c64;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// // D = diag(1, -1): W exchanges the two coordinates
+    /// let w = Circulant::<c64>::new(&[0.0, std::f64::consts::PI], 1, 2)?;
+    /// let (x, mut y) = ([c64::new(1.0, 2.0), c64::new(3.0, 4.0)], [c64::default(); 2]);
+    /// w.apply(&x, 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!((y[0] - x[1]).norm() < 1e-14 && (y[1] - x[0]).norm() < 1e-14);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of phases, n = 0, a real type, or lack of memory.
     pub fn new(phases: &'a [T::Real], batch: usize, n: usize) -> Result<Self> {
         check_len("phases", phases.len(), &[batch, n])?;
         if T::PARTS == 1 {

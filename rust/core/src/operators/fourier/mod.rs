@@ -52,6 +52,23 @@ pub struct FourierProduct<'a, T: Scalar> {
 
 impl<'a, T: Scalar> FourierProduct<'a, T> {
     /// Phases (batch, 3, n), vectors (batch, 2, n) and permutations (batch, n) of 0..n, n >= 1.
+    ///
+    /// ```
+    /// use isometry_core::operators::fourier::FourierProduct;
+    /// use isometry_core::scalar::c64;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// // R = I - v v^T with v = (1, 1), so W = R F^-1 R F = [[0, -1], [1, 0]]
+    /// let (one, mut y) = (c64::new(1.0, 0.0), [c64::default(); 2]);
+    /// let vectors = [one; 4];
+    /// let w = FourierProduct::new(&[0.0; 6], &vectors, &[0, 1], 1, 2)?;
+    /// w.apply(&[one, 3.0 * one], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!((y[0] + 3.0).norm() < 1e-14 && (y[1] - 1.0).norm() < 1e-14);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A real type, n = 0, arrays of other lengths, integers that are no permutation; lack of memory.
     pub fn new(
         phases: &'a [T::Real],
         vectors: &'a [T],

@@ -44,6 +44,20 @@ pub struct Givens<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Givens<'a, T> {
     /// A view of angles (batch, m) and pairs (batch, m, 2) of 0..n.
+    ///
+    /// ```
+    /// use isometry_core::operators::givens::Givens;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Givens::new(&[std::f64::consts::FRAC_PI_2], &[0, 2], 1, 3, 1)?; // a quarter turn of the plane (0, 2)
+    /// let mut y = [0.0f64; 3];
+    /// w.apply(&[1.0, 3.0, 0.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!(y.iter().zip([0.0, 3.0, 1.0]).all(|(y, z)| (y - z).abs() < 1e-15));
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Arrays of other lengths, pairs that are no two coordinates; lack of memory.
     pub fn new(angles: &'a [T::Real], pairs: &'a [i64], batch: usize, n: usize, m: usize) -> Result<Self> {
         check_len("angles", angles.len(), &[batch, m])?;
         check_len("pairs", pairs.len(), &[batch, m, 2])?;

@@ -57,6 +57,20 @@ const STREAMED: usize = 1 << 24;
 
 impl<'a, T: Scalar> Hadamard<'a, T> {
     /// A view of signs (batch, k, n).
+    ///
+    /// ```
+    /// use isometry_core::operators::hadamard::Hadamard;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Hadamard::new(&[1.0, 1.0, 1.0, -1.0], (1, 1, 4))?; // H diag(signs)
+    /// let mut y = [0.0f64; 4];
+    /// w.apply(&[1.0, 2.0, 3.0, -4.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert_eq!(y, [5.0, -1.0, -2.0, 0.0]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of signs, an n that is no order of a Hadamard matrix ([`Order::of`]); lack of memory.
     pub fn new(signs: &'a [T::Real], (batch, rounds, n): (usize, usize, usize)) -> Result<Self> {
         check_len("signs", signs.len(), &[batch, rounds, n])?;
         size("out", &[batch, n, n])?;
@@ -110,6 +124,9 @@ impl<'a, T: Scalar> Hadamard<'a, T> {
 /// assert_eq!(out, [5.0, -1.0, -2.0, 0.0]);
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
+///
+/// # Errors
+/// An n that is no order of a Hadamard matrix, or an array that does not have whole rows of n; lack of memory.
 pub fn transform<T: Scalar>(
     x: &[T],
     n: usize,

@@ -67,6 +67,21 @@ pub struct Kronecker<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Kronecker<'a, T> {
     /// The products of these factors, `batch` of each.
+    ///
+    /// ```
+    /// use isometry_core::operators::kronecker::{Factor, Kronecker};
+    /// use isometry_core::{Budget, Cpu};
+    ///
+    /// let row = |elements| Factor { elements, p: 1, q: 2 };
+    /// let w = Kronecker::new(&[row(&[1.0, 2.0]), row(&[10.0, 100.0])], 1)?;
+    /// let mut matrix = [0.0; 4];
+    /// w.matrix(&mut matrix, None, &Budget::of(1))?;
+    /// assert_eq!(matrix, [10.0, 100.0, 20.0, 200.0]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No factor, a factor without rows or columns, or one of another length; a product of sizes that no memory holds.
     pub fn new(factors: &[Factor<'a, T>], batch: usize) -> Result<Self> {
         if factors.is_empty() {
             return Err(Error::value("factors", "must hold at least one factor"));

@@ -63,6 +63,21 @@ pub struct Mesh<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Mesh<'a, T> {
     /// A view of the angles (batch, pairs) of meshes of `count` layers.
+    ///
+    /// ```
+    /// use isometry_core::operators::{Last, mesh::{Layout, Mesh}};
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// // a layer with one pair, of angle 0: y = (x_1, x_0)
+    /// let w = Mesh::new((2, 1, Layout::BrickLeft), 1, &[0.0], None, Last::None)?;
+    /// let mut y = [0.0f64; 2];
+    /// w.apply(&[3.0, 5.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert_eq!(y, [5.0, 3.0]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A mesh that does not exist, arrays of other lengths, phases of a real type; lack of memory.
     pub fn new(
         (n, count, layout): (usize, usize, Layout),
         batch: usize,

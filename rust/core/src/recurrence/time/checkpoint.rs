@@ -8,6 +8,14 @@ use crate::error::{Error, Result};
 use std::ops::Range;
 
 /// What backward gets in place of all states.
+///
+/// ```
+/// use isometry_core::recurrence::Checkpoint;
+///
+/// assert_eq!(Checkpoint::parse("sqrt"), Some(Checkpoint::Sqrt));
+/// // of 10,000 steps of a batch of 64, some hundred states are kept
+/// assert!((50..200).contains(&Checkpoint::Sqrt.borders(10_000, 64, 0)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checkpoint {
     /// Some sqrt(T) states, from which segments are computed again.
