@@ -204,7 +204,13 @@ pub(super) fn check_size<T: Scalar>(sizes: impl Iterator<Item = f64>, n: usize, 
 ///
 /// # Safety
 /// The workspace is for n x n matrices, and not otherwise in use.
-pub(super) unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W], room: Pivoted) -> f64 {
+pub(super) unsafe fn inverse<W: Scalar<Real = f64>>(
+    w: &[W],
+    d: &[W],
+    n: usize,
+    s: &mut [W],
+    room: Pivoted,
+) -> f64 {
     s.copy_from_slice(w);
     for i in 0..n {
         for j in 0..n {
