@@ -70,13 +70,17 @@ use std::ops::Range;
 /// What a forward call saves shortens the backward call, and changes no bit of it:
 ///
 /// ```
+/// use isometry_core::argument::Bar;
 /// use isometry_core::operators::exponential::Exponential;
 /// use isometry_core::{Budget, Cpu, Saves};
 ///
 /// let (w, mut matrix, budget) = (Exponential::new(&[0.3; 6], None, 1, 4)?, [0.0f64; 16], Budget::of(1));
 /// assert_eq!(w.matrix_saves()?, Saves::Result);
 /// w.matrix(&mut matrix, None, &budget)?;
-/// w.matrix_vjp(Some(&matrix), &[1.0; 16], &mut [], &budget)?;
+/// let (mut shorter, mut longer) = ([0.0; 6], [0.0; 6]);
+/// w.matrix_vjp(Some(&matrix), &[1.0; 16], &mut [Bar::Own(&mut shorter)], &budget)?;
+/// w.matrix_vjp(None, &[1.0; 16], &mut [Bar::Own(&mut longer)], &budget)?;
+/// assert_eq!(shorter, longer);
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
 pub trait Cpu<T: Scalar>: Operator<T> {

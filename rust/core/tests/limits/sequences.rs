@@ -123,9 +123,9 @@ pub fn ensembles<T: Scalar>() {
         });
     }
     for sizes @ [n, k] in choices() {
-        returns("transition::packed", &sizes, || Ok(recurrence::packed::<T>(n, k)));
+        returns("recurrence::packed", &sizes, || Ok(recurrence::packed::<T>(n, k)));
         for len in LENGTHS {
-            returns("transition::pack", &sizes, || {
+            returns("recurrence::pack", &sizes, || {
                 recurrence::pack(
                     &ones::<T>(len),
                     n,
