@@ -3,9 +3,10 @@
 //! name to select it.
 
 use isometry_core::argument::Bar;
+use isometry_core::internal::kernels;
 use isometry_core::operators::{Last, cayley::Cayley};
 use isometry_core::scalar::{Real, Scalar, c32, c64};
-use isometry_core::{Budget, Cpu, kernels};
+use isometry_core::{Budget, Cpu};
 use std::time::Instant;
 
 fn numbers<T: Scalar>(n: usize, scale: f64) -> Vec<T> {

@@ -2,11 +2,11 @@
 //! the multiply-add peak of one thread, measured alongside. `cargo bench --bench householder [filter] [threads]`.
 
 use isometry_core::argument::Bar;
-use isometry_core::kernels::{Operand, Product};
+use isometry_core::internal::kernels::{Operand, Product};
+use isometry_core::internal::parallel::{self, Shared};
+use isometry_core::internal::scratch::Scratch;
 use isometry_core::operators::{Last, householder::Householder};
-use isometry_core::parallel::{self, Shared};
 use isometry_core::scalar::{Scalar, c32};
-use isometry_core::scratch::Scratch;
 use isometry_core::{Budget, Cpu, Side};
 use std::hint::black_box;
 use std::time::Instant;

@@ -6,11 +6,11 @@
 
 use isometry_core::activation::Activation;
 use isometry_core::argument::Bar;
-use isometry_core::kernels::{Operand, Product, isa};
+use isometry_core::internal::kernels::{Operand, Product, isa};
+use isometry_core::internal::parallel;
+use isometry_core::internal::scratch::Scratch;
 use isometry_core::operators::{Last, dense::Dense, householder::Householder};
-use isometry_core::parallel;
 use isometry_core::recurrence::{self, Gradients, Run, Sequence};
-use isometry_core::scratch::Scratch;
 use isometry_core::{Budget, Cpu};
 use std::time::{Duration, Instant};
 

@@ -29,26 +29,27 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in Python.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Matrix => "matrix",
-            Kind::Complex => "complex",
-            Kind::Real => "real",
-            Kind::Angles => "angles",
-            Kind::Number => "number",
-            Kind::Integer => "integer",
-            Kind::Shape => "shape",
-        }
-    }
-
     /// Whether they are real, also where the matrix is complex.
+    ///
+    /// ```
+    /// use isometry_core::argument::Kind;
+    ///
+    /// assert!(Kind::Angles.real() && !Kind::Matrix.real());
+    /// ```
     pub fn real(self) -> bool {
         matches!(self, Kind::Real | Kind::Angles | Kind::Number)
     }
 }
 
 /// One array argument of an object.
+///
+/// ```
+/// use isometry_core::operators::householder::ARGUMENTS;
+///
+/// let [vectors, sign, phases] = ARGUMENTS else { unreachable!() };
+/// assert_eq!((vectors.name, vectors.rank()), ("vectors", 2)); // n x m
+/// assert_eq!((sign.rank(), phases.rank()), (0, 1)); // a number; n angles
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// Its name, and in error messages the name of its gradient.
@@ -69,6 +70,14 @@ pub struct Argument {
 
 /// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of its [`Kind`] in lower case, `fixed`,
 /// `list`, `group "name"`.
+///
+/// ```
+/// use isometry_core::argument;
+/// use isometry_core::argument::{Argument, Kind};
+///
+/// const ARGUMENTS: &[Argument] = &[argument!("upper", "n(n-1)/2"), argument!("phases", "n", angles, group "last")];
+/// assert_eq!((ARGUMENTS[1].kind, ARGUMENTS[1].trained), (Kind::Angles, true));
+/// ```
 #[macro_export]
 macro_rules! argument {
     ($name:literal, $axes:literal $(, $key:ident $($value:literal)?)*) => {{
@@ -121,7 +130,7 @@ pub enum Array<'a, T: Scalar> {
 
 impl<T: Scalar> Array<'_, T> {
     /// Number of elements.
-    pub fn elements(&self) -> Option<usize> {
+    pub(crate) fn elements(&self) -> Option<usize> {
         match self {
             Array::None => None,
             Array::Own(array) => Some(array.len()),
@@ -138,6 +147,18 @@ pub(crate) fn part(elements: usize, batch: usize, own: &Range<usize>) -> Range<u
 }
 
 /// The output array of an argument's gradient; it is overwritten.
+///
+/// ```
+/// use isometry_core::argument::Bar;
+///
+/// let mut room = [0.0f32; 2];
+/// let mut bar = Bar::<f32>::Own(&mut room);
+/// if let Some(gradient) = bar.again().own() {
+///     gradient.fill(1.0);
+/// }
+/// assert!(!bar.is_empty() && bar.real().is_none()); // it is not that of a real argument
+/// assert_eq!(room, [1.0; 2]);
+/// ```
 #[derive(Debug, Default)]
 pub enum Bar<'a, T: Scalar> {
     /// Not wanted.
@@ -160,7 +181,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
     }
 
     /// The room of the matrices `own` of `batch`.
-    pub fn part(&mut self, batch: usize, own: &Range<usize>) -> Bar<'_, T> {
+    pub(crate) fn part(&mut self, batch: usize, own: &Range<usize>) -> Bar<'_, T> {
         match self {
             Bar::None => Bar::None,
             Bar::Own(bar) => {
@@ -175,6 +196,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
     }
 
     /// The room of each of `count` operators.
+    #[doc(hidden)]
     pub fn each(self, count: usize) -> Vec<Bar<'a, T>> {
         match self {
             Bar::None => (0..count).map(|_| Bar::None).collect(),
@@ -220,7 +242,7 @@ pub struct Given<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Given<'a, T> {
     /// Sizes of exactly N axes: the leading batch axes count as one, of size 1 where there are none.
-    pub fn sizes<const N: usize>(&self, argument: &'static str) -> Result<[usize; N]> {
+    pub(crate) fn sizes<const N: usize>(&self, argument: &'static str) -> Result<[usize; N]> {
         let Some(batch) = (self.shape.len() + 1).checked_sub(N) else {
             let axes = N - 1;
             return Err(Error::shape(argument, format!("{axes} axes or more"), format!("{:?}", self.shape)));
@@ -232,6 +254,7 @@ impl<'a, T: Scalar> Given<'a, T> {
     }
 
     /// The argument of the i-th operator of a batch, the first axis of its array.
+    #[doc(hidden)]
     pub fn member(&self, i: usize) -> Given<'a, T> {
         let Some((&batch, shape)) = self.shape.split_first() else { return *self };
         let own = i..i + 1;
@@ -245,17 +268,17 @@ impl<'a, T: Scalar> Given<'a, T> {
     }
 
     /// The elements of an argument of the type of the matrix.
-    pub fn own(&self, argument: &'static str) -> Result<&'a [T]> {
+    pub(crate) fn own(&self, argument: &'static str) -> Result<&'a [T]> {
         if let Array::Own(array) = self.array { Ok(array) } else { Err(missing(argument)) }
     }
 
     /// The elements of a real argument, if it is given.
-    pub fn real(&self) -> Option<&'a [T::Real]> {
+    pub(crate) fn real(&self) -> Option<&'a [T::Real]> {
         if let Array::Real(array) = self.array { Some(array) } else { None }
     }
 
     /// The elements of an argument of integers.
-    pub fn integers(&self, argument: &'static str) -> Result<&'a [i64]> {
+    pub(crate) fn integers(&self, argument: &'static str) -> Result<&'a [i64]> {
         let Array::Integers(array) = self.array else { return Err(Error::value(argument, "must be given")) };
         Ok(array)
     }
@@ -266,19 +289,21 @@ fn missing(argument: &'static str) -> Error {
 }
 
 /// The last N sizes of a shape; 0 for an argument that is not given.
-pub fn tail<const N: usize>(shape: &[usize]) -> [usize; N] {
+pub(crate) fn tail<const N: usize>(shape: &[usize]) -> [usize; N] {
     shape.last_chunk().copied().unwrap_or([0; N])
 }
 
 /// The arguments of an object that has N of them.
-pub fn all<'g, 'a, T: Scalar, const N: usize>(given: &'g [Given<'a, T>]) -> Result<&'g [Given<'a, T>; N]> {
+pub(crate) fn all<'g, 'a, T: Scalar, const N: usize>(
+    given: &'g [Given<'a, T>],
+) -> Result<&'g [Given<'a, T>; N]> {
     let wrong = |_| Error::shape("arguments", format!("{N} arrays"), given.len());
     given.try_into().map_err(wrong)
 }
 
 /// Refuses gradients that do not fit the arguments: another number of them, other lengths or fields, or
 /// gradients of arguments that were not given or are not trained.
-pub fn check_bars<'a, T: Scalar>(
+pub(crate) fn check_bars<'a, T: Scalar>(
     arguments: &'static [Argument],
     held: impl Fn(usize) -> Array<'a, T>,
     bars: &[Bar<'_, T>],

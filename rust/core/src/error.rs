@@ -4,6 +4,14 @@ use std::fmt;
 
 /// The reason why a call was refused, before it wrote anything, or abandoned, which leaves its outputs
 /// unspecified.
+///
+/// ```
+/// use isometry_core::Error;
+///
+/// let wrong = [Error::shape("x", "6 elements", 5), Error::value("sign", "must lie in [-1, 1]")];
+/// assert_eq!(wrong[0].to_string(), "x: expected 6 elements, got 5");
+/// assert_eq!(wrong[1].to_string(), "sign must lie in [-1, 1]");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An argument has the wrong size.

@@ -20,6 +20,24 @@ pub enum Saves {
 
 /// A batch of linear operators: shape, arguments and checks, which every device needs. A borrowed view, made
 /// and checked per call.
+///
+/// ```
+/// use isometry_core::operators::dense::Dense;
+/// use isometry_core::{Operator, Saves, Side, argument::Array};
+///
+/// let w = Dense::new(&[1.0, 2.0, 3.0], 1, 1, 3)?; // a matrix 1 x 3
+/// assert_eq!((w.sizes(), w.batch(), w.shape()), ([1, 1, 3], 1, (1, 3)));
+/// assert_eq!(w.features(Side::Adjoint), (1, 3));
+/// assert_eq!(w.arguments()[0].name, "weight");
+/// assert!(matches!(w.argument(0), Array::Own([1.0, 2.0, 3.0])));
+/// // what an implementation of Cpu calls first
+/// w.check_matrix("out", &[0.0; 3])?;
+/// w.check_rows(&[0.0; 6], 2, Side::Forward, &[0.0; 2])?;
+/// w.check_pull(&[0.0; 6], &[0.0; 2], 2, Side::Forward, None)?;
+/// w.check_saved(None, Ok(Saves::Result))?;
+/// w.check_bars(&[])?;
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 pub trait Operator<T: Scalar>: Send + Sync {
     /// Number of matrices, n_out, n_in.
     fn sizes(&self) -> [usize; 3];
@@ -45,6 +63,9 @@ pub trait Operator<T: Scalar>: Send + Sync {
     }
 
     /// Checks the sizes of the arrays of `Cpu::apply`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where one has another length.
     fn check_rows(&self, x: &[T], rows: usize, side: Side, out: &[T]) -> Result<()> {
         let (from, into) = self.features(side);
         check_len("x", x.len(), &[self.batch(), rows, from])?;
@@ -52,6 +73,9 @@ pub trait Operator<T: Scalar>: Send + Sync {
     }
 
     /// Checks the sizes of the arrays of `Cpu::apply_vjp`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where one has another length.
     fn check_pull(&self, x: &[T], ct: &[T], rows: usize, side: Side, x_bar: Option<&[T]>) -> Result<()> {
         let (from, into) = self.features(side);
         check_len("x", x.len(), &[self.batch(), rows, from])?;
@@ -60,11 +84,17 @@ pub trait Operator<T: Scalar>: Send + Sync {
     }
 
     /// Checks the size of an array of matrices.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where one has another length.
     fn check_matrix(&self, argument: &'static str, matrix: &[T]) -> Result<()> {
         check_len(argument, matrix.len(), &self.sizes())
     }
 
     /// Checks an array that holds what a forward call saved.
+    ///
+    /// # Errors
+    /// Another length than `saves` says, or an array for a call that saves nothing.
     fn check_saved(&self, saved: Option<&[T]>, saves: Result<Saves>) -> Result<()> {
         let Some(saved) = saved else { return Ok(()) };
         match saves? {
@@ -75,6 +105,9 @@ pub trait Operator<T: Scalar>: Send + Sync {
     }
 
     /// Checks gradients against the arguments.
+    ///
+    /// # Errors
+    /// More gradients than arguments, other lengths, and gradients of arguments that were not given or are not trained.
     fn check_bars(&self, bars: &[Bar<'_, T>]) -> Result<()> {
         check_bars(self.arguments(), |i| self.argument(i), bars)
     }

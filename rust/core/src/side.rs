@@ -1,6 +1,14 @@
 //! Whether W or W^H is applied.
 
 /// Whether W or W^H is applied.
+///
+/// ```
+/// use isometry_core::Side;
+///
+/// // W is 2 x 3: W x takes rows of 3 numbers to rows of 2, W^H x the other way
+/// assert_eq!(Side::Forward.features((2, 3)), (3, 2));
+/// assert_eq!(Side::Forward.other().features((2, 3)), (2, 3));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// c = W x

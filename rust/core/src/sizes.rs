@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 pub const MOST: usize = isize::MAX as usize / 16;
 
 /// The number of elements of an array of these sizes.
+///
+/// # Errors
+/// If their product is larger than [`MOST`].
 #[inline]
 pub fn size(argument: &'static str, sizes: &[usize]) -> Result<usize> {
     let (mut product, mut empty) = (1usize, false);
@@ -24,6 +27,9 @@ pub fn size(argument: &'static str, sizes: &[usize]) -> Result<usize> {
 }
 
 /// `Ok` if an array of `got` elements has these sizes, else the shape error of `argument`.
+///
+/// # Errors
+/// If there is another number of elements.
 #[inline]
 pub fn check_len(argument: &'static str, got: usize, sizes: &[usize]) -> Result<()> {
     let expected = size(argument, sizes)?;
@@ -46,7 +52,10 @@ pub fn triangles(batch: usize, n: usize) -> [usize; 3] {
     if n.is_multiple_of(2) { [batch, n / 2, n.saturating_sub(1)] } else { [batch, n, n / 2] }
 }
 
-/// Refuses a diagonal (batch, n) of another size, or one of a real skew matrix.
+/// Checks a diagonal (batch, n).
+///
+/// # Errors
+/// If it has another size, or is that of a real skew matrix.
 pub fn check_diagonal(real: bool, len: usize, batch: usize, n: usize) -> Result<()> {
     if real {
         return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));

@@ -174,7 +174,7 @@ const NONE: Given<'static, c64> = Given { shape: &[], array: Array::None };
 #[test]
 fn memory_that_ends_is_an_error() {
     // the pool of threads, and what a first call makes once
-    isometry_core::parallel::run(1, &|_| {});
+    isometry_core::internal::parallel::run(1, &|_| {});
     let (x, y) = (numbers::<c64>(6000), numbers::<f64>(6000));
     calls("dense", &[own(&[40, 40], &x[..1600])]);
     calls("householder", &[own(&[40, 40], &x[..1600]), NONE, real(&[40], &y[..40])]);

@@ -1,9 +1,9 @@
 //! Arrays in the memory of the device.
 
 use crate::device::{Context, Memory};
-use isometry_core::error::{Error, Result};
+use isometry_core::internal::sizes::{check_len, size};
 use isometry_core::scalar::Scalar;
-use isometry_core::sizes::{check_len, size};
+use isometry_core::{Error, Result};
 use std::sync::Arc;
 
 /// The field of the numbers of an array.

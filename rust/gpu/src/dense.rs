@@ -3,7 +3,7 @@
 use crate::device::{Context, Record};
 use crate::operator::Operator;
 use crate::{Array, Field};
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::sync::Arc;
 
 /// A batch of matrices.

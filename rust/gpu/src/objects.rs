@@ -8,10 +8,10 @@ use crate::last::Last;
 use crate::operator::Operator;
 use isometry_core::Cpu;
 use isometry_core::argument;
-use isometry_core::error::{Error, Result};
+use isometry_core::internal::sizes::packed_size;
 use isometry_core::operators::householder::crowd;
 use isometry_core::scalar::Scalar;
-use isometry_core::sizes::packed_size;
+use isometry_core::{Error, Result};
 
 /// Their names; all others go through their matrix, formed on the CPU, as `dense`.
 pub const OBJECTS: &[&str] = &["cayley", "dense", "householder"];

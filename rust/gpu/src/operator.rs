@@ -8,7 +8,7 @@ use crate::device::{Context, Record};
 use crate::product::{Operand, Product};
 use crate::{Array, Field};
 use isometry_core::Side;
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::sync::Arc;
 
 /// A batch of linear operators on the device. A borrowed view, made and checked per call. Only this crate

@@ -3,7 +3,7 @@
 use crate::arrays::{Any, Input, Optional, Output, fits, write};
 use crate::error::exception;
 use crate::{by_dtype, detached};
-use isometry_core::cpu::blocks::Blocks;
+use isometry_core::internal::Blocks;
 use pyo3::prelude::*;
 
 /// x (rows, nb, q) -> out (rows, nb, p) for blocks w (nb, p, q).

@@ -3,8 +3,8 @@
 use crate::arrays::{Any, Input, Optional, Output, write};
 use crate::error::exception;
 use crate::{by_dtype, detached};
+use isometry_core::internal::sizes::{size, triangles};
 use isometry_core::operators::cayley;
-use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
 
 /// The skew matrices of given orthogonal or unitary ones; the last factor is chosen or given.

@@ -1,8 +1,8 @@
 //! Properties of this build and machine.
 
 use isometry_core::activation::NAMES;
-use isometry_core::kernels::{self, Isa};
-use isometry_core::parallel::{self, openmp};
+use isometry_core::internal::kernels::{self, Isa};
+use isometry_core::internal::parallel;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -24,7 +24,7 @@ pub fn available_parallelism() -> usize {
 /// Uses torch's OpenMP team from now on, if this process has one; returns whether it has.
 #[pyfunction]
 pub fn adopt_openmp() -> bool {
-    openmp::adopt()
+    parallel::adopt()
 }
 
 /// Version, target and instruction sets.
@@ -36,7 +36,7 @@ pub fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("simd", kernels::isa().name())?;
     dict.set_item("simd_available", Isa::available().into_iter().map(Isa::name).collect::<Vec<_>>())?;
     dict.set_item("optimised", !cfg!(debug_assertions))?;
-    dict.set_item("team", if openmp::adopted() { "openmp" } else { "rayon" })?;
+    dict.set_item("team", if parallel::adopted() { "openmp" } else { "rayon" })?;
     dict.set_item("threads_available", parallel::available())?;
     Ok(dict)
 }

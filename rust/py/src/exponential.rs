@@ -3,8 +3,8 @@
 use crate::arrays::{Any, Input, Output};
 use crate::error::exception;
 use crate::{by_dtype, detached};
+use isometry_core::internal::sizes::{size, triangles};
 use isometry_core::operators::exponential;
-use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
 
 /// The principal logarithms of given rotations of the plane and of space.

@@ -4,8 +4,8 @@ use crate::arrays::{Any, Input, Number, Optional, Output, empty, fits, read, wri
 use crate::place::Place;
 use crate::{by_dtype, detached};
 use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
+use isometry_core::internal::sizes::{size, work};
 use isometry_core::operators::{OBJECTS, check_values, view};
-use isometry_core::sizes::{size, work};
 use isometry_core::{Cpu, Error, Result, Saves, Side};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -320,6 +320,19 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
     by_dtype!("arguments", &deciding, T => { call::<T>(object, &arguments) })
 }
 
+/// A kind's word.
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Matrix => "matrix",
+        Kind::Complex => "complex",
+        Kind::Real => "real",
+        Kind::Angles => "angles",
+        Kind::Number => "number",
+        Kind::Integer => "integer",
+        Kind::Shape => "shape",
+    }
+}
+
 /// `Argument`, a named tuple, and `OBJECTS`: the name of every object -> its arguments.
 pub fn objects(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -329,7 +342,7 @@ pub fn objects(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.import("collections")?.getattr("namedtuple")?.call(("Argument", fields), Some(&keywords))?;
     let table = PyDict::new(py);
     for (object, arguments) in OBJECTS {
-        let row = |a: &Argument| named.call1((a.name, a.axes, a.kind.name(), a.trained, a.group, a.list));
+        let row = |a: &Argument| named.call1((a.name, a.axes, kind(a.kind), a.trained, a.group, a.list));
         table
             .set_item(object, PyTuple::new(py, arguments.iter().map(row).collect::<PyResult<Vec<_>>>()?)?)?;
     }

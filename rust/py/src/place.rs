@@ -43,7 +43,7 @@ impl Place {
     pub fn threads(self) -> usize {
         match self {
             Place::Threads(threads) => threads,
-            Place::Gpu => isometry_core::parallel::available(),
+            Place::Gpu => isometry_core::internal::parallel::available(),
         }
     }
 

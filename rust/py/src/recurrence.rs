@@ -7,7 +7,7 @@ use crate::place::Place;
 use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, Starts, States};
 use crate::{by_dtype, detached};
 use isometry_core::operators::{route, view};
-use isometry_core::transition::Workload;
+use isometry_core::recurrence::Workload;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -109,12 +109,15 @@ pub fn recurrence_route(
 ) -> PyResult<&'static str> {
     let shapes = shapes(object, &arguments)?;
     let shapes: Vec<_> = shapes.iter().map(Vec::as_slice).collect();
-    Ok(route(object, &shapes, Workload { steps, batch, gated }).map_err(exception)?.name())
+    match route(object, &shapes, Workload { steps, batch, gated }).map_err(exception)? {
+        core::Route::Factored => Ok("factored"),
+        core::Route::Dense => Ok("dense"),
+    }
 }
 
 /// The number of states at the borders of a checkpoint's segments, for a cell that saves so many per step.
 #[pyfunction]
 pub fn recurrence_marks(checkpoint: &str, steps: usize, batch: usize, saved: usize) -> Option<usize> {
     let kind = core::Checkpoint::parse(checkpoint).filter(|_| steps > 0 && batch > 0)?;
-    Some(kind.segments(steps, batch, saved).borders())
+    Some(kind.borders(steps, batch, saved))
 }

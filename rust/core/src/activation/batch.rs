@@ -12,6 +12,19 @@ use num_traits::Zero;
 use std::ops::Range;
 
 /// out = phi(z) for `rows` rows of n elements.
+///
+/// ```
+/// use isometry_core::activation::{Activation, activate};
+///
+/// let mut h = [0.0; 4];
+/// activate(&[3.0, -1.0, 0.5, -2.0], 2, 2, Activation::Relu, None, &mut h, 1)?;
+/// assert_eq!(h, [3.0, 0.0, 0.5, 0.0]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// An array of another length, a bias that the activation does not have, an odd n for pairs of elements, complex rows for
+/// `modrelu_realrep`; lack of memory.
 pub fn activate<T: Scalar>(
     z: &[T],
     rows: usize,
@@ -44,6 +57,18 @@ pub fn activate<T: Scalar>(
 }
 
 /// z_bar = phi'(z)^H ct, and the gradient of the activation's own bias (summed over the rows).
+///
+/// ```
+/// use isometry_core::activation::{Activation, activate_vjp};
+///
+/// let mut z_bar = [0.0; 2];
+/// activate_vjp(&[3.0, -1.0], 1, 2, Activation::Relu, None, &[5.0, 7.0], &mut z_bar, None, 1)?;
+/// assert_eq!(z_bar, [5.0, 0.0]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`activate`]; a gradient of a bias that was not given.
 pub fn activate_vjp<T: Scalar>(
     z: &[T],
     rows: usize,

@@ -32,6 +32,15 @@ pub const NAMES: [&str; 8] =
     ["identity", "tanh", "relu", "leaky_relu", "oplu", "oplu_halves", "modrelu", "modrelu_realrep"];
 
 /// One of the nonlinearities.
+///
+/// ```
+/// use isometry_core::activation::Activation;
+///
+/// let modrelu = Activation::parse("modrelu", 0.0)?;
+/// assert_eq!((modrelu.bias_units(8), Activation::Tanh.bias_units(8)), (8, 0));
+/// assert!(Activation::parse("leaky_relu", 1.5).is_err());
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Activation {
     /// z
@@ -57,6 +66,9 @@ pub enum Activation {
 
 impl Activation {
     /// The activation of this name; `slope` is for leaky_relu only.
+    ///
+    /// # Errors
+    /// An unknown name, or a slope outside 0 <= slope < 1.
     pub fn parse(name: &str, slope: f64) -> Result<Self> {
         Ok(match name {
             "identity" => Activation::Identity,
@@ -88,11 +100,12 @@ impl Activation {
 
     /// Returns an error for odd rows of paired elements, complex rows in the real representation, or a bias of the wrong
     /// size.
-    pub fn check<T: Scalar>(self, n: usize, bias: Option<&[T::Real]>) -> Result<()> {
+    pub(crate) fn check<T: Scalar>(self, n: usize, bias: Option<&[T::Real]>) -> Result<()> {
         self.check_sizes(n, T::PARTS == 2, bias.map(<[T::Real]>::len))
     }
 
     /// The same from the number of biases.
+    #[doc(hidden)]
     pub fn check_sizes(self, n: usize, complex: bool, biases: Option<usize>) -> Result<()> {
         let paired = matches!(self, Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep);
         if paired && n % 2 == 1 {

@@ -16,11 +16,17 @@ impl<'a, T: Scalar> Blocks<'a, T> {
     }
 
     /// x (rows, nb, q) -> out (rows, nb, p).
+    ///
+    /// # Errors
+    /// If an array has another length.
     pub fn apply(&self, x: &[T], rows: usize, out: &mut [T], threads: usize) -> Result<()> {
         self.0.apply(x, rows, Side::Forward, out, threads)
     }
 
     /// The gradients that are wanted: of the blocks and of x, from that of the result.
+    ///
+    /// # Errors
+    /// If an array has another length.
     pub fn apply_vjp(
         &self,
         x: &[T],

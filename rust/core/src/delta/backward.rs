@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
 /// Gradients to compute, in the shapes of their arguments; None where one is not wanted.
+#[derive(Default)]
 pub struct DeltaGradients<'a, R> {
     /// Of q.
     pub q: Option<&'a mut [R]>,
@@ -37,6 +38,25 @@ pub struct DeltaGradients<'a, R> {
 
 /// The gradients of everything from what [`forward`](super::forward) saved, the gradient of o (B, T, HV, V) and that of the states behind
 /// the sequences (N, HV, K, V).
+///
+/// ```
+/// use isometry_core::{Budget, delta::{self, Delta, DeltaGradients, Gate}};
+///
+/// // o = beta (k . q) v, so v_bar = beta for the gradient 1 of o; so short a sequence saves no state
+/// let token = Delta {
+///     batch: 1, tokens: 1, householders: 1, heads: 1, value_heads: 1, key: 2, value: 1,
+///     q: &[1.0, 0.0], k: &[1.0, 0.0], v: &[5.0], beta: &[0.5],
+///     gate: Gate::None, initial: None, ends: None, scale: 1.0, normalise: false,
+/// };
+/// let mut v_bar = [0.0];
+/// let bars = DeltaGradients { v: Some(&mut v_bar), ..Default::default() };
+/// delta::backward(&token, &[], (&[1.0], &[0.0, 0.0]), bars, &Budget::of(1))?;
+/// assert_eq!(v_bar, [0.5]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`forward`](super::forward); gradients of arguments that were not given.
 pub fn backward<R: Real>(
     delta: &Delta<'_, R>,
     saved: &[R],

@@ -41,6 +41,10 @@ pub struct Out<R> {
 /// assert_eq!((outputs, state), ([0.0, 3.0], [3.0, 5.0]));
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
+///
+/// # Errors
+/// Arrays of other lengths, ends that do not ascend from 0 to T, value heads that are no multiple of the heads; lack of memory;
+/// [`Error::Interrupted`] once the budget says so.
 pub fn forward<R: Real>(
     delta: &Delta<'_, R>,
     o: &mut [R],
@@ -53,6 +57,24 @@ pub fn forward<R: Real>(
 
 /// The same in place: `state` holds the states before the sequences, and then those behind them. What it holds after an error is
 /// unspecified.
+///
+/// ```
+/// use isometry_core::{Budget, delta::{self, Delta, Gate}};
+///
+/// // the state holds 3 under the key (1, 0), which the token reads; it writes 5 under (0, 1)
+/// let token = Delta {
+///     batch: 1, tokens: 1, householders: 1, heads: 1, value_heads: 1, key: 2, value: 1,
+///     q: &[1.0, 0.0], k: &[0.0, 1.0], v: &[5.0], beta: &[1.0],
+///     gate: Gate::None, initial: None, ends: None, scale: 1.0, normalise: false,
+/// };
+/// let (mut output, mut state) = ([0.0], [3.0, 0.0]);
+/// delta::advance(&token, &mut output, &mut state, &Budget::of(1))?;
+/// assert_eq!((output, state), ([3.0], [3.0, 5.0]));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`forward`]; an initial state in `delta`.
 pub fn advance<R: Real>(
     delta: &Delta<'_, R>,
     o: &mut [R],

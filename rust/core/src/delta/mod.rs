@@ -69,6 +69,18 @@ impl<'a, R> Gate<'a, R> {
 }
 
 /// The arguments of a call.
+///
+/// ```
+/// use isometry_core::delta::{Delta, Gate};
+///
+/// // two packed sequences, of 50 and 150 tokens
+/// let packed = Delta {
+///     batch: 1, tokens: 200, householders: 1, heads: 1, value_heads: 1, key: 2, value: 1,
+///     q: &[0.5f32; 400], k: &[0.5; 400], v: &[1.0; 200], beta: &[1.0; 200],
+///     gate: Gate::None, initial: None, ends: Some(&[0, 50, 200]), scale: 1.0, normalise: true,
+/// };
+/// assert_eq!((packed.sequences(), packed.saved()), (2, [1, 3, 1, 2, 1]));
+/// ```
 pub struct Delta<'a, R> {
     /// B; 1 for packed sequences.
     pub batch: usize,

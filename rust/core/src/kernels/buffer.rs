@@ -2,7 +2,7 @@
 //! allocate is an error.
 
 use crate::error::{Error, Result};
-use crate::scratch::Plain;
+use isometry_kernels::scalar::Plain;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;

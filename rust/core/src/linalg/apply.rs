@@ -123,6 +123,19 @@ impl<T: Scalar> Factors<'_, T> {
 }
 
 /// out = Q X and so on, for every matrix of the batch.
+///
+/// ```
+/// use isometry_core::linalg::{Order, Reflectors, apply};
+///
+/// let one = Reflectors::new(&[0.0, 1.0], &[1.0], 1, 2, 1)?; // H = I - v v^T with v = (1, 1)
+/// let (order, mut out) = (Order { left: true, adjoint: false, columns: 1 }, [0.0; 2]);
+/// apply(&one, &[3.0, 5.0], order, &mut out, 1)?;
+/// assert_eq!(out, [-5.0, -3.0]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If an array has another length, or memory ends.
 pub fn apply<T: Scalar>(
     of: &Reflectors<'_, T>,
     x: &[T],
@@ -202,6 +215,20 @@ fn scratch<T: Scalar>(arena: &mut Arena, m: usize, n: usize) -> Region<T::Real> 
 }
 
 /// The gradients of the cotangent ct of [`apply`].
+///
+/// ```
+/// use isometry_core::linalg::{Bars, Order, Reflectors, apply_vjp};
+///
+/// let one = Reflectors::new(&[0.0, 1.0], &[1.0], 1, 2, 1)?; // H = I - v v^T with v = (1, 1)
+/// let (order, mut x_bar) = (Order { left: true, adjoint: false, columns: 1 }, [0.0; 2]);
+/// let bars = Bars { reflectors: None, x: Some(&mut x_bar) };
+/// apply_vjp(&one, &[3.0, 5.0], &[1.0, 0.0], order, bars, 1)?;
+/// assert_eq!(x_bar, [0.0, -1.0]); // H^T ct
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If an array has another length, or memory ends.
 pub fn apply_vjp<T: Scalar>(
     of: &Reflectors<'_, T>,
     x: &[T],

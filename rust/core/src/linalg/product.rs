@@ -28,6 +28,19 @@ use isometry_kernels::qr::{Product as Sequential, product_work};
 const CACHED: usize = if cfg!(test) { 1 << 11 } else { 1 << 16 };
 
 /// The first k columns of every product of the batch: out (batch, m, k).
+///
+/// ```
+/// use isometry_core::linalg::{Reflectors, product};
+///
+/// let one = Reflectors::new(&[0.0, 1.0], &[1.0], 1, 2, 1)?; // H = I - v v^T with v = (1, 1)
+/// let mut q = [0.0; 2];
+/// product(&one, &mut q, 1)?;
+/// assert_eq!(q, [0.0, -1.0]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If `out` has another length, or memory ends.
 pub fn product<T: Scalar>(of: &Reflectors<'_, T>, out: &mut [T], threads: usize) -> Result<()> {
     let Reflectors { batch, m, k, .. } = *of;
     check_len("out", out.len(), &[batch, m, k])?;
@@ -73,6 +86,20 @@ pub fn product<T: Scalar>(of: &Reflectors<'_, T>, out: &mut [T], threads: usize)
 }
 
 /// The gradients a_bar (batch, m, k) and tau_bar (batch, k) of the cotangent ct (batch, m, k) of [`product`].
+///
+/// ```
+/// use isometry_core::linalg::{Reflectors, product_vjp};
+///
+/// // the column is (1 - tau, -tau v_2); of its second entry
+/// let one = Reflectors::new(&[0.0, 1.0], &[1.0], 1, 2, 1)?; // H = I - v v^T with v = (1, 1)
+/// let (mut a_bar, mut tau_bar) = ([0.0; 2], [0.0]);
+/// product_vjp(&one, &[0.0, 1.0], &mut a_bar, &mut tau_bar, 1)?;
+/// assert_eq!((a_bar, tau_bar), ([0.0, -1.0], [-1.0]));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If an array has another length, or memory ends.
 pub fn product_vjp<T: Scalar>(
     of: &Reflectors<'_, T>,
     ct: &[T],

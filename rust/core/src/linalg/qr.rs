@@ -29,6 +29,9 @@ pub(super) const WHOLE: usize = if cfg!(test) { 8 } else { 64 };
 /// assert!((q[0] + 0.6).abs() < 1e-15 && (q[1] + 0.8).abs() < 1e-15);
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
+///
+/// # Errors
+/// If an array has another length, or memory ends.
 pub fn geqrf<T: Scalar>(
     a: &[T],
     (batch, m, n): (usize, usize, usize),

@@ -27,6 +27,20 @@ const BLOCK: usize = if cfg!(test) { 8 } else { 128 };
 const BARRIERS: usize = 5;
 
 /// The gradient of A, (batch, m, n), from the results of [`geqrf`](super::geqrf) and their cotangents.
+///
+/// ```
+/// use isometry_core::linalg::{geqrf, geqrf_vjp};
+///
+/// // R = -||a|| for one column, so the gradient of R is -a / ||a||
+/// let (mut factors, mut tau, mut a_bar) = ([0.0f64; 2], [0.0], [0.0; 2]);
+/// geqrf(&[3.0, 4.0], (1, 2, 1), &mut factors, &mut tau, 1)?;
+/// geqrf_vjp((&factors, &tau), (&[1.0, 0.0], &[0.0]), (1, 2, 1), &mut a_bar, 1)?;
+/// assert!((a_bar[0] + 0.6).abs() < 1e-15 && (a_bar[1] + 0.8).abs() < 1e-15);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If an array has another length, or memory ends.
 pub fn geqrf_vjp<T: Scalar>(
     (a, tau): (&[T], &[T]),
     (ct, tau_ct): (&[T], &[T]),

@@ -29,6 +29,17 @@ pub struct Reflectors<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Reflectors<'a, T> {
     /// A view of these arrays.
+    ///
+    /// ```
+    /// use isometry_core::linalg::Reflectors;
+    ///
+    /// // H = I - v v^T with v = (1, 1): the first entry of v is not read
+    /// assert!(Reflectors::new(&[0.0, 1.0], &[1.0], 1, 2, 1).is_ok());
+    /// assert!(Reflectors::new(&[0.0, 1.0], &[1.0, 1.0], 1, 1, 2).is_err()); // more reflections than rows
+    /// ```
+    ///
+    /// # Errors
+    /// Arrays of other lengths, or k > m.
     pub fn new(a: &'a [T], tau: &'a [T], batch: usize, m: usize, k: usize) -> Result<Self> {
         check_len("a", a.len(), &[batch, m, k])?;
         check_len("tau", tau.len(), &[batch, k])?;

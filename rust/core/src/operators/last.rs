@@ -21,7 +21,7 @@ pub enum Last<'a, R> {
 
 impl<'a, R: Real> Last<'a, R> {
     /// From the arguments `sign` or `signs`, by the given constructor, and `phases`.
-    pub fn of<T: Scalar<Real = R>>(
+    pub(crate) fn of<T: Scalar<Real = R>>(
         signs: fn(&'a [R]) -> Self,
         given: &Given<'a, T>,
         phases: &Given<'a, T>,
@@ -35,7 +35,7 @@ impl<'a, R: Real> Last<'a, R> {
     }
 
     /// Size and field, for `batch` matrices n x n of element type T.
-    pub fn check<T: Scalar<Real = R>>(&self, batch: usize, n: usize) -> Result<()> {
+    pub(crate) fn check<T: Scalar<Real = R>>(&self, batch: usize, n: usize) -> Result<()> {
         match self {
             Last::None => Ok(()),
             Last::Sign(_) if n == 0 && batch > 0 => {
@@ -51,7 +51,7 @@ impl<'a, R: Real> Last<'a, R> {
     }
 
     /// The factors of the matrices `own` of `batch`.
-    pub fn part(self, batch: usize, own: &Range<usize>) -> Self {
+    pub(crate) fn part(self, batch: usize, own: &Range<usize>) -> Self {
         let cut = |x: &'a [R]| &x[part(x.len(), batch, own)];
         match self {
             Last::None => Last::None,
@@ -62,7 +62,7 @@ impl<'a, R: Real> Last<'a, R> {
     }
 
     /// The stored numbers.
-    pub fn numbers(&self) -> Option<&'a [R]> {
+    pub(crate) fn numbers(&self) -> Option<&'a [R]> {
         match self {
             Last::None => None,
             Last::Sign(x) | Last::Signs(x) | Last::Phases(x) => Some(x),
@@ -70,7 +70,7 @@ impl<'a, R: Real> Last<'a, R> {
     }
 
     /// The array of the argument that has this constructor.
-    pub fn array<T: Scalar<Real = R>>(&self, phases: bool) -> Array<'a, T> {
+    pub(crate) fn array<T: Scalar<Real = R>>(&self, phases: bool) -> Array<'a, T> {
         match self {
             Last::Sign(x) | Last::Signs(x) if !phases => Array::Real(x),
             Last::Phases(x) if phases => Array::Real(x),
@@ -80,7 +80,7 @@ impl<'a, R: Real> Last<'a, R> {
 
     /// d_i of matrix b of size n.
     #[inline]
-    pub fn factor<T: Scalar<Real = R>>(&self, b: usize, i: usize, n: usize) -> T {
+    pub(crate) fn factor<T: Scalar<Real = R>>(&self, b: usize, i: usize, n: usize) -> T {
         match self {
             Last::Sign(sign) if i + 1 == n => T::real(sign[b]),
             Last::Signs(signs) => T::real(signs[b * n + i]),
@@ -93,7 +93,7 @@ impl<'a, R: Real> Last<'a, R> {
     ///
     /// # Safety
     /// `count` n elements exist at `out`.
-    pub unsafe fn fill<T: Scalar<Real = R>>(
+    pub(crate) unsafe fn fill<T: Scalar<Real = R>>(
         &self,
         first: usize,
         count: usize,

@@ -24,6 +24,19 @@ macro_rules! objects {
         pub const OBJECTS: &[(&str, &[Argument])] = &[$((stringify!($module), $module::ARGUMENTS)),*];
 
         /// A view of the arguments of the object of that name.
+        ///
+        /// ```
+        /// use isometry_core::{Budget, argument::{Array, Given}, operators::view};
+        ///
+        /// let weight = Given { shape: &[2, 2], array: Array::Own(&[1.0, 2.0, 3.0, 4.0]) };
+        /// let (w, mut matrix) = (view("dense", &[weight])?, [0.0; 4]);
+        /// w.matrix(&mut matrix, None, &Budget::of(1))?;
+        /// assert_eq!(matrix, [1.0, 2.0, 3.0, 4.0]);
+        /// # Ok::<(), isometry_core::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        /// An unknown name, and what the constructor of the object refuses.
         pub fn view<'a, T: Scalar>(object: &str, given: &[Given<'a, T>]) -> Result<Box<dyn Cpu<T> + 'a>> {
             match object {
                 $(stringify!($module) => Ok(Box::new($module::$view::of(given)?)),)*
@@ -33,6 +46,18 @@ macro_rules! objects {
 
         /// Refuses values that the object's definition forbids, each array by itself, whatever its batch. NaN
         /// passes.
+        ///
+        /// ```
+        /// use isometry_core::{argument::{Array, Given}, operators::check_values};
+        ///
+        /// let zero = Given { shape: &[2, 1], array: Array::Own(&[0.0, 0.0]) };
+        /// let none = Given { shape: &[], array: Array::None };
+        /// let error = check_values("householder", &[zero, none, none]).unwrap_err();
+        /// assert!(error.to_string().starts_with("vectors must not contain a zero reflection vector"));
+        /// ```
+        ///
+        /// # Errors
+        /// The first value that is forbidden, an unknown name, or another number of arguments.
         pub fn check_values<T: Scalar>(object: &str, given: &[Given<'_, T>]) -> Result<()> {
             match object {
                 $($(stringify!($module) => $module::$checked(given),)?)*
@@ -42,6 +67,18 @@ macro_rules! objects {
 
         /// The cheaper route of the object in a recurrence, from the shapes of its arguments, empty where one is not
         /// given: through its matrix, unless it states another.
+        ///
+        /// ```
+        /// use isometry_core::{operators::route, recurrence::{Route, Workload}};
+        ///
+        /// let long = Workload { steps: 1000, batch: 32, gated: false };
+        /// assert_eq!(route("householder", &[&[64, 4], &[], &[]], long)?, Route::Factored);
+        /// assert_eq!(route("householder", &[&[64, 60], &[], &[]], long)?, Route::Dense);
+        /// # Ok::<(), isometry_core::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        /// Fewer shapes than arguments.
         pub fn route(object: &str, shapes: &[&[usize]], workload: Workload) -> Result<Route> {
             let arguments = OBJECTS.iter().find(|(name, _)| *name == object).map_or(0, |(_, arguments)| arguments.len());
             if shapes.len() < arguments {

@@ -10,19 +10,6 @@ use std::sync::Mutex;
 /// Parts are the mutable outputs, split by safe code: `out.chunks_mut(n)`, several arrays by `zip`, optional or empty
 /// arrays by [`cut`]. The caller takes parts from the front and the other threads from the back, so that in consecutive
 /// calls a part tends to run on the core whose cache holds it.
-///
-/// ```
-/// let (mut squares, mut sums) = ([0; 10], [0; 5]);
-/// let parts = squares.chunks_mut(2).zip(&mut sums);
-/// isometry_core::parallel::each(2, parts, || (), |(), i, (squares, sum)| {
-///     for (j, x) in squares.iter_mut().enumerate() {
-///         *x = (2 * i + j) * (2 * i + j);
-///         *sum += *x;
-///     }
-/// });
-/// assert_eq!(squares[9], 81);
-/// assert_eq!(sums, [1, 13, 41, 85, 145]);
-/// ```
 pub fn each<P, S>(
     threads: usize,
     parts: impl DoubleEndedIterator<Item = P> + ExactSizeIterator + Send,

@@ -16,7 +16,7 @@ mod call;
 mod denormals;
 mod each;
 mod member;
-pub mod openmp;
+pub(crate) mod openmp;
 mod rendezvous;
 mod shared;
 mod spin;
@@ -25,8 +25,9 @@ mod team;
 mod tests;
 
 use call::Task;
-pub use each::{Cut, cut, each, grain};
-pub use member::Member;
+pub use each::{Cut, cut};
+pub(crate) use each::{each, grain};
+pub(crate) use member::Member;
 pub use shared::Shared;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

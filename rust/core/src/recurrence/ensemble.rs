@@ -16,6 +16,26 @@ use std::thread;
 
 /// Calls `f` for every member, a recurrence of (steps, batch, features, n), with the budget of its call. The first error
 /// ends the other members.
+///
+/// ```
+/// use isometry_core::operators::dense::Dense;
+/// use isometry_core::recurrence::{self, Run, Sequence};
+/// use isometry_core::{Budget, Operator};
+///
+/// // three members with a W of their own, on the same inputs
+/// let (weights, x) = ([[0.1f32; 4], [0.2; 4], [0.3; 4]], [1.0; 5]);
+/// let sequence = Sequence { run: Run::new([5, 1, 1, 2], &x), input_weight: &[1.0; 2], bias: None, on_input: false };
+/// let mut states = [[0.0; 10]; 3];
+/// let members = weights.iter().zip(&mut states).collect();
+/// recurrence::ensemble::<f32, _>(members, [5, 1, 1, 2], &Budget::of(2), |(weight, states), budget| {
+///     recurrence::forward(&Dense::new(weight, 1, 2, 2)?, &sequence, states, budget)
+/// })?;
+/// assert!(states[0][9] < states[1][9] && states[1][9] < states[2][9]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// The first that `f` returns; [`Error::Interrupted`] once the budget says so.
 pub fn ensemble<T: Scalar, P: Send>(
     members: Vec<P>,
     [steps, batch, features, n]: [usize; 4],

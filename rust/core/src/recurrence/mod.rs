@@ -21,7 +21,7 @@ pub mod rum;
 pub(crate) mod tests;
 mod time;
 
-pub use crate::transition::{Route, Transition, pack, packed};
+pub use crate::transition::{Route, Transition, Workload, pack, packed};
 pub use affine::{Gradients, Sequence, backward, forward};
 pub use driver::ends::{Cotangent, Trajectory, Written};
 pub use ensemble::ensemble;

@@ -41,6 +41,21 @@ impl<'a, T: Scalar> StackBars<'a, T> {
 }
 
 /// The arrays for the gradients of one matrix of a stack.
+///
+/// ```
+/// use isometry_core::rows::MatrixBars;
+/// use isometry_core::scalar::Scalar;
+///
+/// /// The gradients of an argument of the type of the matrix and of a real one, whose sums stand one behind the other.
+/// fn deal<T: Scalar>(sums: &[T::Real], mut bars: MatrixBars<'_, T>) {
+///     if let Some(bar) = bars.own(0) {
+///         bar.iter_mut().zip(sums).for_each(|(bar, sum)| *bar = T::real(*sum));
+///     }
+///     if let Some(bar) = bars.real(1) {
+///         bar.copy_from_slice(&sums[sums.len() - bar.len()..]);
+///     }
+/// }
+/// ```
 pub struct MatrixBars<'a, T: Scalar> {
     gradients: &'a [Gradient<T>],
     k: usize,

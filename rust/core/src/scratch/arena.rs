@@ -51,7 +51,7 @@ impl Arena {
         if self.most > isize::MAX as usize { usize::MAX } else { self.most }
     }
 
-    /// Elements of T that an array needs for the function to carve its regions from it ([`Frame::over`]).
+    /// Elements of T that an array needs for the function to carve its regions from it (`Frame::over`).
     #[inline]
     pub fn elements<T, P>(carve: impl FnOnce(&mut Arena) -> P) -> usize {
         Arena::measured(false, carve).bytes() / size_of::<T>()

@@ -22,9 +22,10 @@ mod region;
 mod tests;
 mod watch;
 
-pub use arena::{Arena, Frame, Frames};
-pub use isometry_kernels::scalar::Plain;
-pub use region::{Region, Regions};
+pub use arena::Arena;
+pub(crate) use arena::{Frame, Frames};
+use isometry_kernels::scalar::Plain;
+pub(crate) use region::{Region, Regions};
 
 use crate::error::{Error, Result};
 use crate::parallel;
@@ -55,6 +56,9 @@ pub struct Scratch<P> {
 
 impl<P> Scratch<P> {
     /// Measures, allocates, carves.
+    ///
+    /// # Errors
+    /// If memory ends.
     pub fn new(carve: impl Fn(&mut Arena) -> P) -> Result<Self> {
         let guarded = GUARDED.load(Relaxed);
         let measured = Arena::measured(guarded, &carve);

@@ -42,7 +42,7 @@ pub struct Workload {
 
 impl Workload {
     /// Rows that pass through W.
-    pub fn rows(&self) -> u128 {
+    pub(crate) fn rows(&self) -> u128 {
         self.steps as u128 * self.batch as u128
     }
 }
@@ -50,20 +50,12 @@ impl Workload {
 impl Route {
     /// By the cost of a row through the factors, in multiply-adds of a product with the n x n matrix. To form W and to
     /// pull its gradient back, n rows go through the factors.
-    pub fn by_cost(cost: usize, n: usize, workload: Workload) -> Route {
+    pub(crate) fn by_cost(cost: usize, n: usize, workload: Workload) -> Route {
         // u128: the first product and n^2 cannot overflow
         let [cost, n] = [cost, n].map(|count| count as u128);
         let factored =
             cost.saturating_mul(workload.rows().saturating_sub(n)) <= (n * n).saturating_mul(workload.rows());
         if factored { Route::Factored } else { Route::Dense }
-    }
-
-    /// `factored` or `dense`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Route::Factored => "factored",
-            Route::Dense => "dense",
-        }
     }
 }
 

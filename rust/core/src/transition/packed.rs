@@ -20,11 +20,43 @@ pub struct Packed<T: Scalar> {
 }
 
 /// Real numbers of W (n, k), packed for W h.
+///
+/// ```
+/// use isometry_core::recurrence::packed;
+///
+/// assert!(packed::<f32>(100, 100) >= 100 * 100); // whole vectors
+/// ```
 pub fn packed<T: Scalar>(n: usize, k: usize) -> usize {
     packed_len::<T>(k, n, lanes::<T::Real>())
 }
 
 /// Packs W (n, k) for W h, into [`packed`] numbers.
+///
+/// A program that makes many calls of few steps packs once:
+///
+/// ```
+/// use isometry_core::operators::dense::Dense;
+/// use isometry_core::recurrence::{self, Run, Sequence, pack, packed};
+/// use isometry_core::Budget;
+///
+/// let (w, v, x, budget) = ([0.1f32; 4], [1.0; 2], [1.0], Budget::of(1));
+/// let mut packs = vec![0.0; packed::<f32>(2, 1) + packed::<f32>(2, 2)];
+/// let (of_v, of_w) = packs.split_at_mut(packed::<f32>(2, 1));
+/// pack(&v, 2, 1, of_v)?;
+/// pack(&w, 2, 2, of_w)?;
+/// let operator = Dense::new(&w, 1, 2, 2)?;
+/// let step = |packs| {
+///     let run = Run { h0: Some(&[0.5; 2]), packs, ..Run::new([1, 1, 1, 2], &x) };
+///     let mut state = [0.0; 2];
+///     let sequence = Sequence { run, input_weight: &v, bias: None, on_input: false };
+///     recurrence::forward(&operator, &sequence, &mut state, &budget).map(|()| state)
+/// };
+/// assert_eq!(step(Some(&packs))?, step(None)?);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If an array has another length.
 pub fn pack<T: Scalar>(weight: &[T], n: usize, k: usize, out: &mut [T::Real]) -> Result<()> {
     check_len("weight", weight.len(), &[n, k])?;
     check_len("out", out.len(), &[packed::<T>(n, k)])?;

@@ -2,13 +2,14 @@
 
 use crate::{LENGTHS, SIDES, SIZES, THREADS, choices, expect, fits, ones, real, returns};
 use isometry_core::argument::{Array, Bar, Given, Kind};
-use isometry_core::cpu::blocks::Blocks;
+use isometry_core::internal::Blocks;
 use isometry_core::operators::bounded_svd::BoundedSvd;
+use isometry_core::operators::circulant::Circulant;
 use isometry_core::operators::givens::Givens;
 use isometry_core::operators::hadamard::{self, Hadamard};
 use isometry_core::operators::{OBJECTS, check_values, route, view};
+use isometry_core::recurrence::Workload;
 use isometry_core::scalar::Scalar;
-use isometry_core::transition::Workload;
 use isometry_core::{Budget, Cpu};
 
 /// Arrays of every length, beside rows of every number; `bars` fit.
@@ -37,7 +38,6 @@ pub fn operator<T: Scalar>(op: &dyn Cpu<T>, bars: &mut [Bar<'_, T>], sizes: &[us
 pub fn objects<T: Scalar>() {
     for sizes @ [steps, batch, _] in choices::<3>() {
         let workload = Workload { steps, batch, gated: false };
-        returns("Workload::rows", &sizes, || Ok(workload.rows()));
         for (object, arguments) in OBJECTS {
             let shapes = vec![&sizes[..]; arguments.len()];
             returns("operators::route", &sizes, || route(object, &shapes, workload));
@@ -112,24 +112,32 @@ pub fn bounded_svds<T: Scalar>() {
             for (logits, margins) in [(0, 0), (1, 1), (2, 1), (1, 0), (2, 2)] {
                 let (u, v, logits, margin) =
                     (ones::<T>(us), ones::<T>(vs), real::<T>(logits), real::<T>(margins));
-                let shapes: [&[usize]; 4] = [&[batch, n, r], &[batch, r], &[batch, k, r], &[batch]];
-                let arrays = [Array::Own(&u), Array::Real(&logits), Array::Own(&v), Array::Real(&margin)];
-                let mut at = 0;
-                let given = arrays.map(|array| {
-                    at += 1;
-                    Given { shape: shapes[at - 1], array }
-                });
                 let good = r > 0
-                    && fits(us, shapes[0])
-                    && fits(logits.len(), shapes[1])
-                    && fits(vs, shapes[2])
-                    && fits(margins, shapes[3])
+                    && fits(us, &[batch, n, r])
+                    && fits(logits.len(), &[batch, r])
+                    && fits(vs, &[batch, k, r])
+                    && fits(margins, &[batch])
                     && fits(0, &[0, batch, n, k]);
-                expect("BoundedSvd::of", &sizes, good, || BoundedSvd::of(&given).map(drop));
-                let Ok(op) = BoundedSvd::of(&given) else { continue };
+                let made = || BoundedSvd::<T>::new((&u, &v), &logits, &margin, sizes);
+                expect("BoundedSvd::new", &sizes, good, || made().map(drop));
+                let Ok(op) = made() else { continue };
                 let (mut u, mut v, mut sigma) = (u.clone(), v.clone(), logits.clone());
                 let bars = &mut [Bar::Own(&mut u), Bar::Real(&mut sigma), Bar::Own(&mut v)];
                 operator(&op, bars, &sizes);
+            }
+        }
+    }
+}
+
+pub fn circulants<T: Scalar>() {
+    for sizes @ [batch, n] in choices() {
+        for len in LENGTHS {
+            let (phases, mut bar) = (real::<T>(len), real::<T>(len));
+            let good = T::PARTS == 2 && n > 0 && fits(len, &sizes) && fits(0, &[0, batch, n, n]);
+            let made = || Circulant::<T>::new(&phases, batch, n);
+            expect("Circulant::new", &sizes, good, || made().map(drop));
+            if let Ok(op) = made() {
+                operator(&op, &mut [Bar::Real(&mut bar)], &sizes);
             }
         }
     }

@@ -23,7 +23,6 @@ pub fn grus<R: Real>() {
                 hidden_bias: None,
             };
             returns("Gru::saved", &sizes, || Ok(gru.saved()));
-            returns("Gru::matrices", &sizes, || Ok(gru.matrices()));
             let whole = steps > 0 && batch > 0 && n > 0;
             let weights = fits(3, &[3, n, n]) && fits(3 * len, &[3, n, features]);
             let good = whole && fits(len, &[steps, batch, features]) && weights;

@@ -2,8 +2,8 @@
 
 use crate::{LENGTHS, SIDES, THREADS, any, choices, expect, fits, ones, real, returns};
 use isometry_core::argument::{Array, Bar, Given};
-use isometry_core::operators::Last;
 use isometry_core::operators::mesh::{Layout, Mesh};
+use isometry_core::operators::{Last, view};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Operator};
 
@@ -44,9 +44,9 @@ pub fn meshes<T: Scalar>() {
                 let shape = [n, layers, kind, 0];
                 let frame = Given { shape: &shape, array: Array::Own(&[]) };
                 let given = [frame, theta, none, none, none];
-                returns("Mesh::of", &sizes, || Mesh::of(&given).map(drop));
-                if let Ok(op) = Mesh::of(&given) {
-                    any::operator(&op, &mut [Bar::None, Bar::Real(&mut bar)], &sizes);
+                returns("operators::view", &sizes, || view("mesh", &given).map(drop));
+                if let Ok(op) = view("mesh", &given) {
+                    any::operator(&*op, &mut [Bar::None, Bar::Real(&mut bar)], &sizes);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::{LENGTHS, SIDES, THREADS, any, choices, expect, fits, never, ones, real, returns};
 use isometry_core::argument::Bar;
+use isometry_core::internal::sizes::{size, triangles};
 use isometry_core::operators::fourier::FourierProduct;
 use isometry_core::operators::householder::crowd;
 use isometry_core::operators::kronecker::{Factor, Kronecker};
@@ -10,7 +11,6 @@ use isometry_core::operators::{
     householder::Householder, rotation::Rotation,
 };
 use isometry_core::scalar::Scalar;
-use isometry_core::sizes::{size, triangles};
 use isometry_core::{Budget, Cpu, Side};
 
 pub fn dense<T: Scalar>() {

@@ -4,7 +4,7 @@ use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, ones, real, returns}
 use isometry_core::Budget;
 use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
 use isometry_core::argument::Bar;
-use isometry_core::operators::{Last, dense::Dense, householder, householder::Householder};
+use isometry_core::operators::{Last, dense::Dense, householder::Householder};
 use isometry_core::recurrence::Run;
 use isometry_core::recurrence::{self, Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
@@ -18,7 +18,8 @@ pub fn activations<T: Scalar>() {
                 let (mut out, mut bar) = (ones::<T>(len), real::<T>(units));
                 let own = activation.bias_units(n);
                 for bias in [None, Some(&numbers[..])] {
-                    let good = activation.check::<T>(n, bias).is_ok();
+                    let checked = activation.check_sizes(n, T::PARTS == 2, bias.map(<[T::Real]>::len));
+                    let good = checked.is_ok();
                     assert!(!good || bias.map_or(own == 0, |bias| own > 0 && own == bias.len()), "{sizes:?}");
                     let good = good && fits(len, &sizes);
                     expect("activation::activate", &sizes, good, || {
@@ -50,9 +51,6 @@ pub fn recurrences<T: Scalar>() {
             let good = whole && fits(len, &[steps, batch, features]) && fits(v.len(), &[n, features]);
             expect("Sequence::check", &sizes, good, || given.check());
             let one = fits(1, &[steps, batch, n]);
-            expect("Trajectory::check", &sizes, one, || {
-                Trajectory::from(&states).check(given.run.sizes(), (0, 0))
-            });
             let mut out = states.clone();
             let weight = ones::<T>(1);
             let square = fits(1, &[n, n]);
@@ -91,7 +89,6 @@ pub fn recurrences<T: Scalar>() {
                 }
             }
         }
-        returns("householder::plan", &sizes, || Ok(householder::plan(steps, batch, features, n)));
     }
 }
 
@@ -108,13 +105,9 @@ fn without_states<T: Scalar>(given: &Sequence<'_, T>, good: bool, sizes: &[usize
         let mut marks = ones::<T>(len);
         let kept = Some((Checkpoint::Sqrt, &mut marks[..]));
         let written = Written { states: None, last: Some(&mut last), marks: kept };
-        returns("Written::check", sizes, || written.check(given.run.sizes(), (None, 0)));
-        returns("Written::checkpoint", sizes, || Ok(written.checkpoint()));
         returns("recurrence::forward", sizes, || recurrence::forward(&dense()?, given, written, &budget));
         for ct in [Cotangent::States(&marks), Cotangent::Last(&marks)] {
-            returns("Cotangent::check", sizes, || ct.check(given.run.sizes()));
             let kept = Trajectory::Marks(Checkpoint::Sqrt, &marks, &states);
-            returns("Trajectory::checkpoint", sizes, || Ok(kept.checkpoint()));
             returns("recurrence::backward", sizes, || {
                 recurrence::backward(&dense()?, &mut [], given, kept, ct, Gradients::default(), &budget)
             });
@@ -130,9 +123,9 @@ pub fn ensembles<T: Scalar>() {
         });
     }
     for sizes @ [n, k] in choices() {
-        returns("transition::packed", &sizes, || Ok(recurrence::packed::<T>(n, k)));
+        returns("recurrence::packed", &sizes, || Ok(recurrence::packed::<T>(n, k)));
         for len in LENGTHS {
-            returns("transition::pack", &sizes, || {
+            returns("recurrence::pack", &sizes, || {
                 recurrence::pack(
                     &ones::<T>(len),
                     n,

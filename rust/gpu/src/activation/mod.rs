@@ -11,7 +11,7 @@ use crate::rows::sum;
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
 use isometry_core::activation::Activation;
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::sync::Arc;
 
 /// activate.wgsl

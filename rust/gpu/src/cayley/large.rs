@@ -22,7 +22,7 @@ use crate::operator::Operator;
 use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Field};
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 const ONCE: &[&[(&str, u32)]] = &[&[]];
 

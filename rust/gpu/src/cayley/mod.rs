@@ -26,9 +26,9 @@ use crate::device::{Context, Record, too_large};
 use crate::last::Last;
 use crate::operator::Operator;
 use crate::{Array, Field};
-use isometry_core::error::{Error, Result};
+use isometry_core::internal::sizes::{check_diagonal, check_len, triangles};
 use isometry_core::operators::cayley::ARGUMENTS;
-use isometry_core::sizes::{check_diagonal, check_len, triangles};
+use isometry_core::{Error, Result};
 use std::sync::Arc;
 
 /// A batch of n x n Cayley transforms: a view of their parameters.

@@ -2,7 +2,7 @@
 
 use super::small;
 use crate::array::zeros;
-use isometry_core::error::Result;
+use isometry_core::Result;
 use isometry_core::scalar::{Real, Scalar, parts};
 use std::f64::consts::SQRT_2;
 

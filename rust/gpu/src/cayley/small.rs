@@ -8,7 +8,7 @@ use crate::Array;
 use crate::device::Record;
 use crate::operator::Operator;
 use crate::shader::{Shader, Variant, groups};
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 /// Rows of the largest matrix.
 pub(super) const MOST: usize = 64;

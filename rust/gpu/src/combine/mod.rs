@@ -6,7 +6,7 @@ mod tests;
 use crate::device::Record;
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 
 /// combine.wgsl
 pub(crate) static COMBINE: Shader =

@@ -1,6 +1,6 @@
 //! The adapters of this machine, and which one is used.
 
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::env;
 use wgpu::{Backends, DeviceType, Instance, InstanceDescriptor, InstanceFlags};
 

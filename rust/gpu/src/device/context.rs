@@ -6,7 +6,7 @@ use super::memory::Pool;
 use super::scopes::Scopes;
 use super::statistics::{Counts, What};
 use crate::shader::{Interface, Variant};
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::collections::HashMap;
 use std::mem::{forget, take};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,7 +4,7 @@
 
 use super::Context;
 use super::statistics::Counts;
-use isometry_core::error::Result;
+use isometry_core::Result;
 use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -3,7 +3,7 @@
 
 use super::statistics::What;
 use super::{Context, too_large};
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};

@@ -5,8 +5,8 @@ use super::statistics::What;
 use super::{Context, too_large};
 use crate::Array;
 use crate::shader::{Variant, groups};
-use isometry_core::error::{Error, Result};
-use isometry_core::sizes::check_len;
+use isometry_core::internal::sizes::check_len;
+use isometry_core::{Error, Result};
 use std::sync::Arc;
 use wgpu::{BindGroupDescriptor, BindGroupEntry, CommandEncoder, ComputePass};
 

@@ -3,7 +3,7 @@
 use super::{Context, context};
 use crate::testing::device;
 use crate::{Array, Field};
-use isometry_core::error::Error;
+use isometry_core::Error;
 use std::sync::Arc;
 
 /// Skips like [`device`]; a context of the test's own.

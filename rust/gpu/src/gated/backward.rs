@@ -8,7 +8,7 @@ use crate::product::Product;
 use crate::recurrence::sequence::checked;
 use crate::rows::sum;
 use crate::{Array, Field};
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 
 /// Which gradients are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::device::Record;
 use crate::operator::submitted;
 use crate::product::Product;
 use crate::{Array, Field};
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 /// The states, (T, B, n); zeros past the ends of sequences.
 pub fn forward(gated: &Gated<'_>) -> Result<Array> {

@@ -7,7 +7,7 @@ use crate::product::{Base, Operand, Product};
 use crate::recurrence::sequence::{checked, sent, within};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 
 /// Rows of so many columns.
 pub(super) fn of(array: &Array, columns: usize) -> Operand<'_> {

@@ -10,8 +10,8 @@ use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Field};
 use isometry_core::Side;
-use isometry_core::error::{Error, Result};
 use isometry_core::operators::hadamard::Order;
+use isometry_core::{Error, Result};
 
 /// butterflies.wgsl
 pub(crate) static BUTTERFLIES: Shader =

@@ -7,10 +7,10 @@ use crate::array::zeros;
 use crate::device::Record;
 use crate::gated::{Gated, Wanted, record_backward, record_forward};
 use isometry_core::Budget;
-use isometry_core::error::{Error, Result};
 use isometry_core::recurrence::Run;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset};
 use isometry_core::scalar::Real;
+use isometry_core::{Error, Result};
 
 /// The arrays of a unit on the device.
 struct Sent {

@@ -9,10 +9,10 @@ use crate::device::Record;
 use crate::objects::view;
 use crate::recurrence::{self as device, Wanted};
 use isometry_core::argument::Bar;
-use isometry_core::error::{Error, Result};
 use isometry_core::recurrence::{Gradients, Run, Sequence};
 use isometry_core::scalar::{Scalar, parts_mut};
 use isometry_core::{Budget, Cpu, Operator};
+use isometry_core::{Error, Result};
 
 /// Bytes of the states of members that are submitted together; a member itself may have more.
 const TOGETHER: usize = 1 << 28;

@@ -3,7 +3,7 @@
 use super::{field_of, single};
 use crate::device::{Context, context};
 use crate::{Array, Field};
-use isometry_core::error::Result;
+use isometry_core::Result;
 use isometry_core::scalar::{Scalar, parts};
 use std::collections::HashMap;
 use std::marker::PhantomData;

@@ -9,7 +9,7 @@
 use crate::Array;
 use crate::device::Record;
 use crate::shader::{Shader, Variant, groups};
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 /// Rows of a diagonal block, as in triangle.wgsl.
 const SIDE: usize = 32;

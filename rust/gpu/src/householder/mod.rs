@@ -17,7 +17,7 @@ use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Field};
 use isometry_core::Side;
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::cell::OnceCell;
 use std::sync::Arc;
 

@@ -17,8 +17,8 @@ use crate::Array;
 use crate::device::Record;
 use crate::operator::{Operator, Pulled};
 use crate::product::{Base, Operand, Product, record_sum};
+use isometry_core::Result;
 use isometry_core::Side;
-use isometry_core::error::Result;
 
 impl Householder<'_> {
     /// A row-major matrix of `columns` columns per operator.

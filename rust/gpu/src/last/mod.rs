@@ -11,8 +11,8 @@ use crate::device::Record;
 use crate::rows::sum;
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Field};
-use isometry_core::error::{Error, Result};
-use isometry_core::sizes::check_len;
+use isometry_core::internal::sizes::check_len;
+use isometry_core::{Error, Result};
 
 /// factors.wgsl
 pub(crate) static FACTORS: Shader =

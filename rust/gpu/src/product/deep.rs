@@ -6,7 +6,7 @@ use super::{Base, Operand, Product};
 use crate::device::Record;
 use crate::rows::add_up;
 use crate::{Array, Field};
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 /// Least depth of a part.
 const LEAST: usize = 256;

@@ -9,8 +9,8 @@ pub(crate) use deep::record_sum;
 use crate::device::{Record, too_large};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
-use isometry_core::error::{Error, Result};
-use isometry_core::sizes::work;
+use isometry_core::internal::sizes::work;
+use isometry_core::{Error, Result};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -7,7 +7,7 @@ use crate::device::Record;
 use crate::operator::submitted;
 use crate::product::{Operand, Product};
 use crate::rows::sum;
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 /// Which gradients are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::steps::{Route, Steps, route};
 use crate::Array;
 use crate::device::Record;
 use crate::operator::submitted;
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 /// The states, (T, B, n); zeros past the ends of sequences.
 pub fn forward(sequence: &Sequence<'_>) -> Result<Array> {

@@ -7,7 +7,7 @@ use crate::product::{Base, Operand, Product};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
 use isometry_core::activation::Activation;
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use std::sync::Arc;
 
 /// begin.wgsl

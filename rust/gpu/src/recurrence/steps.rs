@@ -7,8 +7,8 @@ use crate::activation::RowActivation;
 use crate::device::Record;
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Field};
-use isometry_core::error::Result;
-use isometry_core::sizes::work;
+use isometry_core::Result;
+use isometry_core::internal::sizes::work;
 
 /// together.wgsl
 pub(crate) static TOGETHER: Shader =

@@ -6,7 +6,7 @@ mod tests;
 use crate::Array;
 use crate::device::Record;
 use crate::shader::{Shader, Variant};
-use isometry_core::error::Result;
+use isometry_core::Result;
 
 /// sum.wgsl
 pub(crate) static SUM: Shader =

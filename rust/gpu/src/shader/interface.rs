@@ -1,6 +1,6 @@
 //! The bindings of a shader, read from its source: names and access of its arrays, the length of its sizes.
 
-use isometry_core::error::{Error, Result};
+use isometry_core::{Error, Result};
 use wgpu::naga::{AddressSpace, Module, StorageAccess, front::wgsl};
 
 /// An array that a shader binds.

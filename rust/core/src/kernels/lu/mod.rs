@@ -1,5 +1,5 @@
-//! P A = L U by elimination with partial pivoting, and its uses: A^-1 B, A^-H B, A^-1, log |det A|. L is unit lower
-//! triangular, U upper triangular; both overwrite A.
+//! P A = L U by elimination with partial pivoting, and its uses: A^-1 and log |det A|. L is unit lower triangular, U upper
+//! triangular; both overwrite A.
 //!
 //! Columns are halved, so that nearly all work is in deep products:
 //!
@@ -14,7 +14,7 @@
 //!
 //! The pivot of a column is the first entry whose |re| + |im| is largest: |L_ij| <= 1, or sqrt 2 for a complex type. A
 //! column without a pivot leaves zeros in L and a zero on the diagonal of U; P A = L U still holds, log |det| is -inf,
-//! and solutions contain infinities or NaN. So do the factors of a matrix with NaN or infinity, and its log |det| is not
+//! and the inverse contains infinities or NaN. So do the factors of a matrix with NaN or infinity, and its log |det| is not
 //! finite. There is no scaling: if A or an intermediate result overflows, so does the result.
 
 mod elimination;
@@ -79,49 +79,6 @@ impl<T: Scalar> Lu<T> {
         let size = |i: usize| unsafe { *self.a.add(i * self.ld + i) }.modulus().f64();
         // the logarithm of a denormal number is unreliable while denormals are flushed
         (0..self.n).map(size).map(|size| if size == 0.0 { f64::NEG_INFINITY } else { size.ln() }).sum()
-    }
-
-    /// B <- A^-1 B from the factors, for n rows of `columns` numbers at b (row stride `ldb`). Ends with a barrier; the
-    /// caller must place one before.
-    ///
-    /// # Safety
-    /// [`Lu::factor`] has run; otherwise as there, and b has its rows.
-    pub unsafe fn solve(
-        &self,
-        member: &Member<'_>,
-        (b, ldb, columns): (*mut T, usize, usize),
-        scratch: *mut T::Real,
-    ) {
-        let t = Operand::new(self.a.cast_const(), self.ld);
-        let l = Triangular { member, t, unit: true, b, ld: ldb, columns, identity: false, scratch };
-        // SAFETY: the contract above; every member works on its own columns.
-        unsafe {
-            exchange(member, b, ldb, columns, (0..self.n).map(|i| (i, *self.pivots.add(i))));
-            l.lower(0, self.n);
-            Triangular { unit: false, ..l }.upper(0, self.n);
-        }
-        member.barrier();
-    }
-
-    /// B <- A^-H B = P^T L^-H U^-H B, as [`Lu::solve`].
-    ///
-    /// # Safety
-    /// As for [`Lu::solve`].
-    pub unsafe fn solve_adjoint(
-        &self,
-        member: &Member<'_>,
-        (b, ldb, columns): (*mut T, usize, usize),
-        scratch: *mut T::Real,
-    ) {
-        let t = Operand::new(self.a.cast_const(), self.ld).h();
-        let u = Triangular { member, t, unit: false, b, ld: ldb, columns, identity: false, scratch };
-        // SAFETY: the contract above; every member works on its own columns.
-        unsafe {
-            u.lower(0, self.n);
-            Triangular { unit: true, ..u }.upper(0, self.n);
-            exchange(member, b, ldb, columns, (0..self.n).rev().map(|i| (i, *self.pivots.add(i))));
-        }
-        member.barrier();
     }
 
     /// Replaces A by A^-1 = U^-1 L^-1 P; returns log |det A|. Ends with a barrier; the caller must place one before.

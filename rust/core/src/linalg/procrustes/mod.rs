@@ -30,6 +30,9 @@ pub const SMALL: usize = 8;
 /// assert!(out.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-15));
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
+///
+/// # Errors
+/// Arrays of other lengths; `special` for complex, rectangular or large matrices; lack of memory.
 pub fn procrustes<T: Scalar>(
     a: &[T],
     sizes: (usize, usize, usize),
@@ -57,6 +60,19 @@ pub fn procrustes<T: Scalar>(
 
 /// The gradients of matrices a (batch, m, n), at most [`SMALL`], from cotangents of W. Terms whose s_i + s_j is zero to rounding are
 /// left out: the derivative does not exist there.
+///
+/// ```
+/// use isometry_core::linalg::procrustes_vjp;
+///
+/// // at A = 2 I: (C - C^T) / 4
+/// let mut a_bar = [0.0f64; 4];
+/// procrustes_vjp((&[2.0, 0.0, 0.0, 2.0], &[0.0, 1.0, 0.0, 0.0]), (1, 2, 2), false, &mut a_bar, 1)?;
+/// assert!(a_bar.iter().zip([0.0, 0.25, -0.25, 0.0]).all(|(x, y)| (x - y).abs() < 1e-15));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`procrustes`]; larger matrices.
 pub fn procrustes_vjp<T: Scalar>(
     (a, ct): (&[T], &[T]),
     sizes: (usize, usize, usize),

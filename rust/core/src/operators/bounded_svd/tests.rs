@@ -2,6 +2,9 @@
 //! and 3 threads.
 
 use super::*;
+use crate::budget::Budget;
+use crate::cpu::Cpu;
+use crate::operator::Saves;
 use crate::scalar::{c32, c64};
 use crate::testing::{near, numbers};
 

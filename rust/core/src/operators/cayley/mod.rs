@@ -12,8 +12,9 @@
 //! * `single`: one matrix, vectorised along its rows, shared by the members of a call
 //! * `group`: one matrix per lane, for batches of small ones
 //! * `forward`, `vjp`: the choice between the two, and the distribution of a batch
-//! * `recover`: the parameters of a given matrix
+//! * `recover`, `choose`: the parameters of a given matrix
 
+mod choose;
 mod forward;
 mod group;
 mod recover;
@@ -62,6 +63,20 @@ pub struct Cayley<'a, T: Scalar> {
 impl<'a, T: Scalar> Cayley<'a, T> {
     /// `upper` is (batch, n (n - 1) / 2), `diagonal` (batch, n) the imaginary parts of the diagonal of a complex A,
     /// `last` the factor D.
+    ///
+    /// ```
+    /// use isometry_core::operators::{Last, cayley::Cayley};
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Cayley::new(&[1.0], None, Last::None, 1, 2)?; // A = [[0, 1], [-1, 0]]
+    /// let mut y = [0.0f64; 2];
+    /// w.apply(&[3.0, 5.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!(y.iter().zip([-5.0, 3.0]).all(|(y, z)| (y - z).abs() < 1e-15));
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Arrays of other lengths, a diagonal of real matrices, phases of a real type, or signs other than +1 and -1.
     pub fn new(
         upper: &'a [T],
         diagonal: Option<&'a [T::Real]>,
@@ -81,7 +96,7 @@ impl<'a, T: Scalar> Cayley<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [upper, diagonal, signs, phases] = all(given)?;
         let [batch, packed] = upper.sizes("upper")?;
         let last = Last::of(Last::Signs, signs, phases)?;
@@ -101,7 +116,7 @@ impl<'a, T: Scalar> Cayley<'a, T> {
 }
 
 /// Refuses finite signs other than +1 and -1.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [_, _, signs, _] = all(given)?;
     signs.real().map_or(Ok(()), check_signs)
 }

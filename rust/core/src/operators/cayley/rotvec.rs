@@ -7,6 +7,19 @@ use isometry_kernels::quaternion::Rodrigues;
 
 /// Writes the upper triangles (batch, 3) of the A that give the rotations by real vectors r (batch, 3); returns whether some |r| is an
 /// odd multiple of pi to rounding, for which there is no A.
+///
+/// ```
+/// use isometry_core::operators::cayley::from_rotvec;
+/// use std::f64::consts::FRAC_PI_2;
+///
+/// let mut upper = [0.0; 3];
+/// assert!(!from_rotvec(&[0.0, 0.0, FRAC_PI_2], &mut upper, 1)?); // a quarter turn about z
+/// assert!((upper[0] - 1.0).abs() < 1e-15 && upper[1..] == [0.0, 0.0]); // A_01 = tan(angle / 2)
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Arrays of other lengths, or a complex type.
 pub fn from_rotvec<T: Scalar>(rotvec: &[T], upper: &mut [T], batch: usize) -> Result<bool> {
     check_len("rotvec", rotvec.len(), &[batch, 3])?;
     check_len("upper", upper.len(), &[batch, 3])?;

@@ -39,11 +39,24 @@ pub struct Circulant<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Circulant<'a, T> {
-    /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
-        let [phases] = all(given)?;
-        let [batch, n] = phases.sizes("phases")?;
-        let phases = phases.real().ok_or(Error::value("phases", "must be given, real"))?;
+    /// A view of phases (batch, n), n >= 1.
+    ///
+    /// ```
+    /// use isometry_core::operators::circulant::Circulant;
+    /// use isometry_core::scalar::c64;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// // D = diag(1, -1): W exchanges the two coordinates
+    /// let w = Circulant::<c64>::new(&[0.0, std::f64::consts::PI], 1, 2)?;
+    /// let (x, mut y) = ([c64::new(1.0, 2.0), c64::new(3.0, 4.0)], [c64::default(); 2]);
+    /// w.apply(&x, 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!((y[0] - x[1]).norm() < 1e-14 && (y[1] - x[0]).norm() < 1e-14);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of phases, n = 0, a real type, or lack of memory.
+    pub fn new(phases: &'a [T::Real], batch: usize, n: usize) -> Result<Self> {
         check_len("phases", phases.len(), &[batch, n])?;
         if T::PARTS == 1 {
             return Err(Error::value("phases", "need a complex type, got a real one"));
@@ -65,10 +78,17 @@ impl<'a, T: Scalar> Circulant<'a, T> {
         let plan = plans::plan(if batch > 0 { n } else { 1 })?;
         Ok(Circulant { phases, plan, diagonals, batch, n })
     }
+
+    /// A view of [`ARGUMENTS`].
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [phases] = all(given)?;
+        let [batch, n] = phases.sizes("phases")?;
+        Self::new(phases.real().ok_or(Error::value("phases", "must be given, real"))?, batch, n)
+    }
 }
 
 /// As for every operator by transforms.
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n] = tail(shapes[0]);
     plans::route(n, workload)
 }

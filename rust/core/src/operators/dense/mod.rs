@@ -1,4 +1,4 @@
-//! Any matrix: c = W x for W of shape (p, q). The products are in [`crate::kernels`].
+//! Any matrix: c = W x for W of shape (p, q).
 
 #[cfg(test)]
 mod tests;
@@ -24,13 +24,27 @@ pub struct Dense<'a, T: Scalar>(Matrices<'a, T>);
 
 impl<'a, T: Scalar> Dense<'a, T> {
     /// A view of matrices (batch, p, q), row-major.
+    ///
+    /// ```
+    /// use isometry_core::operators::dense::Dense;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Dense::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1, 2, 3)?;
+    /// let mut y = [0.0f64; 2];
+    /// w.apply(&[1.0, 0.0, -1.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert_eq!(y, [-2.0, -2.0]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is another number of entries.
     pub fn new(weight: &'a [T], batch: usize, p: usize, q: usize) -> Result<Self> {
         check_len("weight", weight.len(), &[batch, p, q])?;
         Ok(Dense(Matrices { data: weight, batch, p, q, interleaved: false }))
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [weight] = all(given)?;
         let [batch, p, q] = weight.sizes("weight")?;
         Self::new(weight.own("weight")?, batch, p, q)

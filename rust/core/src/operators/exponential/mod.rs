@@ -52,6 +52,20 @@ pub struct Exponential<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Exponential<'a, T> {
     /// `upper` is (batch, n (n - 1) / 2), `diagonal` (batch, n) the imaginary parts of the diagonal of a complex A.
+    ///
+    /// ```
+    /// use isometry_core::operators::exponential::Exponential;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Exponential::new(&[std::f64::consts::FRAC_PI_2], None, 1, 2)?; // A = [[0, pi/2], [-pi/2, 0]]
+    /// let mut y = [0.0f64; 2];
+    /// w.apply(&[3.0, 5.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!(y.iter().zip([5.0, -3.0]).all(|(y, z)| (y - z).abs() < 1e-15));
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Arrays of other lengths, or a diagonal of real matrices.
     pub fn new(upper: &'a [T], diagonal: Option<&'a [T::Real]>, batch: usize, n: usize) -> Result<Self> {
         check_len("upper", upper.len(), &triangles(batch, n))?;
         if let Some(diagonal) = diagonal {
@@ -61,7 +75,7 @@ impl<'a, T: Scalar> Exponential<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [upper, diagonal] = all(given)?;
         let [batch, packed] = upper.sizes("upper")?;
         Self::new(upper.own("upper")?, diagonal.real(), batch, packed_size(packed))

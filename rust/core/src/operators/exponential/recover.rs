@@ -6,8 +6,20 @@ use crate::operators::recovered::{closed, recovered};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, triangles};
 
-/// Writes the upper triangles (batch, n (n - 1) / 2) of A for real w (batch, n, n), n = 2 or 3. Returns an error if some
-/// |W^H W - I| exceeds `tol`, or a determinant is -1.
+/// Writes the upper triangles (batch, n (n - 1) / 2) of A for real w (batch, n, n), n = 2 or 3.
+///
+/// ```
+/// use isometry_core::operators::exponential::from_matrix;
+/// use std::f64::consts::FRAC_PI_2;
+///
+/// let mut upper = [0.0];
+/// from_matrix(&[0.0, 1.0, -1.0, 0.0], &mut upper, (1, 2), 1e-8)?;
+/// assert!((upper[0] - FRAC_PI_2).abs() < 1e-15);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If some |W^H W - I| exceeds `tol`, or a determinant is -1; other sizes, a complex type, arrays of other lengths.
 pub fn from_matrix<T: Scalar>(w: &[T], upper: &mut [T], (batch, n): (usize, usize), tol: f64) -> Result<()> {
     check_len("w", w.len(), &[batch, n, n])?;
     check_len("upper", upper.len(), &triangles(batch, n))?;

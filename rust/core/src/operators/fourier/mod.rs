@@ -52,6 +52,23 @@ pub struct FourierProduct<'a, T: Scalar> {
 
 impl<'a, T: Scalar> FourierProduct<'a, T> {
     /// Phases (batch, 3, n), vectors (batch, 2, n) and permutations (batch, n) of 0..n, n >= 1.
+    ///
+    /// ```
+    /// use isometry_core::operators::fourier::FourierProduct;
+    /// use isometry_core::scalar::c64;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// // R = I - v v^T with v = (1, 1), so W = R F^-1 R F = [[0, -1], [1, 0]]
+    /// let (one, mut y) = (c64::new(1.0, 0.0), [c64::default(); 2]);
+    /// let vectors = [one; 4];
+    /// let w = FourierProduct::new(&[0.0; 6], &vectors, &[0, 1], 1, 2)?;
+    /// w.apply(&[one, 3.0 * one], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!((y[0] + 3.0).norm() < 1e-14 && (y[1] - 1.0).norm() < 1e-14);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A real type, n = 0, arrays of other lengths, integers that are no permutation; lack of memory.
     pub fn new(
         phases: &'a [T::Real],
         vectors: &'a [T],
@@ -98,7 +115,7 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [phases, vectors, permutation] = all(given)?;
         let own = phases.real().ok_or_else(|| Error::value("phases", "must be given"))?;
         let [_, three, _] = phases.sizes("phases")?;
@@ -150,7 +167,7 @@ fn checked(permutation: &[i64], n: usize) -> Result<Buffer<usize>> {
 
 /// Refuses vectors without a direction, as `Householder` does, and integers that are not a permutation. NaN
 /// passes.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [_, vectors, permutation] = all(given)?;
     if let Array::Own(own) = vectors.array {
         let [_, _, n] = vectors.sizes("vectors")?;
@@ -170,7 +187,7 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 }
 
 /// As for every operator by transforms.
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n] = tail(shapes[2]);
     plans::route(n, workload)
 }

@@ -14,7 +14,7 @@ pub type Across<R> = [R; LANES];
 
 impl<T: Scalar> Givens<'_, T> {
     /// i, j, cosine and sine of rotation k of matrix b.
-    pub fn plane(&self, b: usize, k: usize) -> (usize, usize, T::Real, T::Real) {
+    pub(super) fn plane(&self, b: usize, k: usize) -> (usize, usize, T::Real, T::Real) {
         let at = b * self.m + k;
         (self.places[2 * at], self.places[2 * at + 1], self.table[self.angles.len() + at], self.table[at])
     }
@@ -23,7 +23,7 @@ impl<T: Scalar> Givens<'_, T> {
     ///
     /// # Safety
     /// The rows exist, as many as fit, and the block has n vectors.
-    pub unsafe fn take(&self, x: *const T, rows: usize, y: *mut Across<T::Real>) {
+    pub(super) unsafe fn take(&self, x: *const T, rows: usize, y: *mut Across<T::Real>) {
         let x = x.cast::<T::Real>();
         for i in 0..self.n {
             let one = |lane: usize| {
@@ -43,7 +43,7 @@ impl<T: Scalar> Givens<'_, T> {
     ///
     /// # Safety
     /// As for `take`.
-    pub unsafe fn give(&self, y: *const Across<T::Real>, rows: usize, out: *mut T) {
+    pub(super) unsafe fn give(&self, y: *const Across<T::Real>, rows: usize, out: *mut T) {
         let out = out.cast::<T::Real>();
         for i in 0..self.n {
             // SAFETY: the contract above.
@@ -60,7 +60,7 @@ impl<T: Scalar> Givens<'_, T> {
     ///
     /// # Safety
     /// There is matrix b, and the block has n vectors.
-    pub unsafe fn through(&self, b: usize, side: Side, y: *mut Across<T::Real>) {
+    pub(super) unsafe fn through(&self, b: usize, side: Side, y: *mut Across<T::Real>) {
         for k in 0..self.m {
             // SAFETY: the contract above; places were checked.
             unsafe {

@@ -44,6 +44,20 @@ pub struct Givens<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Givens<'a, T> {
     /// A view of angles (batch, m) and pairs (batch, m, 2) of 0..n.
+    ///
+    /// ```
+    /// use isometry_core::operators::givens::Givens;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Givens::new(&[std::f64::consts::FRAC_PI_2], &[0, 2], 1, 3, 1)?; // a quarter turn of the plane (0, 2)
+    /// let mut y = [0.0f64; 3];
+    /// w.apply(&[1.0, 3.0, 0.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!(y.iter().zip([0.0, 3.0, 1.0]).all(|(y, z)| (y - z).abs() < 1e-15));
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Arrays of other lengths, pairs that are no two coordinates; lack of memory.
     pub fn new(angles: &'a [T::Real], pairs: &'a [i64], batch: usize, n: usize, m: usize) -> Result<Self> {
         check_len("angles", angles.len(), &[batch, m])?;
         check_len("pairs", pairs.len(), &[batch, m, 2])?;
@@ -60,7 +74,7 @@ impl<'a, T: Scalar> Givens<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [frame, angles, pairs] = all(given)?;
         let [one, n, _] = frame.sizes("frame")?;
         let [batch, m] = angles.sizes("angles")?;
@@ -90,7 +104,7 @@ fn checked(pair: &[i64], n: usize) -> Result<[usize; 2]> {
 }
 
 /// Refuses pairs that are no two coordinates.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [frame, _, pairs] = all(given)?;
     let Array::Integers(own) = pairs.array else { return Ok(()) };
     let [_, n, _] = frame.sizes("frame")?;
@@ -99,7 +113,7 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 
 /// A step through the matrix takes as long as one through n^2 / 32 rotations (measured for n = 64 and 256, few rows and
 /// many, both precisions).
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let ([n, _], [m]) = (tail(shapes[0]), tail(shapes[1]));
     Route::by_cost(work(&[32, m]), n, workload)
 }

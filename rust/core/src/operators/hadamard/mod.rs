@@ -57,6 +57,20 @@ const STREAMED: usize = 1 << 24;
 
 impl<'a, T: Scalar> Hadamard<'a, T> {
     /// A view of signs (batch, k, n).
+    ///
+    /// ```
+    /// use isometry_core::operators::hadamard::Hadamard;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Hadamard::new(&[1.0, 1.0, 1.0, -1.0], (1, 1, 4))?; // H diag(signs)
+    /// let mut y = [0.0f64; 4];
+    /// w.apply(&[1.0, 2.0, 3.0, -4.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert_eq!(y, [5.0, -1.0, -2.0, 0.0]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of signs, an n that is no order of a Hadamard matrix ([`Order::of`]); lack of memory.
     pub fn new(signs: &'a [T::Real], (batch, rounds, n): (usize, usize, usize)) -> Result<Self> {
         check_len("signs", signs.len(), &[batch, rounds, n])?;
         size("out", &[batch, n, n])?;
@@ -65,7 +79,7 @@ impl<'a, T: Scalar> Hadamard<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [signs] = all(given)?;
         let sizes = signs.sizes("signs")?;
         let signs = signs.real().ok_or(Error::value("signs", "must be given, real"))?;
@@ -110,6 +124,9 @@ impl<'a, T: Scalar> Hadamard<'a, T> {
 /// assert_eq!(out, [5.0, -1.0, -2.0, 0.0]);
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
+///
+/// # Errors
+/// An n that is no order of a Hadamard matrix, or an array that does not have whole rows of n; lack of memory.
 pub fn transform<T: Scalar>(
     x: &[T],
     n: usize,
@@ -125,7 +142,7 @@ pub fn transform<T: Scalar>(
 }
 
 /// The factors, unless they are as much work as the matrix.
-pub fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
     let [rounds, n] = tail(shapes[0]);
     let each = Order::of(n).map_or(0, |order| order.levels as usize + order.p);
     if rounds.saturating_mul(each) <= n { Route::Factored } else { Route::Dense }

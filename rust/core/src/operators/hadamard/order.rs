@@ -29,6 +29,13 @@ fn prime(q: usize) -> bool {
 
 impl Order {
     /// The construction of order n, if there is one.
+    ///
+    /// ```
+    /// use isometry_core::operators::hadamard::Order;
+    ///
+    /// assert!([256, 12, 20, 768].iter().all(|&n| Order::of(n).is_some()));
+    /// assert!([0, 6, 10, 18].iter().all(|&n| Order::of(n).is_none()));
+    /// ```
     pub fn of(n: usize) -> Option<Order> {
         if n.is_power_of_two() {
             return Some(Order { n, p: 1, levels: n.trailing_zeros(), q: 0 });
@@ -45,6 +52,7 @@ impl Order {
     }
 
     /// Whether H_p[i, j] is negative, for p > 1: by rows.
+    #[doc(hidden)]
     pub fn negative(self) -> Result<impl Fn(usize, usize) -> bool> {
         let (p, q) = (self.p, self.q);
         let mut square = reserved(q)?;

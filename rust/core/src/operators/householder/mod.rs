@@ -27,8 +27,9 @@ mod tests;
 mod trail;
 mod transition;
 
+#[doc(hidden)]
 pub use blocks::crowd;
-pub use plan::{plan, route};
+pub(crate) use plan::route;
 pub use recover::from_matrix;
 
 use super::last::Last;
@@ -62,6 +63,20 @@ pub struct Householder<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Householder<'a, T> {
     /// A view of vectors (batch, n, m), row-major: the columns of each matrix U are the reflection vectors.
+    ///
+    /// ```
+    /// use isometry_core::operators::{Last, householder::Householder};
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// // H(u) with u = (1, 1), times diag(1, -1)
+    /// let (w, mut y) = (Householder::new(&[1.0, 1.0], Last::Sign(&[-1.0]), 1, 2, 1)?, [0.0f64; 2]);
+    /// w.apply(&[3.0, 5.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!(y.iter().zip([5.0, -3.0]).all(|(y, z)| (y - z).abs() < 1e-15));
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Arrays of other lengths, or phases of a real type.
     pub fn new(vectors: &'a [T], last: Last<'a, T::Real>, batch: usize, n: usize, m: usize) -> Result<Self> {
         check_len("vectors", vectors.len(), &[batch, n, m])?;
         last.check::<T>(batch, n)?;
@@ -69,7 +84,7 @@ impl<'a, T: Scalar> Householder<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [vectors, sign, phases] = all(given)?;
         let [batch, n, m] = vectors.sizes("vectors")?;
         Self::new(vectors.own("vectors")?, Last::of(Last::Sign, sign, phases)?, batch, n, m)
@@ -77,6 +92,18 @@ impl<'a, T: Scalar> Householder<'a, T> {
 
     /// The first (matrix, column) that is not a reflection vector: its entries are finite, but its squared
     /// norm is zero, subnormal or infinite in this precision.
+    ///
+    /// ```
+    /// use isometry_core::operators::{Last, householder::Householder};
+    ///
+    /// // two vectors, the columns: the second is zero
+    /// let w = Householder::new(&[1.0, 0.0, 1.0, 0.0], Last::None, 1, 2, 2)?;
+    /// assert_eq!(w.check()?, Some((0, 1)));
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If memory ends.
     pub fn check(&self) -> Result<Option<(usize, usize)>> {
         let (n, m) = (self.n, self.m);
         if self.vectors.is_empty() {
@@ -95,7 +122,7 @@ impl<'a, T: Scalar> Householder<'a, T> {
 }
 
 /// Refuses a sign outside [-1, 1] and a vector without a direction. NaN passes.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [vectors, sign, _] = all(given)?;
     if sign.real().is_some_and(|sign| sign.iter().any(|s| s.abs() > T::Real::one())) {
         return Err(Error::value("sign", "must lie in [-1, 1]"));

@@ -16,8 +16,22 @@ use isometry_kernels::householder::Reflect;
 const PANEL: usize = if cfg!(test) { 4 } else { 32 };
 
 /// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor of `w` (batch, n, n): a sign per matrix
-/// (batch) for real types, phases (batch, n) for complex ones. Fails, with the outputs unspecified, if max|W^H W - I|
-/// exceeds `tol` for any matrix, or once `cancel`, called before every reflection, returns true.
+/// (batch) for real types, phases (batch, n) for complex ones. `cancel` is called before every reflection.
+///
+/// ```
+/// use isometry_core::operators::{Last, householder::{Householder, from_matrix}};
+/// use isometry_core::{Budget, Cpu};
+///
+/// let (exchange, mut vectors, mut sign, mut w) = ([0.0, 1.0, 1.0, 0.0], [0.0f64; 2], [0.0], [0.0; 4]);
+/// from_matrix(&exchange, 1, 2, 1e-8, &mut vectors, &mut sign, &|| false)?;
+/// Householder::new(&vectors, Last::Sign(&sign), 1, 2, 1)?.matrix(&mut w, None, &Budget::of(1))?;
+/// assert!(w.iter().zip(exchange).all(|(x, y)| (x - y).abs() < 1e-15));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// If max|W^H W - I| exceeds `tol` for any matrix; arrays of other lengths; lack of memory; [`Error::Interrupted`] once `cancel`
+/// returns true. The outputs are then unspecified.
 pub fn from_matrix<T: Scalar>(
     w: &[T],
     batch: usize,

@@ -67,6 +67,21 @@ pub struct Kronecker<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Kronecker<'a, T> {
     /// The products of these factors, `batch` of each.
+    ///
+    /// ```
+    /// use isometry_core::operators::kronecker::{Factor, Kronecker};
+    /// use isometry_core::{Budget, Cpu};
+    ///
+    /// let row = |elements| Factor { elements, p: 1, q: 2 };
+    /// let w = Kronecker::new(&[row(&[1.0, 2.0]), row(&[10.0, 100.0])], 1)?;
+    /// let mut matrix = [0.0; 4];
+    /// w.matrix(&mut matrix, None, &Budget::of(1))?;
+    /// assert_eq!(matrix, [10.0, 100.0, 20.0, 200.0]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No factor, a factor without rows or columns, or one of another length; a product of sizes that no memory holds.
     pub fn new(factors: &[Factor<'a, T>], batch: usize) -> Result<Self> {
         if factors.is_empty() {
             return Err(Error::value("factors", "must hold at least one factor"));
@@ -93,7 +108,7 @@ impl<'a, T: Scalar> Kronecker<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let (mut factors, mut all) = (reserved(given.len())?, None);
         for given in given {
             let [batch, p, q] = given.sizes("factors")?;
@@ -105,7 +120,7 @@ impl<'a, T: Scalar> Kronecker<'a, T> {
 }
 
 /// The axes of the groups, unless they are as much work as the matrix.
-pub fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
     let (mut groups, mut axes, mut columns) = (0, 0_usize, 1_usize);
     for (_, [p, q]) in group::spans(shapes.len(), |i| tail(shapes[i])) {
         (groups, axes, columns) = (groups + 1, axes.saturating_add(p.max(q)), columns.saturating_mul(q));

@@ -18,7 +18,7 @@ pub enum Layout {
 
 impl Layout {
     /// By its number 1, 2, 3.
-    pub fn of(number: usize) -> Result<Self> {
+    pub(super) fn of(number: usize) -> Result<Self> {
         match number {
             1 => Ok(Layout::BrickLeft),
             2 => Ok(Layout::BrickRight),

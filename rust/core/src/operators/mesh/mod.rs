@@ -63,6 +63,21 @@ pub struct Mesh<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Mesh<'a, T> {
     /// A view of the angles (batch, pairs) of meshes of `count` layers.
+    ///
+    /// ```
+    /// use isometry_core::operators::{Last, mesh::{Layout, Mesh}};
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// // a layer with one pair, of angle 0: y = (x_1, x_0)
+    /// let w = Mesh::new((2, 1, Layout::BrickLeft), 1, &[0.0], None, Last::None)?;
+    /// let mut y = [0.0f64; 2];
+    /// w.apply(&[3.0, 5.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert_eq!(y, [5.0, 3.0]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A mesh that does not exist, arrays of other lengths, phases of a real type; lack of memory.
     pub fn new(
         (n, count, layout): (usize, usize, Layout),
         batch: usize,
@@ -105,7 +120,7 @@ impl<'a, T: Scalar> Mesh<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [frame, theta, phi, phases, signs] = all(given)?;
         let [one, n, count, kind, _] = frame.sizes("frame")?;
         let [batch, _] = theta.sizes("theta")?;
@@ -132,14 +147,14 @@ fn table_of<R: Real>(x: &[R], sin: &mut [R], cos: &mut [R]) {
 }
 
 /// Refuses signs other than +1 and -1.
-pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [.., signs] = all::<T, 5>(given)?;
     signs.real().map_or(Ok(()), check_signs)
 }
 
 /// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both
 /// fields).
-pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n, count, kind, _] = tail(shapes[0]);
     let layers = Layout::of(kind).map_or(0, |layout| layers::count(n, count, layout));
     Route::by_cost(work(&[8, layers, n]), n, workload)

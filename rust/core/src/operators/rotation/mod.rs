@@ -34,6 +34,20 @@ pub struct Rotation<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Rotation<'a, T> {
     /// A view of vectors (batch, n).
+    ///
+    /// ```
+    /// use isometry_core::operators::rotation::Rotation;
+    /// use isometry_core::{Budget, Cpu, Side};
+    ///
+    /// let w = Rotation::new(&[2.0, 0.0], &[0.0, 3.0], 1, 2)?; // the direction e_0 to e_1
+    /// let mut y = [0.0f64; 2];
+    /// w.apply(&[1.0, 5.0], 1, Side::Forward, &mut y, None, &Budget::of(1))?;
+    /// assert!(y.iter().zip([-5.0, 1.0]).all(|(y, z)| (y - z).abs() < 1e-15));
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the vectors have other lengths.
     pub fn new(start: &'a [T::Real], end: &'a [T::Real], batch: usize, n: usize) -> Result<Self> {
         check_len("start", start.len(), &[batch, n])?;
         check_len("end", end.len(), &[batch, n])?;
@@ -42,7 +56,7 @@ impl<'a, T: Scalar> Rotation<'a, T> {
     }
 
     /// A view of [`ARGUMENTS`].
-    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+    pub(crate) fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [start, end] = all(given)?;
         let [batch, n] = start.sizes("start")?;
         end.sizes::<2>("end")?;
@@ -52,7 +66,7 @@ impl<'a, T: Scalar> Rotation<'a, T> {
 }
 
 /// Two reflections cost less than any product with W.
-pub fn route(_shapes: &[&[usize]], _workload: Workload) -> Route {
+pub(crate) fn route(_shapes: &[&[usize]], _workload: Workload) -> Route {
     Route::Factored
 }
 

@@ -36,6 +36,7 @@ pub(super) struct AffineBars<T: Scalar> {
 
 impl<T: Scalar> Gradients<'_, T> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
+    #[doc(hidden)]
     pub fn check(&self, sequence: &Sequence<'_, T>) -> Result<()> {
         let Run { steps, batch, features, n, h0, activation, activation_bias, starts, .. } = sequence.run;
         let fresh = starts.is_some_and(|starts| starts.state.is_some());

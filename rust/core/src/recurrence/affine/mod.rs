@@ -68,6 +68,26 @@ impl<'a, T: Scalar> Setting<'a, T> {
 
 /// States (T, B, n) of a recurrence with an operator as W, zeros past the end of a sequence; or the last of each
 /// sequence, and those at the borders of a checkpoint's segments.
+///
+/// ```
+/// use isometry_core::activation::Activation;
+/// use isometry_core::operators::dense::Dense;
+/// use isometry_core::recurrence::{self, Run, Sequence};
+/// use isometry_core::Budget;
+///
+/// // W exchanges the two states, V x_t = (x_t, 0), and phi is the identity
+/// let w = Dense::new(&[0.0, 1.0, 1.0, 0.0], 1, 2, 2)?;
+/// let run = Run { activation: Activation::Identity, ..Run::new([2, 1, 1, 2], &[3.0, 5.0]) };
+/// let sequence = Sequence { run, input_weight: &[1.0, 0.0], bias: None, on_input: false };
+/// let mut states = [0.0; 4];
+/// recurrence::forward(&w, &sequence, &mut states, &Budget::of(1))?;
+/// assert_eq!(states, [3.0, 0.0, 5.0, 3.0]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Sizes or lengths that do not fit, an operator that is not one n x n matrix; lack of memory; [`Error::Interrupted`] once the
+/// budget says so.
 pub fn forward<'a, T: Scalar>(
     operator: &dyn Cpu<T>,
     sequence: &Sequence<'_, T>,
@@ -86,6 +106,28 @@ pub fn forward<'a, T: Scalar>(
 
 /// The gradients of [`forward`] for the cotangents of what it returned; those of the operator's arguments go to
 /// `bars`. Unwanted gradients are not computed.
+///
+/// ```
+/// use isometry_core::activation::Activation;
+/// use isometry_core::argument::Bar;
+/// use isometry_core::operators::dense::Dense;
+/// use isometry_core::recurrence::{self, Cotangent, Gradients, Run, Sequence};
+/// use isometry_core::Budget;
+///
+/// // that of `forward`; the loss is the second number of the last state, which is x_0
+/// let w = Dense::new(&[0.0, 1.0, 1.0, 0.0], 1, 2, 2)?;
+/// let run = Run { activation: Activation::Identity, ..Run::new([2, 1, 1, 2], &[3.0, 5.0]) };
+/// let sequence = Sequence { run, input_weight: &[1.0, 0.0], bias: None, on_input: false };
+/// let (states, ct) = ([3.0, 0.0, 5.0, 3.0], Cotangent::Last(&[0.0, 1.0]));
+/// let (mut w_bar, mut x_bar) = ([0.0; 4], [0.0; 2]);
+/// let (bars, gradients) = (&mut [Bar::Own(&mut w_bar)], Gradients { x: Some(&mut x_bar), ..Default::default() });
+/// recurrence::backward(&w, bars, &sequence, &states, ct, gradients, &Budget::of(1))?;
+/// assert_eq!((w_bar, x_bar), ([0.0, 0.0, 3.0, 0.0], [1.0, 0.0]));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`forward`]; gradients of arguments that were not given, or a checkpoint whose steps cannot be undone.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 pub fn backward<'a, T: Scalar>(
     operator: &dyn Cpu<T>,

@@ -21,6 +21,7 @@ pub struct Sequence<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Sequence<'a, T> {
     /// Refuses sizes that do not fit.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;

@@ -28,7 +28,7 @@ impl<'a, T, S: AsMut<[T]> + ?Sized> From<&'a mut S> for Written<'a, T> {
 
 impl<T: Scalar> Written<'_, T> {
     /// What the driver writes besides the states, of a cell that saves so many; sequences without a step get theirs.
-    pub fn outputs(&mut self, line: &Timeline<'_, T::Real>, saved: usize) -> Outputs<T::Real> {
+    pub(crate) fn outputs(&mut self, line: &Timeline<'_, T::Real>, saved: usize) -> Outputs<T::Real> {
         let Schedule { steps, batch, .. } = line.schedule;
         let last = self.last.as_mut().map(|last| {
             let last = parts_mut(last);
@@ -49,12 +49,16 @@ impl<T: Scalar> Written<'_, T> {
 
 impl<T> Written<'_, T> {
     /// The checkpoint.
-    pub fn checkpoint(&self) -> Option<Checkpoint> {
+    pub(crate) fn checkpoint(&self) -> Option<Checkpoint> {
         self.marks.as_ref().map(|(kind, _)| *kind)
     }
 
     /// Refuses arrays of other sizes, for a cell that saves `each` states per step, and `saved` beside less than all states.
-    pub fn check(&self, [steps, batch, n]: [usize; 3], (saved, each): (Option<usize>, usize)) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        [steps, batch, n]: [usize; 3],
+        (saved, each): (Option<usize>, usize),
+    ) -> Result<()> {
         match &self.states {
             Some(states) => check_len("states", states.len(), &[steps, batch, n])?,
             None if self.last.is_none() => return Err(Error::shape("states", "states or last", "neither")),
@@ -98,7 +102,7 @@ impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Trajectory<'a, T> {
 
 impl<T> Trajectory<'_, T> {
     /// Refuses arrays of other sizes, for a cell that saves `each` states per step: `saved` has these if all states are there.
-    pub fn check(&self, sizes: [usize; 3], (saved, each): (usize, usize)) -> Result<()> {
+    pub(crate) fn check(&self, sizes: [usize; 3], (saved, each): (usize, usize)) -> Result<()> {
         let [steps, batch, n] = sizes;
         let whole = self.checkpoint().is_none();
         check_len("saved", saved, &[if whole { each } else { 0 }, steps, batch, n])?;
@@ -112,19 +116,19 @@ impl<T> Trajectory<'_, T> {
     }
 
     /// The checkpoint.
-    pub fn checkpoint(&self) -> Option<Checkpoint> {
+    pub(crate) fn checkpoint(&self) -> Option<Checkpoint> {
         if let Trajectory::Marks(kind, ..) = self { Some(*kind) } else { None }
     }
 }
 
 impl<'a, T> Trajectory<'a, T> {
     /// All states.
-    pub fn all(&self) -> Option<&'a [T]> {
+    pub(crate) fn all(&self) -> Option<&'a [T]> {
         if let Trajectory::All(states) = *self { Some(states) } else { None }
     }
 
     /// Those at the borders, and the last ones.
-    pub fn marks(&self) -> Option<[&'a [T]; 2]> {
+    pub(crate) fn marks(&self) -> Option<[&'a [T]; 2]> {
         if let Trajectory::Marks(_, marks, last) = *self { Some([marks, last]) } else { None }
     }
 }
@@ -146,7 +150,7 @@ impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Cotangent<'a, T> {
 
 impl<'a, T> Cotangent<'a, T> {
     /// Refuses an array of another size.
-    pub fn check(&self, [steps, batch, n]: [usize; 3]) -> Result<()> {
+    pub(crate) fn check(&self, [steps, batch, n]: [usize; 3]) -> Result<()> {
         match *self {
             Cotangent::States(ct) => check_len("ct", ct.len(), &[steps, batch, n]),
             Cotangent::Last(ct) => check_len("ct", ct.len(), &[batch, n]),

@@ -33,6 +33,7 @@ pub struct GruGradients<'a, R: Real> {
 
 impl<'a, R: Real> GruGradients<'a, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
+    #[doc(hidden)]
     pub fn check(&self, gru: &Gru<'_, R>) -> Result<()> {
         let Run { steps, batch, features, n, h0, activation, activation_bias, starts, .. } = gru.run;
         let fresh = starts.is_some_and(|starts| starts.state.is_some());

@@ -77,6 +77,7 @@ pub struct Gru<'a, R: Real> {
 
 impl<'a, R: Real> Gru<'a, R> {
     /// Refuses sizes that do not fit.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;
@@ -98,7 +99,7 @@ impl<'a, R: Real> Gru<'a, R> {
     }
 
     /// Number of matrices in w.
-    pub fn matrices(&self) -> usize {
+    pub(crate) fn matrices(&self) -> usize {
         if self.transition.is_some() { 2 } else { 3 }
     }
 
@@ -112,6 +113,14 @@ impl<'a, R: Real> Gru<'a, R> {
     }
 
     /// Arrays (T, B, n) that forward saves for backward.
+    ///
+    /// ```
+    /// use isometry_core::recurrence::{Run, gru::{Gru, Reset}};
+    ///
+    /// let run = Run::new([2, 1, 1, 1], &[0.0f32; 2]);
+    /// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::After, hidden_bias: None };
+    /// assert_eq!(gru.saved(), 4); // z, r, c and W_h h + c_h
+    /// ```
     pub fn saved(&self) -> usize {
         if self.reset == Reset::After { 4 } else { 3 }
     }
@@ -146,6 +155,23 @@ impl<'a, R: Real> Setting<'a, R> {
 /// States (T, B, n), zeros past the end of a sequence; or the last of each sequence, and those at the borders of a
 /// checkpoint's segments. `saved` takes [`Gru::saved`] arrays (T, B, n) for a [`backward`] from all states; past the end
 /// of a sequence nothing is written.
+///
+/// ```
+/// use isometry_core::recurrence::{Run, gru::{self, Gru, Reset}};
+/// use isometry_core::Budget;
+///
+/// // without weights the gates are 1/2 and the candidate 0: the state is halved
+/// let run = Run { h0: Some(&[1.0]), ..Run::new([2, 1, 1, 1], &[0.0; 2]) };
+/// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::Before, hidden_bias: None };
+/// let (mut states, mut saved) = ([0.0; 2], vec![0.0; gru.saved() * 2]);
+/// gru::forward(&gru, &mut states, Some(&mut saved), &Budget::of(1))?;
+/// assert_eq!(states, [0.5, 0.25]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Sizes or lengths that do not fit, a bias that the reset does not have, a transition that does not act on rows; lack of memory;
+/// [`Error::Interrupted`] once the budget says so.
 pub fn forward<'a, R: Real>(
     gru: &Gru<'_, R>,
     written: impl Into<Written<'a, R>>,
@@ -164,6 +190,24 @@ pub fn forward<'a, R: Real>(
 
 /// The gradients of [`forward`] for the cotangents of what it returned. Gradients that are None are not computed; those
 /// of the transition's arguments go to `bars`. `saved` is what forward wrote, empty with a checkpoint.
+///
+/// ```
+/// use isometry_core::recurrence::{Cotangent, Run, gru::{self, Gru, GruGradients, Reset}};
+/// use isometry_core::Budget;
+///
+/// // that of `forward`: h_2 = h_0 / 4
+/// let (budget, run) = (Budget::of(1), Run { h0: Some(&[1.0]), ..Run::new([2, 1, 1, 1], &[0.0; 2]) });
+/// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::Before, hidden_bias: None };
+/// let (mut states, mut saved, mut h0_bar) = ([0.0; 2], [0.0; 6], [0.0]);
+/// gru::forward(&gru, &mut states, Some(&mut saved), &budget)?;
+/// let gradients = GruGradients { h0: Some(&mut h0_bar), ..Default::default() };
+/// gru::backward(&gru, &states, &saved, Cotangent::Last(&[1.0]), gradients, &mut [], &budget)?;
+/// assert_eq!(h0_bar, [0.25]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`forward`]; gradients of arguments that were not given.
 pub fn backward<'a, R: Real>(
     gru: &Gru<'_, R>,
     states: impl Into<Trajectory<'a, R>>,

@@ -59,7 +59,7 @@ pub struct Lstm<'a, R: Real> {
 
 impl<'a, R: Real> Lstm<'a, R> {
     /// Refuses sizes that do not fit.
-    pub fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let (n, Run { features, activation, activation_bias, .. }) = (self.n(), self.run);
         if !self.run.n.is_multiple_of(2) {
             return Err(Error::shape("n", "an even state size, that of h and c", self.run.n.to_string()));
@@ -114,6 +114,22 @@ impl<'a, R: Real> Setting<'a, R> {
 /// States (T, B, 2n), h and c, zeros past the end of a sequence; or the last of each sequence, and those at the borders of a
 /// checkpoint's segments. `saved` takes [`SAVED`] arrays (T, B, 2n) for a [`backward`] from all states; past the end of a
 /// sequence nothing is written.
+///
+/// ```
+/// use isometry_core::recurrence::{Run, lstm::{self, Lstm}};
+/// use isometry_core::Budget;
+///
+/// // without weights all gates are 1/2 and g = 0: c is halved, h = tanh(c) / 2
+/// let run = Run { h0: Some(&[0.0, 1.0]), ..Run::new([1, 1, 1, 2], &[0.0]) };
+/// let (lstm, mut states) = (Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None }, [0.0f64; 2]);
+/// lstm::forward(&lstm, &mut states, None, &Budget::of(1))?;
+/// assert!((states[0] - 0.5f64.tanh() / 2.0).abs() < 1e-15 && states[1] == 0.5);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Sizes or lengths that do not fit, an odd number of states, an activation other than tanh; lack of memory;
+/// [`Error::Interrupted`] once the budget says so.
 pub fn forward<'a, R: Real>(
     lstm: &Lstm<'_, R>,
     written: impl Into<Written<'a, R>>,
@@ -131,6 +147,24 @@ pub fn forward<'a, R: Real>(
 
 /// The gradients of [`forward`] for the cotangents of what it returned. Gradients that are None are not computed. `saved` is what
 /// forward wrote, empty with a checkpoint.
+///
+/// ```
+/// use isometry_core::recurrence::{Cotangent, Run, lstm::{self, Lstm, LstmGradients, SAVED}};
+/// use isometry_core::Budget;
+///
+/// // that of `forward`: c_1 = c_0 / 2
+/// let (budget, run) = (Budget::of(1), Run { h0: Some(&[0.0, 1.0]), ..Run::new([1, 1, 1, 2], &[0.0]) });
+/// let lstm = Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None };
+/// let (mut states, mut saved, mut h0_bar) = ([0.0f64; 2], [0.0; 2 * SAVED], [0.0; 2]);
+/// lstm::forward(&lstm, &mut states, Some(&mut saved), &budget)?;
+/// let gradients = LstmGradients { h0: Some(&mut h0_bar), ..Default::default() };
+/// lstm::backward(&lstm, &states, &saved, Cotangent::Last(&[0.0, 1.0]), gradients, &budget)?;
+/// assert_eq!(h0_bar, [0.0, 0.5]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`forward`]; gradients of arguments that were not given, or a checkpoint that undoes steps.
 pub fn backward<'a, R: Real>(
     lstm: &Lstm<'_, R>,
     states: impl Into<Trajectory<'a, R>>,

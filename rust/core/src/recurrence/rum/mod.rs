@@ -72,7 +72,7 @@ pub struct Rum<'a, R: Real> {
 
 impl<'a, R: Real> Rum<'a, R> {
     /// Refuses sizes that do not fit.
-    pub fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;
         if self.run.starts.is_some() && self.memory {
@@ -147,6 +147,25 @@ struct Memory<'a, R> {
 /// checkpoint's segments. `last` takes the memory (B, n, n) after the last step of each sequence, and is empty without
 /// one. `saved` takes [`SAVED`] arrays (T, B, n) for a [`backward`] from all states; past the end of a sequence nothing is
 /// written.
+///
+/// ```
+/// use isometry_core::activation::Activation;
+/// use isometry_core::recurrence::{Run, rum::{self, Rum}};
+/// use isometry_core::Budget;
+///
+/// // R turns e = (0, 1) to tau = (1, 0), so k = e + R h = (1, 1), and h is half the way from (0, 1) to it
+/// let (w, u, b) = ([0.0f64; 8], [0.0; 6], [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]); // u, tau, e: two of each
+/// let run = Run { h0: Some(&[0.0, 1.0]), activation: Activation::Identity, ..Run::new([1, 1, 1, 2], &[0.0]) };
+/// let rum = Rum { run, w: &w, u: &u, b: Some(&b), memory: false, r0: None, eta: None };
+/// let mut states = [0.0; 2];
+/// rum::forward(&rum, &mut states, &mut [], None, &Budget::of(1))?;
+/// assert!((states[0] - 0.5).abs() < 1e-15 && (states[1] - 1.0).abs() < 1e-15);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// Sizes or lengths that do not fit, an eta that is not positive, marks or a checkpoint of a unit with a memory; lack of memory;
+/// [`Error::Interrupted`] once the budget says so.
 pub fn forward<'a, R: Real>(
     rum: &Rum<'_, R>,
     written: impl Into<Written<'a, R>>,
@@ -191,6 +210,28 @@ pub struct Outcome<'a, R> {
 }
 
 /// The gradients of [`forward`]; those that are None are not computed.
+///
+/// ```
+/// use isometry_core::activation::Activation;
+/// use isometry_core::recurrence::{Cotangent, Run, rum::{self, Outcome, Rum, RumGradients, SAVED}};
+/// use isometry_core::Budget;
+///
+/// // that of `forward`: h_1 = h / 2 + (e + R h) / 2, of which the first number is taken
+/// let (w, u, b) = ([0.0f64; 8], [0.0; 6], [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]); // u, tau, e: two of each
+/// let run = Run { h0: Some(&[0.0, 1.0]), activation: Activation::Identity, ..Run::new([1, 1, 1, 2], &[0.0]) };
+/// let rum = Rum { run, w: &w, u: &u, b: Some(&b), memory: false, r0: None, eta: None };
+/// let (mut states, mut saved, mut h0_bar) = ([0.0; 2], [0.0; 2 * SAVED], [0.0; 2]);
+/// rum::forward(&rum, &mut states, &mut [], Some(&mut saved), &Budget::of(1))?;
+/// let ct = Cotangent::Last(&[1.0, 0.0]);
+/// let outcome = Outcome { states: (&states).into(), last: &[], saved: &saved, ct, last_ct: None };
+/// let gradients = RumGradients { h0: Some(&mut h0_bar), ..Default::default() };
+/// rum::backward(&rum, &outcome, gradients, &Budget::of(1))?;
+/// assert!(h0_bar.iter().all(|x| (x - 0.5).abs() < 1e-15));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As for [`forward`]; gradients of arguments that were not given.
 pub fn backward<R: Real>(
     rum: &Rum<'_, R>,
     outcome: &Outcome<'_, R>,

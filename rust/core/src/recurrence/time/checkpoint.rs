@@ -8,6 +8,14 @@ use crate::error::{Error, Result};
 use std::ops::Range;
 
 /// What backward gets in place of all states.
+///
+/// ```
+/// use isometry_core::recurrence::Checkpoint;
+///
+/// assert_eq!(Checkpoint::parse("sqrt"), Some(Checkpoint::Sqrt));
+/// // of 10,000 steps of a batch of 64, some hundred states are kept
+/// assert!((50..200).contains(&Checkpoint::Sqrt.borders(10_000, 64, 0)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checkpoint {
     /// Some sqrt(T) states, from which segments are computed again.
@@ -27,12 +35,18 @@ impl Checkpoint {
     }
 
     /// Rows of a chunk: fewer where they are most of the memory.
-    pub fn rows(self) -> usize {
+    pub(crate) fn rows(self) -> usize {
         if self == Checkpoint::Reversible { ROWS / 8 } else { ROWS }
     }
 
+    /// K, the number of states per sequence that a forward pass of so many steps of a batch keeps, of a cell that saves `saved`
+    /// arrays per step.
+    pub fn borders(self, steps: usize, batch: usize, saved: usize) -> usize {
+        if steps == 0 || batch == 0 { 0 } else { self.segments(steps, batch, saved).borders() }
+    }
+
     /// The segments of so many steps, of a cell that saves `saved` states per step besides its own.
-    pub fn segments(self, steps: usize, batch: usize, saved: usize) -> Segments {
+    pub(crate) fn segments(self, steps: usize, batch: usize, saved: usize) -> Segments {
         // Memory is least where the T / L states at borders take as much as a segment of L steps: its L (1 + saved) states, or
         // OPLU's bits, as much as L / 64 states.
         let best = match self {

@@ -22,7 +22,7 @@ pub struct Starts<'a, T> {
 
 impl<T> Starts<'_, T> {
     /// Refuses arrays of other sizes.
-    pub fn check(&self, [steps, batch, n]: [usize; 3]) -> Result<()> {
+    pub(crate) fn check(&self, [steps, batch, n]: [usize; 3]) -> Result<()> {
         check_len("starts", self.marks.len(), &[steps, batch])?;
         self.state.map_or(Ok(()), |state| check_len("start_state", state.len(), &[batch, n]))
     }

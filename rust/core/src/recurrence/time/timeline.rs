@@ -14,6 +14,16 @@ use crate::transition::Part;
 use std::ops::Range;
 
 /// The arguments that every cell has.
+///
+/// ```
+/// use isometry_core::activation::Activation;
+/// use isometry_core::recurrence::Run;
+///
+/// let x = [0.0f32; 5 * 2 * 3];
+/// // 5 steps of 2 sequences of 3 features, 4 states; the second sequence has 3 steps
+/// let run = Run { activation: Activation::Relu, lengths: Some(&[5, 3]), ..Run::new([5, 2, 3, 4], &x) };
+/// assert!(run.h0.is_none() && !run.reverse);
+/// ```
 #[derive(Clone, Copy)]
 pub struct Run<'a, T: Scalar> {
     /// T
@@ -77,6 +87,7 @@ impl<'a, T: Scalar> Run<'a, T> {
     }
 
     /// T, B and n.
+    #[doc(hidden)]
     pub fn sizes(&self) -> [usize; 3] {
         [self.steps, self.batch, self.n]
     }

@@ -1,0 +1,25 @@
+//! What the other crates of this repository use beyond the interface: the extension module, the GPU backend, the benches and the
+//! tests. It changes without notice, and its functions on pointers trust their callers.
+
+pub use crate::cpu::Blocks;
+
+/// Products, and the instruction set that computes them.
+pub mod kernels {
+    pub use crate::kernels::{Isa, Operand, Product, chosen, isa};
+}
+
+/// The team of threads.
+pub mod parallel {
+    pub use crate::parallel::openmp::{adopt, adopted};
+    pub use crate::parallel::{Cut, Shared, available, cut, run, worth};
+}
+
+/// Memory of a call.
+pub mod scratch {
+    pub use crate::scratch::{Arena, Scratch, guard, most};
+}
+
+/// Sizes of arrays.
+pub mod sizes {
+    pub use crate::sizes::{MOST, check_diagonal, check_len, packed_size, size, triangles, work};
+}
