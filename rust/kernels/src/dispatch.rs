@@ -44,7 +44,10 @@ impl Isa {
         vec![Isa::Scalar]
     }
 
-    /// The forced one, or the best; the error lists those available.
+    /// The forced one, or the best.
+    ///
+    /// # Errors
+    /// If this processor does not have it: the text lists those that it has.
     pub fn choose(forced: Option<&str>) -> Result<Isa, String> {
         let available = Isa::available();
         let Some(name) = forced else { return Ok(available[available.len() - 1]) };
@@ -57,7 +60,10 @@ impl Isa {
 
 static CHOSEN: OnceLock<Result<Isa, String>> = OnceLock::new();
 
-/// The instruction set of every kernel call of this process, or why the forced one is not available.
+/// The instruction set of every kernel call of this process.
+///
+/// # Errors
+/// If the one that `ISOMETRY_SIMD` names is not available.
 pub fn chosen() -> Result<Isa, String> {
     CHOSEN
         .get_or_init(|| {
