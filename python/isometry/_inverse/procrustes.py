@@ -32,12 +32,17 @@ def nearest(a: Array, special: bool, threads: int) -> Array:
 
 def pulled(a: Array, w: Array, ct: Array, special: bool, threads: int) -> Array:
     """The gradient of matrices (nb, m, n) from W and its cotangent."""
-    if small(a):
-        bar = np.empty_like(a)
-        _core.linalg_procrustes_vjp(a, ct, special, bar, threads)
-        return bar
+    bar = np.empty_like(a)
+    left = _core.linalg_procrustes_vjp(a, w, ct, special, bar, threads)
+    if left:
+        bar[left] = _by_eigenvectors(a[left], w[left], ct[left])
+    return bar
+
+
+def _by_eigenvectors(a: Array, w: Array, ct: Array) -> Array:
+    """The gradient where W^H A is nearly singular, or not positive definite."""
     if a.shape[-1] > a.shape[-2]:
-        return np.ascontiguousarray(_adjoint(pulled(_adjoint(a), _adjoint(w), _adjoint(ct), special, threads)))
+        return _adjoint(_by_eigenvectors(_adjoint(a), _adjoint(w), _adjoint(ct)))
     size = np.abs(a).max((-2, -1), keepdims=True)
     size[size == 0] = 1
     a = a / size

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from . import _thin
+from . import _square, _thin
 from ._dispatch.mode import DEVICE, mode
 from .formulas._precision import doubled, full_precision
 from .formulas._solve import triangular
@@ -35,8 +35,10 @@ from .operators import Cayley, Exponential
 
 def weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> Tensor:
     """B M(X), by the map of this name; reflections have signs that are kept. The base is square, or packed."""
-    elsewhere = not x.is_cpu and x.shape[-2] > x.shape[-1] and mode(x, base) is DEVICE
+    elsewhere = not x.is_cpu and mode(x, base) is DEVICE
     if elsewhere and _has_steps(name, x) and (base is None or not base.requires_grad):
+        if x.shape[-2] == x.shape[-1]:
+            return _square.weight(lambda x, base: _weight(name, x, kept, base), x, base)
         return _thin.weight(name, partial(_weight, name), x, kept, base)
     return _weight(name, x, kept, base)[0]
 
@@ -52,7 +54,11 @@ def _weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> t
 
 
 def _has_steps(name: str, x: Tensor) -> bool:
-    """Whether `_thin` computes this map: not complex reflections, nor, without double precision, what needs it."""
+    """Whether `_square` or `_thin` computes this map: the exponential of a square X, where the device has it; not
+    complex reflections, nor, without double precision, what needs it.
+    """
+    if x.shape[-2] == x.shape[-1]:
+        return name == "matrix_exp" and x.device.type != "mps"
     if name == "householder":
         return not x.is_complex()
     return x.device.type != "mps" or not _full_pays(x, _RATIO[name])

@@ -166,21 +166,23 @@ pub fn linalg_procrustes(a: Any<'_>, special: bool, out: Any<'_>, threads: usize
     })
 }
 
-/// Their gradients, of matrices with at most `PROCRUSTES_SMALL` rows or columns.
+/// Their gradients, and a list of the matrices whose gradient takes eigenvectors.
 #[pyfunction]
 pub fn linalg_procrustes_vjp(
     a: Any<'_>,
+    w: Any<'_>,
     ct: Any<'_>,
     special: bool,
     out: Any<'_>,
     threads: usize,
-) -> PyResult<()> {
+) -> PyResult<Vec<usize>> {
     by_dtype!("a", &a, T, py => {
         let a = Input::<T>::new("a", &a)?;
         let sizes = a.sizes("a")?;
+        let w = Input::shaped("w", &w, &sizes)?;
         let ct = Input::shaped("ct", &ct, &sizes)?;
         let mut out = Output::shaped("out", &out, &sizes)?;
-        let (a, ct, out) = (a.slice(), ct.slice(), out.slice());
-        detached::run(py, move || linalg::procrustes_vjp((a, ct), sizes.into(), special, out, threads))
+        let (a, w, ct, out) = (a.slice(), w.slice(), ct.slice(), out.slice());
+        detached::run(py, move || linalg::procrustes_vjp((a, w, ct), sizes.into(), special, out, threads))
     })
 }

@@ -14,10 +14,11 @@
 //! A singular value that is exactly zero does not grow. A matrix that has not arrived after [`LIMIT`] iterations therefore starts
 //! again with a perturbation of the size of rounding: where it is singular, the nearest matrix is not unique.
 
+use super::passes::{BLOCK, Passes, Sums, hash, scales};
 use crate::batch::Batch;
 use crate::error::Result;
-use crate::kernels::{InverseOwn, Operand, Product, inverse_shared, invert};
-use crate::parallel::{Member, Shared};
+use crate::kernels::{InverseOwn, Operand, Product, Triangle, inverse_shared, invert};
+use crate::parallel::Shared;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes::work;
@@ -26,10 +27,8 @@ use crate::sizes::work;
 const LEAST: f64 = 0.055;
 /// Iterations: enough for singular values of the size of rounding.
 const LIMIT: usize = 26;
-/// Rows of a block.
-const BLOCK: usize = 16;
-/// Steps of the power iteration for the largest eigenvalue of Z^-1.
-const POWER: usize = 4;
+/// Steps of Lanczos' method for the largest eigenvalue of Z^-1.
+const STEPS: usize = 4;
 
 /// What the members of a matrix share.
 #[derive(Clone, Copy)]
@@ -38,10 +37,7 @@ struct Space<T: Scalar> {
     y: Region<T>,
     g: Region<T>,
     inverse: Frame,
-    /// Vectors of the power iteration.
-    vectors: Region<T>,
-    /// What member 0 measured.
-    measured: Region<f64>,
+    sums: Sums<T>,
 }
 
 impl<T: Scalar> Space<T> {
@@ -51,8 +47,7 @@ impl<T: Scalar> Space<T> {
             y: arena.take(&[m, n]),
             g: arena.take(&[n, n]),
             inverse: inverse_shared::<T>(arena, n),
-            vectors: arena.take(&[2, n]),
-            measured: arena.take(&[2]),
+            sums: Sums::carve(arena, (m, n), STEPS),
         }
     }
 }
@@ -73,7 +68,8 @@ pub(super) fn nearest<T: Scalar>(
         },
         |member, b, space, (own, scratch)| {
             let from = a[b * m * n..].as_ptr();
-            let matrix = Matrix { member, m, n, space: *space, own: *own, scratch: scratch.ptr() };
+            let passes = Passes { member, n, sums: space.sums, scratch: scratch.ptr() };
+            let matrix = Matrix { passes, m, n, space: *space, own: *own };
             // SAFETY: the arrays have the matrix, and all members that compute it make this call.
             unsafe { matrix.nearest((from, columns > rows), out.at(b * m * n)) };
         },
@@ -82,12 +78,11 @@ pub(super) fn nearest<T: Scalar>(
 
 /// A, or A^H where A is wide: m x n.
 struct Matrix<'a, T: Scalar> {
-    member: &'a Member<'a>,
+    passes: Passes<'a, T>,
     m: usize,
     n: usize,
     space: Space<T>,
     own: InverseOwn<T>,
-    scratch: *mut T::Real,
 }
 
 /// The weights for singular values in [l, 1].
@@ -106,7 +101,7 @@ impl<T: Scalar> Matrix<'_, T> {
     unsafe fn nearest(&self, (from, wide): (*const T, bool), out: *mut T) {
         // SAFETY: barriers separate writes from reads by other members.
         unsafe {
-            let size = self.largest(from);
+            let size = self.passes.largest(from, self.m);
             for perturbed in [false, true] {
                 self.load((from, wide), size, perturbed);
                 if let Some(x) = self.iterate(perturbed) {
@@ -116,27 +111,10 @@ impl<T: Scalar> Matrix<'_, T> {
         }
     }
 
-    /// The largest |part| of the elements, on all members alike.
-    unsafe fn largest(&self, from: *const T) -> f64 {
-        let measured = self.space.measured.ptr();
-        // SAFETY: the array has m n elements, and member 0 alone writes the measure.
-        unsafe {
-            if self.member.id == 0 {
-                let part = |x: T| x.re().f64().abs().max(x.im().f64().abs());
-                *measured = (0..self.m * self.n).map(|e| part(*from.add(e))).fold(0.0, f64::max);
-            }
-            self.member.barrier();
-            let size = *measured;
-            self.member.barrier();
-            size
-        }
-    }
-
     /// X <- A over a power of two, its largest part in [1, 2), with signs of the size of rounding where they are asked for.
     unsafe fn load(&self, (from, wide): (*const T, bool), size: f64, perturbed: bool) {
-        let Self { member, m, n, .. } = *self;
-        let power = if size > 0.0 && size.is_finite() { -(size.log2().floor() as i32) } else { 0 };
-        let by = [power / 2, power - power / 2].map(|power| T::Real::of(2f64.powi(power)));
+        let Self { passes: Passes { member, .. }, m, n, .. } = *self;
+        let by = scales::<T>(size);
         let small = match (perturbed, size > 0.0) {
             (false, _) => 0.0,
             (true, true) => 4.0 * T::Real::EPS.f64(),
@@ -148,8 +126,11 @@ impl<T: Scalar> Matrix<'_, T> {
                 // SAFETY: the array and X have m n elements; members write disjoint rows.
                 unsafe {
                     let x = (*from.add(at)).scale(by[0]).scale(by[1]);
-                    let sign = if hash(at) >> 63 == 0 { small } else { -small };
-                    let x = x + T::real(T::Real::of(sign));
+                    let x = match perturbed {
+                        true if hash(at) >> 63 == 0 => x + T::real(T::Real::of(small)),
+                        true => x - T::real(T::Real::of(small)),
+                        false => x,
+                    };
                     *self.space.x.ptr().add(i * n + j) = if wide { x.conj() } else { x };
                 }
             }
@@ -159,7 +140,7 @@ impl<T: Scalar> Matrix<'_, T> {
 
     /// W from X, in one of the two arrays, or nothing if the singular values have not arrived. The last try always has a result.
     unsafe fn iterate(&self, last: bool) -> Option<*mut T> {
-        let Self { member, m, n, space, own, scratch } = *self;
+        let Self { passes: Passes { member, scratch, .. }, m, n, space, own } = *self;
         let eps = T::Real::EPS.f64();
         let (mut x, mut y, g) = (space.x.ptr(), space.y.ptr(), space.g.ptr());
         let near = (0.3 * eps.sqrt()).max(4.0 * eps * n as f64);
@@ -169,9 +150,11 @@ impl<T: Scalar> Matrix<'_, T> {
             let ag = Operand::new(g.cast_const(), n);
             // SAFETY: barriers separate dependent passes; each writes this member's part.
             unsafe {
-                Product::new((n, n, m), ax.h(), ax, g, n).run(member, scratch);
+                Product::new((n, n, m), ax.h(), ax, g, n)
+                    .shapes(Triangle::Full, Triangle::Full, Triangle::Upper)
+                    .run(member, scratch);
                 member.barrier();
-                let [error, norm] = self.measure();
+                let [error, norm] = self.passes.norms(g);
                 if step == 0 {
                     // ||X||_2^2 <= ||G||_F
                     size = 1.0 / norm.sqrt();
@@ -181,20 +164,20 @@ impl<T: Scalar> Matrix<'_, T> {
                     return None;
                 }
                 if done || step == LIMIT || !error.is_finite() {
-                    self.map(-0.5, 1.5);
+                    self.passes.hermitian(g, -0.5, 1.5);
                     Product::new((m, n, n), ax, ag, y, n).run(member, scratch);
                     member.barrier();
                     return Some(y);
                 }
                 let [a, b, c] = weights(l);
-                self.map(c * size * size, 1.0);
+                self.passes.hermitian(g, c * size * size, 1.0);
                 invert(member, g, n, n, space.inverse, own);
-                let top = self.power(step);
+                let [_, top] = self.passes.ends(g, STEPS, step);
                 // s_n from below; a coarse estimate as soon as the small ones stand out, else they still grow
-                let least = ((1.0 / top - 1.0).max(0.0) / c).sqrt();
+                let least = ((1.0 / top.clamp(f64::MIN_POSITIVE, 1.0) - 1.0).max(0.0) / c).sqrt();
                 let least = if least < 0.1 { 0.0 } else { (0.7 * least).min(1.0) };
                 l = (least * (a + b * least * least) / (1.0 + c * least * least)).clamp(LEAST, 1.0);
-                self.map((a - b / c) * size, b / c * size);
+                self.passes.hermitian(g, (a - b / c) * size, b / c * size);
                 Product::new((m, n, n), ax, ag, y, n).run(member, scratch);
                 member.barrier();
                 size = 1.0;
@@ -204,102 +187,9 @@ impl<T: Scalar> Matrix<'_, T> {
         None
     }
 
-    /// ||G - I||_F and ||G||_F, on all members alike.
-    unsafe fn measure(&self) -> [f64; 2] {
-        let (n, g, measured) = (self.n, self.space.g.ptr(), self.space.measured.ptr());
-        // SAFETY: member 0 alone writes the measures.
-        unsafe {
-            if self.member.id == 0 {
-                let (mut all, mut error) = (0.0, 0.0);
-                for i in 0..n {
-                    for j in 0..n {
-                        let x = *g.add(i * n + j);
-                        all += x.abs2().f64();
-                        if i == j {
-                            error += (x - T::one()).abs2().f64() - x.abs2().f64();
-                        }
-                    }
-                }
-                // the difference cancels near the end, where the sum is taken by itself
-                error += all;
-                if error < 1e-2 {
-                    error = 0.0;
-                    for i in 0..n {
-                        for j in 0..n {
-                            let one = if i == j { T::one() } else { T::zero() };
-                            error += (*g.add(i * n + j) - one).abs2().f64();
-                        }
-                    }
-                }
-                *measured = error.sqrt();
-                *measured.add(1) = all.sqrt();
-            }
-            self.member.barrier();
-            let found = [*measured, *measured.add(1)];
-            self.member.barrier();
-            found
-        }
-    }
-
-    /// G <- by G + add I
-    unsafe fn map(&self, by: f64, add: f64) {
-        let (n, g) = (self.n, self.space.g.ptr());
-        let (by, add) = (T::Real::of(by), T::real(T::Real::of(add)));
-        for i in self.member.share(n, BLOCK) {
-            // SAFETY: members write disjoint rows.
-            unsafe {
-                for j in 0..n {
-                    let x = g.add(i * n + j);
-                    *x = (*x).scale(by);
-                }
-                *g.add(i * n + i) += add;
-            }
-        }
-        self.member.barrier();
-    }
-
-    /// The largest eigenvalue of the matrix in G, from below, on all members alike.
-    unsafe fn power(&self, seed: usize) -> f64 {
-        let (n, g, measured) = (self.n, self.space.g.ptr(), self.space.measured.ptr());
-        let (mut v, mut w) = (self.space.vectors.ptr(), self.space.vectors.ptr().wrapping_add(n));
-        // SAFETY: member 0 alone writes the vectors and the measure.
-        unsafe {
-            if self.member.id == 0 {
-                for j in 0..n {
-                    let x = (hash(seed * n + j) >> 40) as f64 / (1u64 << 24) as f64 - 0.5;
-                    *v.add(j) = T::real(T::Real::of(x));
-                }
-                let mut top = 1.0;
-                for _ in 0..POWER {
-                    let length = (0..n).map(|j| (*v.add(j)).abs2().f64()).sum::<f64>().sqrt();
-                    let by = T::Real::of(1.0 / length);
-                    let mut along = 0.0;
-                    for j in 0..n {
-                        *v.add(j) = (*v.add(j)).scale(by);
-                    }
-                    for i in 0..n {
-                        let mut sum = T::zero();
-                        for j in 0..n {
-                            sum += *g.add(i * n + j) * *v.add(j);
-                        }
-                        *w.add(i) = sum;
-                        along += (sum * (*v.add(i)).conj()).re().f64();
-                    }
-                    top = along;
-                    (v, w) = (w, v);
-                }
-                *measured = top.clamp(f64::MIN_POSITIVE, 1.0);
-            }
-            self.member.barrier();
-            let top = *measured;
-            self.member.barrier();
-            top
-        }
-    }
-
     /// Writes W, or W^H.
     unsafe fn store(&self, x: *const T, (out, wide): (*mut T, bool)) {
-        let Self { member, m, n, .. } = *self;
+        let Self { passes: Passes { member, .. }, m, n, .. } = *self;
         for i in member.share(m, BLOCK) {
             for j in 0..n {
                 // SAFETY: both have m n elements; members write disjoint elements.
@@ -311,10 +201,4 @@ impl<T: Scalar> Matrix<'_, T> {
         }
         member.barrier();
     }
-}
-
-/// Bits that look random.
-fn hash(x: usize) -> u64 {
-    let x = (x as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (x >> 32)
 }

@@ -5,9 +5,11 @@
 //! ```
 //!
 //! Matrices of at most [`SMALL`] rows or columns are decomposed, one per lane ([`isometry_kernels::procrustes`]). Larger ones
-//! are iterated by products, see [`iterate`]; their gradient takes eigenvectors of W^H A, and so does the nearest rotation.
+//! are iterated by products and inverses, see [`iterate`], and so are their gradients, see [`pull`].
 
 mod iterate;
+mod passes;
+mod pull;
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
@@ -58,50 +60,51 @@ pub fn procrustes<T: Scalar>(
     })
 }
 
-/// The gradients of matrices a (batch, m, n), at most [`SMALL`], from cotangents of W. Terms whose s_i + s_j is zero to rounding are
-/// left out: the derivative does not exist there.
+/// The gradients of matrices a (batch, m, n) from W and its cotangents. W is read above [`SMALL`] rows and columns. There the
+/// returned list names the matrices whose gradient was not found, since some singular values are too small beside the others, or since W is
+/// the nearest rotation and no polar factor: they need eigenvectors of W^H A. Up to [`SMALL`], where the list is empty, terms whose
+/// s_i + s_j is zero to rounding are left out: the derivative does not exist there.
 ///
 /// ```
 /// use isometry_core::linalg::procrustes_vjp;
 ///
 /// // at A = 2 I: (C - C^T) / 4
-/// let mut a_bar = [0.0f64; 4];
-/// procrustes_vjp((&[2.0, 0.0, 0.0, 2.0], &[0.0, 1.0, 0.0, 0.0]), (1, 2, 2), false, &mut a_bar, 1)?;
+/// let (a, w) = ([2.0f64, 0.0, 0.0, 2.0], [1.0, 0.0, 0.0, 1.0]);
+/// let mut a_bar = [0.0; 4];
+/// procrustes_vjp((&a, &w, &[0.0, 1.0, 0.0, 0.0]), (1, 2, 2), false, &mut a_bar, 1)?;
 /// assert!(a_bar.iter().zip([0.0, 0.25, -0.25, 0.0]).all(|(x, y)| (x - y).abs() < 1e-15));
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
 ///
 /// # Errors
-/// As for [`procrustes`]; larger matrices.
+/// As for [`procrustes`].
 pub fn procrustes_vjp<T: Scalar>(
-    (a, ct): (&[T], &[T]),
+    (a, w, ct): (&[T], &[T], &[T]),
     sizes: (usize, usize, usize),
     special: bool,
     out: &mut [T],
     threads: usize,
-) -> Result<()> {
+) -> Result<Vec<usize>> {
     let (batch, m, n) = sizes;
-    for (name, len) in [("a", a.len()), ("ct", ct.len()), ("out", out.len())] {
+    for (name, len) in [("a", a.len()), ("w", w.len()), ("ct", ct.len()), ("out", out.len())] {
         check_len(name, len, &[batch, m, n])?;
     }
-    check_special::<T>(sizes, special)?;
+    let small = m.min(n) <= SMALL;
+    check_special::<T>(sizes, special && small)?;
     if out.is_empty() {
-        return Ok(());
-    }
-    if m.min(n) > SMALL {
-        return Err(Error::shape(
-            "a",
-            format!("matrices of at most {SMALL} rows or columns"),
-            format!("{m} x {n}"),
-        ));
+        return Ok(Vec::new());
     }
     let to = Shared(out.as_mut_ptr());
+    if !small {
+        return pull::gradients((a, w, ct), sizes, to, threads);
+    }
     in_groups::<T>(sizes, special, threads, |first, sizes, work| {
         let at = first * m * n;
         let (a, ct) = (a[at..].as_ptr(), ct[at..].as_ptr());
         // SAFETY: the arrays have these matrices; groups write disjoint ones.
         unsafe { PullNearest { a, ct, sizes, out: to.at(at), work }.call() };
-    })
+    })?;
+    Ok(Vec::new())
 }
 
 /// Runs `f(first, sizes, workspace)` for groups of matrices.

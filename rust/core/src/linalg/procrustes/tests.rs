@@ -102,7 +102,8 @@ fn gradient_case<T: Scalar<Real = f64>>(sizes: (usize, usize, usize), special: b
     }
     let (ct, along): (Vec<T>, Vec<T>) = (numbers(a.len(), 7), numbers(a.len(), 9));
     let mut bar = Guarded::new(a.len());
-    procrustes_vjp((&a, &ct), sizes, special, bar.inner(), 2).unwrap();
+    let w = nearest(&a, sizes, special, 1);
+    assert!(procrustes_vjp((&a, &w, &ct), sizes, special, bar.inner(), 2).unwrap().is_empty());
     let bar = bar.take();
     let dot = |x: &[T], y: &[T]| x.iter().zip(y).map(|(x, y)| (x.conj() * *y).re()).sum::<f64>();
     let h = 1e-5;
@@ -122,6 +123,10 @@ fn gradient_case<T: Scalar<Real = f64>>(sizes: (usize, usize, usize), special: b
 fn gradients_are_those_of_differences() {
     for equal in [false, true] {
         for sizes in [(1, 1, 1), (2, 3, 3), (11, 4, 4), (2, 6, 3), (2, 2, 5)] {
+            gradient_case::<f64>(sizes, false, equal);
+            gradient_case::<c64>(sizes, false, equal);
+        }
+        for sizes in [(2, 9, 9), (1, 31, 12), (2, 10, 14)] {
             gradient_case::<f64>(sizes, false, equal);
             gradient_case::<c64>(sizes, false, equal);
         }
@@ -171,6 +176,40 @@ fn the_nearest_rotation_turns_the_last_direction() {
     assert!(negative > 10);
 }
 
+/// Singular values of one size, spread, and some so small that eigenvectors are asked for; threads change no bit.
+#[test]
+fn gradients_of_large_matrices_name_those_that_are_left() {
+    let n = 70;
+    let (q, ct): (Vec<f64>, Vec<f64>) =
+        (nearest(&numbers(n * n, 3), (1, n, n), false, 1), numbers(4 * n * n, 5));
+    // Q^T diag(s) Q, with W = I
+    let of = |s: &dyn Fn(usize) -> f64| product((n, n, n), |i, p| q[p * n + i] * s(p), |p, j| q[p * n + j]);
+    let spread = |i: usize| 1e-3f64.powf(i as f64 / n as f64);
+    let last = |x: f64| move |i: usize| if i + 1 < n { 1.0 } else { x };
+    let a = [of(&|_| 1.0), of(&spread), of(&last(0.0)), of(&last(-0.1))].concat();
+    let w: Vec<f64> = (0..4 * n * n).map(|e| f64::from(u8::from(e % (n * n) % (n + 1) == 0))).collect();
+    let run = |threads| {
+        let mut bar = Guarded::new(a.len());
+        let left = procrustes_vjp((&a, &w, &ct), (4, n, n), false, bar.inner(), threads).unwrap();
+        assert_eq!(left, [2, 3], "{threads} threads");
+        bar.take()[..2 * n * n].to_vec()
+    };
+    let bar = run(1);
+    for threads in [2, 3] {
+        assert!(run(threads) == bar, "{threads} threads");
+    }
+    // H Y + Y H = ct - ct^T
+    for (k, bar) in bar.chunks(n * n).enumerate() {
+        let (h, ct) = (&a[k * n * n..], &ct[k * n * n..]);
+        let sides = product((n, n, n), |i, p| h[i * n + p], |p, j| bar[p * n + j]);
+        for e in 0..n * n {
+            let t = e % n * n + e / n;
+            let error = sides[e] - sides[t] - (ct[e] - ct[t]);
+            assert!(error.abs() < 1e-12, "{k}: {error:e}");
+        }
+    }
+}
+
 #[test]
 fn other_sizes_are_refused() {
     let (a, mut out) = ([0.0; 81], [0.0; 81]);
@@ -179,6 +218,6 @@ fn other_sizes_are_refused() {
     assert!(procrustes(&a, (1, 9, 9), true, &mut out, 1).is_err());
     assert!(procrustes(&[0.0; 2], (1, 2, 1), true, &mut [0.0; 2], 1).is_err());
     assert!(procrustes(&[c64::default()], (1, 1, 1), true, &mut [c64::default()], 1).is_err());
-    assert!(procrustes_vjp((&a, &a), (1, 9, 9), false, &mut out, 1).is_err());
-    assert!(procrustes_vjp((&a, &a[1..]), (9, 3, 3), false, &mut out, 1).is_err());
+    assert!(procrustes_vjp((&a, &a, &a[1..]), (9, 3, 3), false, &mut out, 1).is_err());
+    assert!(procrustes_vjp((&a, &a[1..], &a), (1, 9, 9), false, &mut out, 1).is_err());
 }
