@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import reproduction_diagnosis as diagnosis
 import reproduction_tasks as tasks
 from isometry.cli import registry
 from isometry.cli.compare.table import NOTE, figure
@@ -44,15 +45,18 @@ def pages(results: Path = FOLDER, docs: Path = FOLDER.parents[1] / "docs") -> di
     found = {cell: sorted(entries(cell, results), key=lambda e: order.index(e.model)) for cell in CELLS}
     baselines = {cell: read(cell, results)["baseline"] for cell in CELLS}
     names = [task for task in FACTS["page"] if any(found[cell] for cell in tasks.cells_of(task))]
-    texts = {docs / f"reproduction/{task}.md": tasks.page(task, found, baselines, docs) for task in names}
+    measured = diagnosis.read(results)
+    texts = {docs / f"reproduction/{task}.md": tasks.page(task, found, baselines, measured, docs) for task in names}
     vowels = results / "japanese-vowels.md"
     if vowels.is_file():
         texts[docs / "reproduction/japanese-vowels.md"] = tasks.vowels(vowels.read_text(encoding="utf-8"))
-    texts[docs / "reproduction.md"] = _overview(found, [path.stem for path in texts])
+    texts[docs / "reproduction.md"] = _overview(found, [path.stem for path in texts], measured)
     return {path: "\n".join(lines) + "\n" for path, lines in texts.items()}
 
 
-def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> list[str]:
+def _overview(
+    results: Mapping[str, Sequence[Entry]], names: Sequence[str], measured: Sequence[Mapping[str, Any]]
+) -> list[str]:
     models = list(dict.fromkeys(entry.model for own in results.values() for entry in own))
     models = [model for model in registry.names("model") if model in models]
     columns = [cell for cell in CELLS if not CELLS[cell].get("apart") and results[cell]]
@@ -63,6 +67,8 @@ def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> l
         lines += ["Real data that no paper has: [Japanese Vowels](reproduction/japanese-vowels.md).", ""]
     for model in models:
         lines += _system(model, results)
+        if (why := diagnosis.place(model)) and measured:
+            lines += [f"{diagnosis.HEADING}, measured: {why}.", ""]
     lines += ["## Reading the tables", "", TEXT["reading"].replace("NOTE", NOTE), "", "## Papers", ""]
     lines += [f"- {short_name(key)}: {text}" for key, text in sorted(registry.papers()["paper"].items())]
     return [*lines, "", "```{toctree}", ":hidden:", "", *(f"reproduction/{name}" for name in names), "```"]
@@ -77,7 +83,10 @@ def _counts(results: Mapping[str, Sequence[Entry]]) -> str:
         if says(claim, cell) and results[cell]
     ]
     parts = [f"{kinds.count(kind)} {text}" for kind, text in COUNTED.items() if kind in kinds]
-    return f"Of {len(kinds)} claims about these tasks {', '.join(parts[:-1])} and {parts[-1]}."
+    if not parts:
+        return "No claim about these tasks was tried."
+    said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    return f"Of {len(kinds)} claims about these tasks {said}."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:

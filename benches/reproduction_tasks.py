@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import reproduction_diagnosis as diagnosis
 from isometry.cli.compare.table import figure
 from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
 from reproduction_cell import longer_run as plan
@@ -14,14 +15,20 @@ from reproduction_results import Entry
 from reproduction_verdicts import cited
 
 
-def page(task: str, results: Mapping[str, Sequence[Entry]], baselines: Mapping[str, float], docs: Path) -> list[str]:
+def page(
+    task: str,
+    results: Mapping[str, Sequence[Entry]],
+    baselines: Mapping[str, float],
+    measured: Sequence[Mapping[str, Any]],
+    docs: Path,
+) -> list[str]:
     """The lines of a task's page; pictures are those that stand in docs/figures."""
     facts = FACTS["page"][task]
     lines = [f"# {facts['title']}", "", f"{facts['about']} [How to read this](../reproduction.md#reading-the-tables)."]
     for cell in cells_of(task):
         if entries := results[cell]:
             lines += ["", f"## {cell[:1].upper()}{cell[1:]}", "", *_section(cell, entries, baselines[cell], docs)]
-    return lines
+    return lines + diagnosis.section(task, measured, docs)
 
 
 def cells_of(task: str) -> list[str]:
