@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import reproduction_diagnosis as diagnosis
 import reproduction_tasks as tasks
 from isometry.cli import registry
 from isometry.cli.compare.table import NOTE, figure
 from reproduction_cell import CELLS, FACTS, longer_run, stem, title
+from reproduction_order import compared, shown, with_interval
 from reproduction_pictures import draw
 from reproduction_results import FOLDER, Entry, entries, read
 from reproduction_verdicts import ALSO, AS_CLAIMED, KIND, NOT_CLAIMED, Found, cited, says, short_name, verdict
 
 LONG = "†"
+COLUMNS = 6  # of tasks in a table
 COUNTED = {
     "🟩": "came out as claimed",
     "🟧": "did not at this size",
+    "🟨": "came out open",
     "🟥": "came out against the claim",
     "⬛": "were not run",
 }
@@ -41,26 +45,30 @@ def pages(results: Path = FOLDER, docs: Path = FOLDER.parents[1] / "docs") -> di
     found = {cell: sorted(entries(cell, results), key=lambda e: order.index(e.model)) for cell in CELLS}
     baselines = {cell: read(cell, results)["baseline"] for cell in CELLS}
     names = [task for task in FACTS["page"] if any(found[cell] for cell in tasks.cells_of(task))]
-    texts = {docs / f"reproduction/{task}.md": tasks.page(task, found, baselines, docs) for task in names}
+    measured = diagnosis.read(results)
+    texts = {docs / f"reproduction/{task}.md": tasks.page(task, found, baselines, measured, docs) for task in names}
     vowels = results / "japanese-vowels.md"
     if vowels.is_file():
         texts[docs / "reproduction/japanese-vowels.md"] = tasks.vowels(vowels.read_text(encoding="utf-8"))
-    texts[docs / "reproduction.md"] = _overview(found, [path.stem for path in texts])
+    texts[docs / "reproduction.md"] = _overview(found, [path.stem for path in texts], measured)
     return {path: "\n".join(lines) + "\n" for path, lines in texts.items()}
 
 
-def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> list[str]:
+def _overview(
+    results: Mapping[str, Sequence[Entry]], names: Sequence[str], measured: Sequence[Mapping[str, Any]]
+) -> list[str]:
     models = list(dict.fromkeys(entry.model for own in results.values() for entry in own))
     models = [model for model in registry.names("model") if model in models]
-    shown = [cell for cell in CELLS if not CELLS[cell].get("apart") and results[cell]]
-    half = -(-len(shown) // 2)
+    columns = [cell for cell in CELLS if not CELLS[cell].get("apart") and results[cell]]
     lines = ["# Reproduction", "", TEXT["head"], "", _counts(results), "", TEXT["words"], ""]
-    for cells in (shown[:half], shown[half:]):
-        lines += _matrix(cells, models, results)
+    for start in range(0, len(columns), COLUMNS):
+        lines += _matrix(columns[start : start + COLUMNS], models, results)
     if "japanese-vowels" in names:
         lines += ["Real data that no paper has: [Japanese Vowels](reproduction/japanese-vowels.md).", ""]
     for model in models:
         lines += _system(model, results)
+        if (why := diagnosis.place(model)) and measured:
+            lines += [f"{diagnosis.HEADING}, measured: {why}.", ""]
     lines += ["## Reading the tables", "", TEXT["reading"].replace("NOTE", NOTE), "", "## Papers", ""]
     lines += [f"- {short_name(key)}: {text}" for key, text in sorted(registry.papers()["paper"].items())]
     return [*lines, "", "```{toctree}", ":hidden:", "", *(f"reproduction/{name}" for name in names), "```"]
@@ -72,10 +80,13 @@ def _counts(results: Mapping[str, Sequence[Entry]]) -> str:
         KIND[verdict(cell, claim, _found(cell, model, results), _short(results[cell]))[0].partition(",")[0]]
         for model, claim in FACTS["claim"].items()
         for cell in CELLS
-        if says(claim, cell)
+        if says(claim, cell) and results[cell]
     ]
     parts = [f"{kinds.count(kind)} {text}" for kind, text in COUNTED.items() if kind in kinds]
-    return f"Of {len(kinds)} claims about these tasks {', '.join(parts[:-1])} and {parts[-1]}."
+    if not parts:
+        return "No claim about these tasks was tried."
+    said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    return f"Of {len(kinds)} claims about these tasks {said}."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
@@ -89,8 +100,8 @@ def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, S
             word, entry = verdict(cell, claim, found, short)
             to = f"#{_anchor(model)}" if says(claim, cell) else _place(cell)
             mark = LONG if entry is not None and entry is not found.short else ""
-            shown = f"{KIND[word.partition(',')[0]]} [{word}]({to})" if word else ""
-            row.append(f"{shown} {figure(entry.ratio)}{mark}" if entry else shown)
+            text = f"{KIND[word.partition(',')[0]]} [{word}]({to})" if word else ""
+            row.append(f"{text} {shown(cell, entry)}{mark}" if entry else text)
         lines.append(f"| [{title(model)}](#{_anchor(model)}) | {' | '.join(row)} |")
     return [*lines, ""]
 
@@ -124,11 +135,12 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
         f"`it.nn.{title(model)}`, `--model {model}`: {cited(claim['paper'])}. {cited(claim['text'])}",
         "",
     ]
-    rows, rest, ahead = [], {}, []
+    rows, rest, ahead, order = [], {}, [], []
     for cell, found in own.items():
         word, entry = verdict(cell, claim, found, _short(results[cell]))
-        if says(claim, cell):
+        if says(claim, cell) and results[cell]:
             rows += _rows(cell, found, word, entry)
+            order += _order(cell, claim, entry, _short(results[cell]))
             if word != AS_CLAIMED and found.longer is None and (plan := longer_run(cell, model)):
                 ahead.append(_estimate(cell, plan))
         elif found.best is not None:
@@ -136,6 +148,7 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     if rows:
         lines += ["| task | n | updates | loss over baseline | seeds that learnt | verdict |"]
         lines += ["|---|---:|---:|---:|---:|---|", *rows, ""]
+    lines += [" ".join(order), ""] if order else []
     said = [f"Learnt, though no paper claims it: {'; '.join(rest[True])}."] if True in rest else []
     said += [f"Neither claimed nor learnt: {'; '.join(rest[False])}."] if False in rest else []
     errors = [e.error for found in own.values() for e in found.entries if e.error == e.error]
@@ -146,11 +159,20 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     return [*lines, *(["What would settle the rest:", "", *ahead, ""] if ahead else [])]
 
 
+def _order(cell: str, claim: Mapping[str, Any], entry: Entry | None, others: Mapping[str, Entry]) -> list[str]:
+    """Which of the systems that a paper compares it with the accuracies separate it from."""
+    names = claim.get("better", {}).get(cell, [])
+    found = {} if entry is None else compared(cell, entry, others, names)
+    groups = {word: [title(name) for name in found if found[name] == word] for word in dict.fromkeys(found.values())}
+    said = "; ".join(f"{word} {', '.join(own)}" for word, own in groups.items())
+    return [f"{cell}: {said}."] if said else []
+
+
 def _rows(cell: str, found: Found, word: str, decides: Entry | None) -> list[str]:
     """A row for the short runs and one for the longer ones; the verdict stands where it comes from."""
     link, rows = f"[{cell}]({_place(cell)})", []
     for entry in found.entries:
-        tests = [f"{name} {figure(value)}" for name, value in entry.tests.items() if name != "loss"]
+        tests = [f"{name} {with_interval(cell, entry.tests, name)}" for name in entry.tests if name != "loss"]
         loss = ", ".join([figure(entry.ratio), *tests])
         row = [link, f"{entry.hidden:,}", f"{entry.updates:,}", loss, f"{entry.learnt} of {entry.seeds}"]
         rows.append(f"| {' | '.join([*row, word if entry is decides else ''])} |")

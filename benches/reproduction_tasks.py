@@ -6,21 +6,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import reproduction_diagnosis as diagnosis
 from isometry.cli.compare.table import figure
 from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
 from reproduction_cell import longer_run as plan
+from reproduction_order import with_interval
 from reproduction_results import Entry
 from reproduction_verdicts import cited
 
 
-def page(task: str, results: Mapping[str, Sequence[Entry]], baselines: Mapping[str, float], docs: Path) -> list[str]:
+def page(
+    task: str,
+    results: Mapping[str, Sequence[Entry]],
+    baselines: Mapping[str, float],
+    measured: Sequence[Mapping[str, Any]],
+    docs: Path,
+) -> list[str]:
     """The lines of a task's page; pictures are those that stand in docs/figures."""
     facts = FACTS["page"][task]
     lines = [f"# {facts['title']}", "", f"{facts['about']} [How to read this](../reproduction.md#reading-the-tables)."]
     for cell in cells_of(task):
         if entries := results[cell]:
             lines += ["", f"## {cell[:1].upper()}{cell[1:]}", "", *_section(cell, entries, baselines[cell], docs)]
-    return lines
+    return lines + diagnosis.section(task, measured, docs)
 
 
 def cells_of(task: str) -> list[str]:
@@ -40,11 +48,11 @@ def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -
         *(["", facts["about"]] if "about" in facts else []),
     ]
     if short:
-        lines += ["", *_table(short, updates=False), *_remarks(facts, short), *_picture(cell, "", docs)]
+        lines += ["", *_table(cell, short, updates=False), *_remarks(facts, short), *_picture(cell, "", docs)]
         lines += ["", f'`python benches/reproduction.py run --cells "{cell}"`; one run: `{short[0].command} --seed 0`.']
     if longer:
         sources = [f"- {title(entry.model)}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
-        lines += ["", "Longer runs:", "", *sources, "", *_table(longer, updates=True)]
+        lines += ["", "Longer runs:", "", *sources, "", *_table(cell, longer, updates=True)]
     lines += _picture(cell, "-settle", docs)
     if longer:
         lines += ["", f'`python benches/reproduction.py run --tier settle --cells "{cell}"`']
@@ -58,7 +66,7 @@ def _measured(entries: Sequence[Entry]) -> str:
     return "Measured: " + "; ".join(f"{name}, {', '.join(sorted(dates[name]))}" for name in machines) + "."
 
 
-def _table(entries: Sequence[Entry], *, updates: bool) -> list[str]:
+def _table(cell: str, entries: Sequence[Entry], *, updates: bool) -> list[str]:
     """A row for each system: size, seeds, losses, scores on test data where there are any, time, e(W)."""
     kind = "tests" if any(entry.tests for entry in entries) else "scores"
     scores = list(dict.fromkeys(name for entry in entries for name in getattr(entry, kind)))
@@ -76,14 +84,14 @@ def _table(entries: Sequence[Entry], *, updates: bool) -> list[str]:
             *([f"{entry.updates:,}"] if updates else []),
         ]
         row += [learnt, figure(entry.best), figure(entry.median), figure(entry.ratio)]
-        row += [_score(getattr(entry, kind), name) for name in scores]
+        row += [_score(cell, getattr(entry, kind), name) for name in scores]
         row += [figure(entry.half, digits=0), figure(entry.ms, digits=1), figure(entry.error)]
         lines.append(f"| {' | '.join(row)} |")
     return lines
 
 
-def _score(scores: Mapping[str, float], name: str) -> str:
-    return figure(scores[name]) if name in scores else ""
+def _score(cell: str, scores: Mapping[str, float], name: str) -> str:
+    return with_interval(cell, scores, name) if name in scores else ""
 
 
 def _remarks(facts: Mapping[str, Any], entries: Sequence[Entry]) -> list[str]:

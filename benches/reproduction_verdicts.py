@@ -9,13 +9,15 @@ from functools import cache
 from typing import Any
 
 from isometry.cli import registry
+from reproduction_order import OPEN as OVERLAP
+from reproduction_order import WORSE, compared
 from reproduction_results import Entry
 
 AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
-FAILS, ALSO, NOT_CLAIMED, NOT_RUN = "fails as claimed", "also learnt", "not claimed", "not run"
+FAILS, ALSO, NOT_CLAIMED, NOT_RUN, OPEN = "fails as claimed", "also learnt", "not claimed", "not run", "open"
 #: The colour of a word: the claim holds, does not at this size, does not; learnt without a claim, no claim, no run.
 KIND = {AS_CLAIMED: "🟩", FAILS: "🟩", NOT_LEARNT: "🟧", NOT_BETTER: "🟧", AGAINST: "🟥", ALSO: "🟦", NOT_CLAIMED: "⬜"}
-KIND[NOT_RUN] = "⬛"
+KIND |= {OPEN: "🟨", NOT_RUN: "⬛"}
 LEVEL = 1.02  # of the other's loss, or below: not worse
 KEY = re.compile(r"\b[A-Z][a-z]+20\d\d\b")
 
@@ -43,6 +45,10 @@ def verdict(cell: str, claim: Mapping[str, Any], found: Found, others: Mapping[s
     best, than = found.best, claim.get("than", {}).get(cell, [])
     if best is None or not others.keys() >= set(than):
         return (NOT_RUN if says(claim, cell) else ""), None
+    if names := claim.get("better", {}).get(cell):
+        order = compared(cell, best, others, names).values()
+        word = NOT_BETTER if WORSE in order else OPEN if OVERLAP in order else AS_CLAIMED if order else NOT_RUN
+        return word, best if order else None
     if than:
         worse = [name for name in than if best.median > LEVEL * others[name].median]
         return (NOT_BETTER if worse else AS_CLAIMED), best
@@ -59,7 +65,7 @@ def verdict(cell: str, claim: Mapping[str, Any], found: Found, others: Mapping[s
 
 def says(claim: Mapping[str, Any], cell: str) -> bool:
     """Whether some paper says something of the system on this task."""
-    return any(cell in claim.get(name, ()) for name in ("learns", "fails", "than"))
+    return any(cell in claim.get(name, ()) for name in ("learns", "fails", "than", "better"))
 
 
 def cited(text: str) -> str:
