@@ -110,7 +110,7 @@ impl<'a, R: Real> Rum<'a, R> {
     }
 
     /// Refuses the last memory of another size, or one without a memory.
-    fn check_last(&self, argument: &'static str, len: usize) -> Result<()> {
+    pub fn check_last(&self, argument: &'static str, len: usize) -> Result<()> {
         if self.memory { self.check_memory(argument, len) } else { check_len(argument, len, &[0]) }
     }
 }
