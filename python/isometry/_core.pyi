@@ -282,7 +282,7 @@ def lstm(
     given: _Lstm,
     states: _Kept,
     saved: _R | None,
-    threads: int,
+    place: _Place,
     packs: _R | None = None,
     starts: _Starts | None = None,
 ) -> None: ...
@@ -292,7 +292,7 @@ def lstm_vjp(
     saved: _R | None,
     ct: _R,
     bars: tuple[_R | None, ...],
-    threads: int,
+    place: _Place,
     starts: _Starts | None = None,
     start_bar: Any | None = None,
 ) -> None: ...
@@ -312,14 +312,14 @@ _Rum = tuple[
 _RumOutcome = tuple[_R, _R | None, _R | None]
 
 def rum(
-    given: _Rum, outcome: _RumOutcome, threads: int, packs: _R | None = None, starts: _Starts | None = None
+    given: _Rum, outcome: _RumOutcome, place: _Place, packs: _R | None = None, starts: _Starts | None = None
 ) -> None: ...
 def rum_vjp(
     given: _Rum,
     outcome: _RumOutcome,
     cts: tuple[_R, _R | None],
     bars: _GruBars,
-    threads: int,
+    place: _Place,
     starts: _Starts | None = None,
     start_bar: Any | None = None,
 ) -> None: ...

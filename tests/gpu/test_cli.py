@@ -46,8 +46,8 @@ LEFT = {
     "rnn": None,
     "exprnn": "the GPU has no kernels for W of ExpRNN, which the CPU forms",
     "gru": None,
-    "rum": "the GPU has no kernels for RUM, which the CPU computes",
-    "lstm": "the GPU has no kernels for LSTM, which the CPU computes",
+    "rum": None,
+    "lstm": None,
     "goru": "the GPU has no kernels for W of GORU, which the CPU forms",
     "goru cayley": None,
 }

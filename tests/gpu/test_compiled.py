@@ -120,7 +120,7 @@ def test_double_precision_is_refused_in_one_piece():
             fast(u, x)
 
 
-#: name -> a gated recurrence, and where it computes in a block of the GPU.
+#: name -> a gated recurrence.
 GATED = {
     "gru": lambda _u, x, w, v, **k: it.gru(x, w, v, None, **k),
     "goru": lambda u, x, w, v, **k: it.goru(it.Householder(u), x, w[:2], v, None, **k),
@@ -130,12 +130,11 @@ GATED = {
 
 @pytest.mark.parametrize("name", GATED)
 def test_gated_recurrences(name, calls):
-    """RUM is left to the CPU."""
     given = [draw(0, N, 3), draw(1, T, B, N), *(draw(k, 3, N, N) / N for k in (2, 3))]
     given = [t.requires_grad_() for t in given]
     expected = GATED[name](*given)
     bars = torch.autograd.grad(score(expected), given, allow_unused=True)
-    for keyword, where in ((None, "cpu" if name == "rum" else "gpu"), ("cpu", "cpu")):
+    for keyword, where in ((None, "gpu"), ("cpu", "cpu")):
         calls.clear()
         fast = in_one_piece(lambda *given: GATED[name](*given, backend=keyword))
         with it.use_backend("gpu"):
@@ -149,7 +148,7 @@ def test_gated_recurrences(name, calls):
         assert calls.backends == {where}
 
 
-@pytest.mark.parametrize("name", ["ORNN", "ScuRNN", "GORU"])
+@pytest.mark.parametrize("name", ["ORNN", "ScuRNN", "GORU", "RUM"])
 def test_layers_in_a_block(name, calls):
     """Two layers and directions."""
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Gated recurrences inside of `use_backend("gpu")`: the numbers of the CPU, and what is left to it."""
+"""Gated recurrences inside of `use_backend("gpu")`: the numbers of the CPU."""
 
 import numpy as np
 import pytest
@@ -22,6 +22,10 @@ def gated(rng, dtype=torch.float32):
     hidden, vectors, mesh = draw(rng, N, dtype=dtype), draw(rng, N, 3, dtype=dtype), draw(rng, N - 1, dtype=dtype)
     gru = lambda x, w, u, b, h0, **k: it.gru(x, w, u, b, h0=h0, **k)
     goru = lambda x, w, u, b, h0, v, **k: it.goru(it.Householder(v), x, w[:2], u, b, h0=h0, **k)
+    rum = lambda x, w, u, b, h0, e, **k: it.rum(x, w, u, b, e, None, h0=h0, eta=1.5, **k)[0]
+    memory = lambda *at, **k: joined(it.rum(*at[:5], None, h0=at[5], r0=at[6], lam=1, **k))
+    own = (x, w[:2].flatten(0, 1), u[:2].flatten(0, 1), b[:2].flatten())
+    embed, r0 = draw(rng, N, D, dtype=dtype), draw(rng, B, N, N, dtype=dtype) / N
     through = lambda x, w, u, b, h0, v, **k: it.goru(it.Mesh(v, n=N, layers=2), x, w[:2], u, b, h0=h0, **k)
     after = lambda *at, **k: it.gru(*at[:4], h0=at[4], hidden_bias=at[5], reset="after", **k)
     return {
@@ -29,7 +33,15 @@ def gated(rng, dtype=torch.float32):
         "gru after": (after, (*given, hidden)),
         "goru": (goru, (*given, vectors)),
         "goru over a mesh": (through, (*given, mesh)),
+        "rum": (rum, (*own, h0, embed)),
+        "rum with a memory": (memory, (*own, embed, h0, r0)),
     }
+
+
+def joined(results):
+    """States and memory side by side."""
+    states, memory = results
+    return torch.cat((states.flatten(), memory.flatten()))
 
 
 #: Options of a gated recurrence.
@@ -49,6 +61,8 @@ def test_gated_recurrences_are_those_of_the_cpu(name, option, seed, calls):
     """All on the GPU, apart from the matrix of a mesh; within 1e-5 of the CPU in double precision."""
     call, at = gated(seed)[name]
     options = OPTIONS[option]
+    if "memory" in name:
+        options = {k: v for k, v in options.items() if k != "checkpoint"}
     same(lambda *at: call(*at, **options), at)
     taken = calls.taken()
     assert {c.backend for c in taken[: len(taken) // 2]} == {"gpu"} and {c.backend for c in taken} == {"gpu", "cpu"}
@@ -59,8 +73,12 @@ def test_gated_recurrences_are_those_of_the_cpu(name, option, seed, calls):
 
 
 def test_gated_recurrences_take_single_precision_and_no_starts(seed):
-    for call, at in gated(seed).values():
+    for name, (call, at) in gated(seed).items():
         with it.use_backend("gpu"):
+            if name == "rum with a memory":  # whose marks are computed by the formula
+                with pytest.raises(TypeError, match="float32 and complex64"):
+                    call(*(t.double() for t in at))
+                continue
             for starts, wide, error in ((torch.ones(T, B, dtype=torch.bool), at, NotImplementedError),
                                         (None, [t.double() for t in at], TypeError)):  # fmt: skip
                 with pytest.raises(error, match="cannot serve starts|float32 and complex64"):
@@ -68,23 +86,3 @@ def test_gated_recurrences_take_single_precision_and_no_starts(seed):
                 assert call(*wide, starts=starts, backend="cpu").isfinite().all()
         with pytest.raises(ValueError, match="backend must be"):
             call(*at, backend="cuda")
-
-
-def test_rum_is_left_to_the_cpu(seed, calls):
-    """All of it, and the gradients."""
-    x, w, u, e = draw(seed, T, B, D), draw(seed, 2 * N, N) / N, draw(seed, 2 * N, D), draw(seed, N, D)
-    call = lambda **k: it.rum(x.requires_grad_(), w, u, torch.zeros(2 * N), e, None, **k)[0]
-    expected = call()
-    for keywords in ({}, {"backend": "cpu"}):
-        with it.use_backend("gpu"):
-            found = call(**keywords)
-            found.sum().backward()
-        assert torch.equal(found, expected)
-    assert calls.taken().backends == {"cpu"}
-    for block in ("cpu", "gpu"):
-        with it.use_backend(block):
-            with pytest.raises(NotImplementedError, match="no kernels on the GPU"):
-                call(backend="gpu")
-            with pytest.raises(ValueError, match="backend must be"):
-                call(backend="cuda")
-    assert not calls

@@ -52,6 +52,13 @@ CALLS = {
     def computed(x, backend):
         return it.gru(torch.from_numpy(x), w, u, None, backend=backend).numpy()
 """,
+    "rum": """
+    import torch, isometry.torch as it
+    w, u = torch.eye(n).repeat(2, 1), torch.ones(2 * n, 1) / n
+
+    def computed(x, backend):
+        return it.rum(torch.from_numpy(x), w, u, None, u[:n], None, backend=backend)[0].numpy()
+""",
 }
 
 

@@ -9,8 +9,6 @@ import tolerance
 from kernel_calls import recorded
 from layers import MATRIX, B, D, N, T, build, draw, each_kind, states
 
-#: Layers that are left to the CPU.
-LEFT = ("lstm", "rum", *MATRIX)
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
 
@@ -62,14 +60,14 @@ def run(layer, x, batch):
 @each_kind
 @pytest.mark.parametrize("form", INPUTS)
 def test_layers_are_those_of_the_cpu(form, name, calls):
-    """Two layers, two directions; some are left to the CPU."""
+    """Two layers, two directions; the delta rule is left to the CPU."""
     keywords, make, batch = INPUTS[form]
     layer = build(name, 2, bidirectional=True, dtype=torch.float32, **keywords)
     results = []
     for backend in ("cpu", "gpu"):
         with it.use_backend(backend):
             results.append(run(layer, make(), batch))
-        assert calls.taken().backends == {"cpu" if name in LEFT else backend}
+        assert calls.taken().backends == {"cpu" if name in MATRIX else backend}
     for k, (expected, found) in enumerate(zip(*results, strict=True)):
         close(found, expected, f"{name}, {form}, {k}")
 
@@ -96,10 +94,10 @@ def test_matrices_are_those_of_the_cpu(name):
 
 @each_kind
 def test_double_precision_is_refused(name):
-    """But for the layers that are left to the CPU."""
+    """But for the layer of the delta rule, which is left to the CPU."""
     layer, x = build(name), draw(T, B, D)
     with it.use_backend("gpu"):
-        if name in LEFT:
+        if name in MATRIX:
             assert torch.equal(layer(x)[0], build(name)(x)[0])
         else:
             with pytest.raises(TypeError, match="float32 and complex64"):

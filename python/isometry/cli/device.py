@@ -40,17 +40,17 @@ def opened(settings: Settings) -> None:
 def left_to_cpu(layer: nn.Module) -> str:
     """The part of the layer that `--backend gpu` leaves to the CPU; empty if none, or for an unknown class.
 
-    Recurrences of the form h <- phi(W h + V x + b) and gated units run on the GPU, and so does W of an object with
-    kernels there.
+    Recurrences of the form h <- phi(W h + V x + b), gated units, LSTM and RUM run on the GPU, and so does W of an
+    object with kernels there.
     """
     from torch.nn import RNNBase
 
-    from isometry.torch.nn import GORU, GRU, RNN
+    from isometry.torch.nn import GORU, GRU, LSTM, RNN, RUM
     from isometry.torch.nn._base import RecurrentLayer
     from isometry.torch.nn._orthogonal import OrthogonalRNN
 
     name = type(layer).__name__
-    if isinstance(layer, GRU) or (isinstance(layer, RNN) and layer.transition is None):
+    if isinstance(layer, GRU | LSTM | RUM) or (isinstance(layer, RNN) and layer.transition is None):
         return ""
     if isinstance(layer, OrthogonalRNN | GORU):
         own = layer._object._declaration.stem in _core.gpu_objects()

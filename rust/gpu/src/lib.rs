@@ -26,6 +26,7 @@
 pub mod activation;
 mod array;
 mod cayley;
+pub mod cell;
 pub mod combine;
 mod dense;
 pub mod device;
@@ -34,11 +35,13 @@ pub mod hadamard;
 pub mod hosted;
 mod householder;
 mod last;
+pub mod lstm;
 pub mod objects;
 pub mod operator;
 mod product;
 pub mod recurrence;
 mod rows;
+pub mod rum;
 mod shader;
 #[cfg(test)]
 mod testing;

@@ -137,3 +137,19 @@ pub fn near(got: &[C], expected: &[C], units: f64, what: &str) {
     let off = got.iter().zip(expected).map(|(a, b)| a.plus(b.scaled(-1.0)).square()).sum::<f64>().sqrt();
     assert!(off <= units * f64::from(f32::EPSILON) / 2.0 * size, "{what}: {off:e} of {size:e}");
 }
+
+/// Real numbers in (-scale, scale) that single precision has.
+pub fn draw(count: usize, seed: u64, scale: f64) -> Vec<f64> {
+    numbers(Field::Real, count, seed).iter().map(|x| f64::from((x.0 * scale) as f32)).collect()
+}
+
+/// Real numbers on the device.
+pub fn sent_reals(context: &Arc<Context>, shape: &[usize], data: &[f64]) -> Array {
+    sent(context, Field::Real, shape, &data.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>())
+}
+
+/// Whether an array agrees with real numbers as [`near`] has it.
+#[track_caller]
+pub fn close(found: &Array, expected: &[f64], units: f64, what: &str) {
+    near(&fetched(found), &expected.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>(), units, what);
+}

@@ -1,10 +1,11 @@
 //! `lstm*`: the LSTM over a sequence, real numbers; states are h and c in one array.
 
 use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
+use crate::place::Place;
 use crate::sequence::{Ct, Lengths, Run, Starts, States};
 use crate::{by_real, detached};
 use isometry_core::Budget;
-use isometry_core::recurrence::lstm::{Lstm, LstmGradients, SAVED, backward, forward};
+use isometry_core::recurrence::lstm::{Lstm, LstmGradients, SAVED};
 use isometry_core::scalar::Real;
 use pyo3::prelude::*;
 
@@ -44,15 +45,15 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// States of the sequence and, if wanted, the array saved for backward. `packs` is what [`pack`](crate::recurrence::pack)
+/// States of the sequence and, if wanted and not on the GPU, the array saved for backward. `packs` is what [`pack`](crate::recurrence::pack)
 /// writes of w and u.
 #[pyfunction]
-#[pyo3(signature = (given, states, saved, threads, packs = None, starts = None))]
+#[pyo3(signature = (given, states, saved, place, packs = None, starts = None))]
 pub fn lstm(
     given: Sequence<'_>,
     states: States<'_>,
     saved: Optional<'_>,
-    threads: usize,
+    place: Place,
     packs: Optional<'_>,
     starts: Option<Starts<'_>>,
 ) -> PyResult<()> {
@@ -63,21 +64,23 @@ pub fn lstm(
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
         let view = arrays.view(read(&packs));
         let (states, saved) = (states.view(), write(&mut saved));
-        detached::run_interruptible(py, |cancel| forward(&view, states, saved, &Budget { threads, cancel }))
+        detached::run_interruptible(py, |cancel| {
+            place.lstm(&view, states, saved, &Budget { threads: place.threads(), cancel })
+        })
     })
 }
 
 /// Gradients of everything from the states, what was saved with them, and their cotangents.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 #[pyfunction]
-#[pyo3(signature = (given, states, saved, ct, bars, threads, starts = None, start_bar = None))]
+#[pyo3(signature = (given, states, saved, ct, bars, place, starts = None, start_bar = None))]
 pub fn lstm_vjp(
     given: Sequence<'_>,
     states: States<'_>,
     saved: Optional<'_>,
     ct: Any<'_>,
     bars: GivenBars<'_>,
-    threads: usize,
+    place: Place,
     starts: Option<Starts<'_>>,
     start_bar: Optional<'_>,
 ) -> PyResult<()> {
@@ -104,7 +107,8 @@ pub fn lstm_vjp(
         let view = arrays.view(None);
         let (states, saved, ct) = (states.view(), read(&saved).unwrap_or(&[]), ct.view());
         detached::run_interruptible(py, |cancel| {
-            backward(&view, states, saved, ct, gradients, &Budget { threads, cancel })
+            let budget = Budget { threads: place.threads(), cancel };
+            place.lstm_vjp(&view, (states, saved, ct), gradients, &budget)
         })
     })
 }

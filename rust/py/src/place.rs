@@ -3,13 +3,16 @@
 use crate::detached;
 use isometry_core::argument::Bar;
 use isometry_core::recurrence::gru::{self, Gru, GruGradients};
+use isometry_core::recurrence::lstm::{self, Lstm, LstmGradients};
+use isometry_core::recurrence::rum::{self, Outcome, Rum, RumGradients};
 use isometry_core::recurrence::{self, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Result};
 #[cfg(feature = "gpu")]
 use isometry_gpu::hosted::{
-    gated,
+    gated, lstm as hosted_lstm,
     recurrence::{self as hosted, Member, Pull},
+    rum as hosted_rum,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -100,9 +103,7 @@ impl Place {
             Place::Threads(_) => recurrence::forward(&*operator, sequence, written, budget),
             #[cfg(feature = "gpu")]
             Place::Gpu => {
-                let Written { states: Some(results), last: None, marks: None } = written else {
-                    return Err(whole());
-                };
+                let results = all(written)?;
                 hosted::forward(object, vec![Member { operator, sequence: *sequence, results }], budget)
             }
             #[cfg(not(feature = "gpu"))]
@@ -128,9 +129,7 @@ impl Place {
             }
             #[cfg(feature = "gpu")]
             Place::Gpu => {
-                let (Trajectory::All(states), Cotangent::States(ct)) = (states, ct) else {
-                    return Err(whole());
-                };
+                let (states, ct) = read(states, ct)?;
                 let bars = bars.iter_mut().map(Bar::again).collect();
                 let results = Pull { states, ct, bars, gradients };
                 hosted::backward(object, vec![Member { operator, sequence: *sequence, results }], budget)
@@ -151,12 +150,7 @@ impl Place {
         match self {
             Place::Threads(_) => gru::forward(gru, written, saved, budget),
             #[cfg(feature = "gpu")]
-            Place::Gpu => {
-                let Written { states: Some(states), last: None, marks: None } = written else {
-                    return Err(whole());
-                };
-                gated::forward(gru, states, budget)
-            }
+            Place::Gpu => gated::forward(gru, all(written)?, budget),
             #[cfg(not(feature = "gpu"))]
             Place::Gpu => Err(without("gru")),
         }
@@ -175,13 +169,86 @@ impl Place {
             Place::Threads(_) => gru::backward(gru, states, saved, ct, gradients, bars, budget),
             #[cfg(feature = "gpu")]
             Place::Gpu => {
-                let (Trajectory::All(states), Cotangent::States(ct)) = (states, ct) else {
-                    return Err(whole());
-                };
+                let (states, ct) = read(states, ct)?;
                 gated::backward(gru, states, ct, gradients, budget)
             }
             #[cfg(not(feature = "gpu"))]
             Place::Gpu => Err(without("gru")),
+        }
+    }
+
+    /// The states of an LSTM and, on the CPU, what is saved for backward.
+    pub fn lstm<R: Real>(
+        self,
+        lstm: &Lstm<'_, R>,
+        written: Written<'_, R>,
+        saved: Option<&mut [R]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => lstm::forward(lstm, written, saved, budget),
+            #[cfg(feature = "gpu")]
+            Place::Gpu => hosted_lstm::forward(lstm, all(written)?, budget),
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without("lstm")),
+        }
+    }
+
+    /// The gradients of an LSTM, from (states, what was saved, the cotangents of the states).
+    pub fn lstm_vjp<R: Real>(
+        self,
+        lstm: &Lstm<'_, R>,
+        (states, saved, ct): (Trajectory<'_, R>, &[R], Cotangent<'_, R>),
+        gradients: LstmGradients<'_, R>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => lstm::backward(lstm, states, saved, ct, gradients, budget),
+            #[cfg(feature = "gpu")]
+            Place::Gpu => {
+                let (states, ct) = read(states, ct)?;
+                hosted_lstm::backward(lstm, states, ct, gradients, budget)
+            }
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without("lstm")),
+        }
+    }
+
+    /// The states of a rotational unit, the memory after them and, on the CPU, what is saved for backward.
+    pub fn rum<R: Real>(
+        self,
+        rum: &Rum<'_, R>,
+        written: Written<'_, R>,
+        last: &mut [R],
+        saved: Option<&mut [R]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => rum::forward(rum, written, last, saved, budget),
+            #[cfg(feature = "gpu")]
+            Place::Gpu => hosted_rum::forward(rum, all(written)?, last, budget),
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without("rum")),
+        }
+    }
+
+    /// The gradients of a rotational unit.
+    pub fn rum_vjp<R: Real>(
+        self,
+        rum: &Rum<'_, R>,
+        outcome: &Outcome<'_, R>,
+        gradients: RumGradients<'_, R>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => rum::backward(rum, outcome, gradients, budget),
+            #[cfg(feature = "gpu")]
+            Place::Gpu => {
+                let (states, ct) = read(outcome.states, outcome.ct)?;
+                hosted_rum::backward(rum, states, (ct, outcome.last_ct), gradients, budget)
+            }
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without("rum")),
         }
     }
 }
@@ -189,6 +256,24 @@ impl Place {
 #[cfg(feature = "gpu")]
 fn whole() -> isometry_core::Error {
     isometry_core::Error::Unsupported("backend='gpu' computes and reads all states".into())
+}
+
+/// The states that the GPU writes, which are all.
+#[cfg(feature = "gpu")]
+fn all<T: Scalar>(written: Written<'_, T>) -> Result<&mut [T]> {
+    match written {
+        Written { states: Some(states), last: None, marks: None } => Ok(states),
+        _ => Err(whole()),
+    }
+}
+
+/// The states that the GPU reads, and their cotangents.
+#[cfg(feature = "gpu")]
+fn read<'a, T: Scalar>(states: Trajectory<'a, T>, ct: Cotangent<'a, T>) -> Result<(&'a [T], &'a [T])> {
+    match (states, ct) {
+        (Trajectory::All(states), Cotangent::States(ct)) => Ok((states, ct)),
+        _ => Err(whole()),
+    }
 }
 
 #[cfg(not(feature = "gpu"))]

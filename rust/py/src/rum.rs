@@ -2,10 +2,11 @@
 
 use crate::arrays::{Any, Input, Number, Optional, Output, fits, read, write};
 use crate::error::exception;
+use crate::place::Place;
 use crate::sequence::{Ct, Lengths, Run, Starts, States};
 use crate::{by_real, detached};
 use isometry_core::Budget;
-use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
+use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED};
 use isometry_core::scalar::Real;
 use pyo3::prelude::*;
 
@@ -73,14 +74,14 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// States of the sequence, the memory after it if there is one and, if wanted, the array saved for backward. `packs` is
+/// States of the sequence, the memory after it if there is one and, if wanted and not on the GPU, the array saved for backward. `packs` is
 /// what [`pack`](crate::recurrence::pack) writes of W, U_ut, U_e.
 #[pyfunction]
-#[pyo3(signature = (given, outcome, threads, packs = None, starts = None))]
+#[pyo3(signature = (given, outcome, place, packs = None, starts = None))]
 pub fn rum(
     given: Given<'_>,
     outcome: GivenOutcome<'_>,
-    threads: usize,
+    place: Place,
     packs: Optional<'_>,
     starts: Option<Starts<'_>>,
 ) -> PyResult<()> {
@@ -95,20 +96,20 @@ pub fn rum(
         let (states, saved) = (states.view(), write(&mut saved));
         let last = write(&mut last).unwrap_or(&mut []);
         detached::run_interruptible(py, |cancel| {
-            forward(&view, states, last, saved, &Budget { threads, cancel })
+            place.rum(&view, states, last, saved, &Budget { threads: place.threads(), cancel })
         })
     })
 }
 
 /// Gradients of everything from what `rum` wrote and the cotangents of states and memory.
 #[pyfunction]
-#[pyo3(signature = (given, outcome, cts, bars, threads, starts = None, start_bar = None))]
+#[pyo3(signature = (given, outcome, cts, bars, place, starts = None, start_bar = None))]
 pub fn rum_vjp(
     given: Given<'_>,
     outcome: GivenOutcome<'_>,
     cts: (Any<'_>, Optional<'_>),
     bars: GivenBars<'_>,
-    threads: usize,
+    place: Place,
     starts: Option<Starts<'_>>,
     start_bar: Optional<'_>,
 ) -> PyResult<()> {
@@ -148,7 +149,7 @@ pub fn rum_vjp(
         };
         let view = arrays.view(None);
         detached::run_interruptible(py, |cancel| {
-            backward(&view, &outcome, gradients, &Budget { threads, cancel })
+            place.rum_vjp(&view, &outcome, gradients, &Budget { threads: place.threads(), cancel })
         })
     })
 }

@@ -29,5 +29,5 @@ def lstm(
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "activation_bias": None}
     if start_state is not None:
         given["start_state"] = start_state
-    law = "tanh", 0.0, lengths, reverse, "cpu"
+    law = "tanh", 0.0, lengths, reverse, None
     return run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts)[0]

@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..._backend import only_cpu
 from ..._cells.rum import setting
+from ..._rules import check
 from ._sequence import Given, run
 
 
@@ -80,8 +80,8 @@ def rum(
         The length of each sequence, from 0 to T. States past the end are zero; the memory is that after the last step.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu"}, optional
-        There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts.
     checkpoint : {"none", "sqrt"}
         The states and gates that are saved for backward. "none": all. "sqrt": some sqrt(T) states, between which
         segments are computed again; states and gradients are the same to the last bit. For lam = 0 only.
@@ -107,7 +107,7 @@ def rum(
     TypeError
         Arguments other than real tensors of one precision, lengths that are not integers, a reverse that is not a bool.
     NotImplementedError
-        The backend "gpu".
+        starts with the backend "gpu".
 
     Notes
     -----
@@ -131,7 +131,8 @@ def rum(
     >>> torch.allclose(memory.mT @ memory, torch.eye(8), atol=1e-4)
     True
     """
-    only_cpu(backend)
+    if backend is not None:
+        check.backend(backend)
     memory, eta = setting(lam, eta)
     if r0 is not None and not memory:
         raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
@@ -139,7 +140,7 @@ def rum(
     given["activation_bias"] = activation_bias
     if start_state is not None:
         given["start_state"] = start_state
-    rest = activation, slope, lengths, reverse, "cpu", _packed
+    rest = activation, slope, lengths, reverse, backend, _packed
     return run("rum", None, given, (memory, eta), *rest, checkpoint=checkpoint, output=output, starts=starts)
 
 

@@ -1,11 +1,11 @@
 //! The gradients of a gated unit.
 
-use super::setting::{Pass, Setting, of};
-use super::{FACTORS, Gated, PREVIOUS, SCALED, UNIT_VJP};
+use super::setting::Setting;
+use super::{FACTORS, Gated, SCALED, UNIT_VJP};
+use crate::cell::{self, Pass, of};
 use crate::device::Record;
 use crate::operator::submitted;
 use crate::product::Product;
-use crate::recurrence::sequence::checked;
 use crate::rows::sum;
 use crate::{Array, Field};
 use isometry_core::{Error, Result};
@@ -13,44 +13,24 @@ use isometry_core::{Error, Result};
 /// Which gradients are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Of x.
-    pub x: bool,
-    /// Of W.
-    pub w: bool,
-    /// Of U.
-    pub u: bool,
-    /// Of b, also if it was absent.
-    pub bias: bool,
-    /// Of h0, also if it was absent.
-    pub h0: bool,
+    /// Of the arguments of every cell.
+    pub arguments: cell::Wanted,
     /// Of c_h, with the reset behind W_h only.
     pub hidden_bias: bool,
-    /// Of the bias of the activation.
-    pub activation_bias: bool,
 }
 
 /// The gradients, None where one was not wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Gradients {
-    /// (T, B, d)
-    pub x: Option<Array>,
-    /// Of W_z and W_r (2, n, n), and of W_h (n, n)
-    pub w: Option<[Array; 2]>,
-    /// (3, n, d)
-    pub u: Option<Array>,
-    /// (3, n)
-    pub bias: Option<Array>,
-    /// (B, n)
-    pub h0: Option<Array>,
+    /// Those of W are two: of W_z and W_r (2n, n), and of W_h (n, n).
+    pub arguments: cell::Gradients,
     /// (n)
     pub hidden_bias: Option<Array>,
-    /// One per bias.
-    pub activation_bias: Option<Array>,
 }
 
 /// The gradients from the states, zeros past the ends of sequences, and their cotangents, (T, B, n), ignored there.
 pub fn backward(gated: &Gated<'_>, states: &Array, ct: &Array, wanted: Wanted) -> Result<Gradients> {
-    submitted(gated.x.context(), |record| record_backward(record, gated, states, ct, wanted))
+    submitted(gated.arguments.x.context(), |record| record_backward(record, gated, states, ct, wanted))
 }
 
 /// The same in a call that is being recorded.
@@ -62,16 +42,15 @@ pub(crate) fn record_backward(
     wanted: Wanted,
 ) -> Result<Gradients> {
     let setting = Setting::new(gated)?;
-    let shape = [setting.steps, setting.batch, setting.n];
-    checked("states", gated.x, states, &shape)?;
-    checked("ct", gated.x, ct, &shape)?;
-    setting.phi.check_wanted(wanted.activation_bias)?;
+    setting.cell.check_states("states", states)?;
+    setting.cell.check_states("ct", ct)?;
+    setting.cell.phi.check_wanted(wanted.arguments.activation_bias)?;
     if wanted.hidden_bias && !gated.after {
         return Err(Error::value("hidden_bias_bar", "belongs to reset \"after\" only"));
     }
-    let x = setting.inputs(record)?;
+    let x = setting.cell.inputs(record)?;
     let all = Factors::new(record, &setting, &x, states)?;
-    let bars = Bars::new(record, &setting, &all, ct, wanted.activation_bias)?;
+    let bars = Bars::new(record, &setting, &all, ct, wanted.arguments.activation_bias)?;
     bars.gradients(record, &setting, &all, &x, wanted)
 }
 
@@ -87,43 +66,40 @@ struct Factors {
 
 impl Factors {
     fn new(record: &mut Record, setting: &Setting<'_>, x: &Array, states: &Array) -> Result<Self> {
-        let (n, wide, rows, after) = (setting.n, 3 * setting.n, setting.rows(), setting.gated.after);
-        let previous = setting.of_rows(n)?;
-        let start = setting.gated.h0;
-        let arrays = [("states", states), ("start", start.unwrap_or(states)), ("previous", &previous)];
-        let pass = Pass { count: rows * n, flag: start.is_some(), ..Pass::default() };
-        setting.run(record, &PREVIOUS, &arrays, pass)?;
-        let inputs = setting.drive(record, x)?;
+        let (cell, after) = (&setting.cell, setting.after);
+        let (n, wide, rows) = (cell.n, cell.wide, cell.rows());
+        let previous = cell.previous(record, states)?;
+        let inputs = cell.drive(record, x)?;
         let add = |record: &mut Record, a: &Array, columns: usize, from: usize| {
-            let (a, w) = (of(a, n), setting.w(from).t());
+            let (a, w) = (of(a, n), cell.w(from).t());
             Product::new(1, (rows, columns, n), a, w, of(&inputs, wide).from(0, from))
                 .add()
                 .record(record, Field::Real)
         };
         add(record, &previous, 2 * n, 0)?;
-        let factors = setting.of_rows(5 * n)?;
+        let factors = cell.of_rows(5 * n)?;
         let (products, reset) = match after {
-            true => (setting.of_rows(n)?, setting.room(&[1])?),
-            false => (previous.clone(), setting.of_rows(n)?),
+            true => (cell.of_rows(n)?, cell.room(&[1])?),
+            false => (previous.clone(), cell.of_rows(n)?),
         };
         if after {
-            Product::new(1, (rows, n, n), of(&previous, n), setting.w(2 * n).t(), of(&products, n))
+            Product::new(1, (rows, n, n), of(&previous, n), cell.w(2 * n).t(), of(&products, n))
                 .plus(setting.hidden(2 * n))
                 .record(record, Field::Real)?;
         }
         let arrays = [
-            ("own", setting.own()),
+            ("own", cell.own()),
             ("inputs", &inputs),
             ("products", &products),
             ("previous", &previous),
             ("factors", &factors),
             ("reset", &reset),
         ];
-        let pass = Pass { count: setting.pairs(rows), ..Pass::default() };
-        setting.run(record, &FACTORS, &arrays, pass)?;
+        let pass = Pass { count: cell.pairs(rows), ..Pass::default() };
+        cell.run(record, &FACTORS, &arrays, pass)?;
         if !after {
             add(record, &reset, n, 2 * n)?;
-            setting.run(record, &FACTORS, &arrays, Pass { phase: 1, ..pass })?;
+            cell.run(record, &FACTORS, &arrays, Pass { phase: 1, ..pass })?;
         }
         Ok(Factors { previous, factors, reset: (!after).then_some(reset) })
     }
@@ -147,15 +123,16 @@ impl Bars {
         ct: &Array,
         summed: bool,
     ) -> Result<Self> {
-        let (batch, n, wide, after) = (setting.batch, setting.n, 3 * setting.n, setting.gated.after);
-        let (bars, g, now) = (setting.of_rows(wide)?, setting.of_step(n)?, setting.of_step(wide)?);
-        let along = if summed { Some(setting.phi.along(record, setting.rows())?) } else { None };
-        let none = setting.room(&[1])?;
-        let s = if after { none.clone() } else { setting.of_step(n)? };
+        let (cell, after) = (&setting.cell, setting.after);
+        let (batch, n, wide) = (cell.batch, cell.n, cell.wide);
+        let (bars, g, now) = (cell.of_rows(wide)?, cell.of_step(n)?, cell.of_step(wide)?);
+        let along = if summed { Some(cell.phi.along(record, cell.rows())?) } else { None };
+        let none = cell.room(&[1])?;
+        let s = if after { none.clone() } else { cell.of_step(n)? };
         record.fill(&g, None)?;
         let arrays = |ct| {
             [
-                ("own", setting.own()),
+                ("own", cell.own()),
                 ("ct", ct),
                 ("factors", &all.factors),
                 ("g", &g),
@@ -164,16 +141,16 @@ impl Bars {
                 ("along", along.as_ref().unwrap_or(&none)),
             ]
         };
-        let pass = Pass { count: setting.pairs(batch), flag: summed, ..Pass::default() };
-        for k in (0..setting.steps).rev() {
-            setting.run(record, &UNIT_VJP, &arrays(ct), Pass { k, ..pass })?;
+        let pass = Pass { count: cell.pairs(batch), flag: summed, ..Pass::default() };
+        for k in (0..cell.steps).rev() {
+            cell.run(record, &UNIT_VJP, &arrays(ct), Pass { k, ..pass })?;
             if !after {
                 let c = of(&now, wide).from(0, 2 * n);
-                Product::new(1, (batch, n, n), c, setting.w(2 * n), of(&s, n)).record(record, Field::Real)?;
-                setting.run(record, &UNIT_VJP, &arrays(&s), Pass { k, phase: 1, ..pass })?;
+                Product::new(1, (batch, n, n), c, cell.w(2 * n), of(&s, n)).record(record, Field::Real)?;
+                cell.run(record, &UNIT_VJP, &arrays(&s), Pass { k, phase: 1, ..pass })?;
             }
             let depth = if after { wide } else { 2 * n };
-            Product::new(1, (batch, n, depth), of(&now, wide), setting.w(0), of(&g, n))
+            Product::new(1, (batch, n, depth), of(&now, wide), cell.w(0), of(&g, n))
                 .add()
                 .record(record, Field::Real)?;
         }
@@ -188,55 +165,35 @@ impl Bars {
         x: &Array,
         wanted: Wanted,
     ) -> Result<Gradients> {
-        let (n, d, wide, rows) = (setting.n, setting.features, 3 * setting.n, setting.rows());
-        let bars = of(&self.bars, wide);
-        let mut out = Gradients::default();
+        let cell = &setting.cell;
+        let (n, rows, bars) = (cell.n, cell.rows(), of(&self.bars, cell.wide));
+        let mut out = cell.input_gradients(record, &self.bars, x, wanted.arguments)?;
         // the cotangents of W_h h + c_h
         let mut behind = None;
-        if setting.gated.after && (wanted.w || wanted.hidden_bias) {
-            let own = setting.of_rows(n)?;
+        if setting.after && (wanted.arguments.w || wanted.hidden_bias) {
+            let own = cell.of_rows(n)?;
             let arrays = [("factors", &all.factors), ("bars", &self.bars), ("out", &own)];
-            setting.run(record, &SCALED, &arrays, Pass { count: rows * n, ..Pass::default() })?;
+            cell.run(record, &SCALED, &arrays, Pass { count: rows * n, ..Pass::default() })?;
             behind = Some(own);
         }
-        if wanted.w {
-            let (gates, own) = (setting.room(&[2, n, n])?, setting.room(&[n, n])?);
-            let right = of(&all.previous, n);
-            Product::new(1, (2 * n, n, rows), bars.t(), right, of(&gates, n))
-                .record_deep(record, Field::Real)?;
-            let left = behind.as_ref().map_or(bars.from(0, 2 * n), |own| of(own, n)).t();
+        if wanted.arguments.w {
+            let gates = cell.weight_gradient(record, 2 * n, bars, of(&all.previous, n))?;
+            let left = behind.as_ref().map_or(bars.from(0, 2 * n), |own| of(own, n));
             let right = of(all.reset.as_ref().unwrap_or(&all.previous), n);
-            Product::new(1, (n, n, rows), left, right, of(&own, n)).record_deep(record, Field::Real)?;
-            out.w = Some([gates, own]);
+            out.w = Some(vec![gates, cell.weight_gradient(record, n, left, right)?]);
         }
+        let mut hidden_bias = None;
         if let (true, Some(own)) = (wanted.hidden_bias, &behind) {
-            let bar = setting.room(&[n])?;
+            let bar = cell.room(&[n])?;
             sum(record, (rows, n), own, &bar)?;
-            out.hidden_bias = Some(bar);
+            hidden_bias = Some(bar);
         }
-        if wanted.x {
-            let bar = setting.of_rows(d)?;
-            Product::new(1, (rows, d, wide), bars, of(setting.gated.u, d), of(&bar, d))
-                .record(record, Field::Real)?;
-            out.x = Some(bar);
-        }
-        if wanted.u {
-            let bar = setting.room(&[3, n, d])?;
-            Product::new(1, (wide, d, rows), bars.t(), of(x, d), of(&bar, d))
-                .record_deep(record, Field::Real)?;
-            out.u = Some(bar);
-        }
-        if wanted.bias {
-            let bar = setting.room(&[3, n])?;
-            sum(record, (rows, wide), &self.bars, &bar)?;
-            out.bias = Some(bar);
-        }
-        if wanted.h0 {
+        if wanted.arguments.h0 {
             out.h0 = Some(self.start.clone());
         }
         if let Some(along) = &self.along {
-            out.activation_bias = Some(setting.phi.bias_bar(record, along)?);
+            out.activation_bias = Some(cell.phi.bias_bar(record, along)?);
         }
-        Ok(out)
+        Ok(Gradients { arguments: out, hidden_bias })
     }
 }

@@ -8,6 +8,7 @@
 #import "numbers"
 #import "index"
 #import "activation"
+#import "cell"
 #import "gated"
 
 const GATES: u32 = 0;
@@ -26,7 +27,7 @@ fn gates(here: u32, j: u32) {
     factors[here * 5u * n + j] = sigma(inputs[here * 3u * n + j]);
     factors[(here * 5u + 2u) * n + j] = r;
     var seen = h;
-    if sizes.after == 1u {
+    if after() {
         seen = products[here * n + j];
     } else {
         reset[here * n + j] = r * h;
@@ -37,7 +38,7 @@ fn gates(here: u32, j: u32) {
 fn candidate(here: u32, j: u32) -> f32 {
     let n = sizes.n;
     let argument = inputs[(here * 3u + 2u) * n + j];
-    if sizes.after == 1u {
+    if after() {
         return argument + factors[(here * 5u + 2u) * n + j] * products[here * n + j];
     }
     return argument;
@@ -65,12 +66,12 @@ fn main(
     let pair = at % pairs(n);
     let place = places(pair, n, sizes.phi);
     let two = place.y < n;
-    if sizes.after == 1u || sizes.phase == GATES {
+    if after() || sizes.phase == GATES {
         gates(here, place.x);
         if two {
             gates(here, place.y);
         }
-        if sizes.after == 0u {
+        if !after() {
             return;
         }
     }

@@ -1,49 +1,6 @@
-// What the shaders of gated units share: every sequence in its own time k = 0 .. length - 1, and sigma. Real numbers.
+// What the shaders of gated units share besides what those of all cells do.
 
-struct Sizes {
-    count: u32,     // pairs of features of all rows
-    steps: u32,     // of the longest sequence
-    batch: u32,
-    n: u32,
-    k: u32,         // the step
-    reverse: u32,   // 1: k = 0 is the end of a sequence
-    varied: u32,    // 1: there are lengths
-    after: u32,     // 1: the reset gate acts behind W_h
-    phase: u32,
-    flag: u32,
-    phi: RowActivation,
-}
-
-var<immediate> sizes: Sizes;
-
-@group(0) @binding(0) var<storage, read> lengths: array<u32>;   // (batch)
-
-fn steps_of(b: u32) -> u32 {
-    if sizes.varied == 1u {
-        return lengths[b];
-    }
-    return sizes.steps;
-}
-
-// The row of sequence b at its step k.
-fn row(b: u32, k: u32) -> u32 {
-    let last = steps_of(b);
-    if sizes.reverse == 1u && k < last {
-        return (last - 1u - k) * sizes.batch + b;
-    }
-    return k * sizes.batch + b;
-}
-
-// The step of sequence b at a row t batch + b within it.
-fn step_at(b: u32, t: u32) -> u32 {
-    return select(t, steps_of(b) - 1u - t, sizes.reverse == 1u);
-}
-
-fn sigma(x: f32) -> f32 {
-    let e = exp(-abs(x));
-    return select(e, 1.0, x >= 0.0) / (1.0 + e);
-}
-
-fn pair_of(a: f32, b: f32) -> Pair {
-    return Pair(number(a), number(b));
+// Whether the reset gate acts behind W_h.
+fn after() -> bool {
+    return sizes.setting == 1u;
 }

@@ -15,8 +15,8 @@ pub use forward::forward;
 pub(crate) use {backward::record_backward, forward::record_forward};
 
 use crate::Array;
+use crate::cell::Arguments;
 use crate::shader::Shader;
-use isometry_core::activation::Activation;
 
 macro_rules! shaders {
     ($($name:ident $file:literal),*) => {$(
@@ -26,31 +26,15 @@ macro_rules! shaders {
     )*};
 }
 
-shaders!(FACTORS "factors", PREVIOUS "previous", SCALED "scaled", UNIT "unit", UNIT_VJP "unit_vjp");
+shaders!(FACTORS "factors", SCALED "scaled", UNIT "unit", UNIT_VJP "unit_vjp");
 
 /// The arguments of a gated unit; the order of the gates is z, r, h.
 #[derive(Clone, Copy, Debug)]
 pub struct Gated<'a> {
-    /// (T, B, d)
-    pub x: &'a Array,
-    /// W (3, n, n)
-    pub w: &'a Array,
-    /// U (3, n, d)
-    pub u: &'a Array,
-    /// (B, n), zeros if absent
-    pub h0: Option<&'a Array>,
-    /// b (3, n)
-    pub bias: Option<&'a Array>,
-    /// (3, n): zeros, zeros and c_h, with the reset behind W_h only
+    /// W (3n, n), U (3n, d), b (3n), h0 (B, n)
+    pub arguments: Arguments<'a>,
+    /// (3n): zeros, zeros and c_h, with the reset behind W_h only
     pub hidden_bias: Option<&'a Array>,
     /// The reset gate acts behind W_h.
     pub after: bool,
-    /// phi
-    pub activation: Activation,
-    /// Of the modReLUs.
-    pub activation_bias: Option<&'a Array>,
-    /// Steps of each sequence, in any order; all T if absent.
-    pub lengths: Option<&'a [usize]>,
-    /// From the end of each sequence to its beginning.
-    pub reverse: bool,
 }

@@ -3,7 +3,7 @@
 #import "numbers"
 #import "index"
 #import "activation"
-#import "gated"
+#import "cell"
 
 @group(0) @binding(1) var<storage, read> factors: array<f32>;     // (steps, batch, 5, n)
 @group(0) @binding(2) var<storage, read> bars: array<f32>;        // (steps, batch, 3, n)

@@ -1,9 +1,10 @@
 //! Against the cell of the core in double precision.
 
 use super::*;
-use crate::Field;
-use crate::testing::{C, device, fetched, near, numbers, sent};
+use crate::cell;
+use crate::testing::{close, device, draw, sent_reals as send};
 use isometry_core::Budget;
+use isometry_core::activation::Activation;
 use isometry_core::recurrence::Run;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward as pull, forward as run};
 
@@ -16,10 +17,6 @@ struct Problem {
     biased: bool,
     lengths: Option<Vec<usize>>,
     reverse: bool,
-}
-
-fn draw(count: usize, seed: u64, scale: f64) -> Vec<f64> {
-    numbers(Field::Real, count, seed).iter().map(|x| f64::from((x.0 * scale) as f32)).collect()
 }
 
 fn check(p: &Problem) {
@@ -65,47 +62,37 @@ fn check(p: &Problem) {
     };
     pull(&gru, &states[..], &saved, &ct[..], gradients, &mut [], &budget).unwrap();
 
-    let send = |shape: &[usize], data: &[f64]| {
-        sent(&context, Field::Real, shape, &data.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>())
-    };
     let wide = [vec![0.0; 2 * n], hidden].concat();
-    let (dx, dw, du) = (send(&[steps, batch, d], &x), send(&[3, n, n], &w), send(&[3, n, d], &u));
-    let (db, dh0, dhidden) = (send(&[3, n], &b), send(&[batch, n], &h0), send(&[3, n], &wide));
+    let send = |shape: &[usize], data: &[f64]| send(&context, shape, data);
+    let (dx, dw, du) = (send(&[steps, batch, d], &x), send(&[3 * n, n], &w), send(&[3 * n, d], &u));
+    let (db, dh0, dhidden) = (send(&[3 * n], &b), send(&[batch, n], &h0), send(&[3 * n], &wide));
     let (down, dct) = (send(&[units], &own), send(&[steps, batch, n], &ct));
     let gated = Gated {
-        x: &dx,
-        w: &dw,
-        u: &du,
-        h0: p.h0.then_some(&dh0),
-        bias: p.biased.then_some(&db),
+        arguments: Arguments {
+            x: &dx,
+            w: &dw,
+            u: &du,
+            h0: p.h0.then_some(&dh0),
+            bias: p.biased.then_some(&db),
+            activation: p.activation,
+            activation_bias: (units > 0).then_some(&down),
+            lengths: p.lengths.as_deref(),
+            reverse: p.reverse,
+        },
         hidden_bias: hidden_bias.then_some(&dhidden),
         after: p.after,
-        activation: p.activation,
-        activation_bias: (units > 0).then_some(&down),
-        lengths: p.lengths.as_deref(),
-        reverse: p.reverse,
     };
     let name = format!(
         "{:?} {:?} after={} h0={} biased={} lengths={:?} reverse={}",
         p.sizes, p.activation, p.after, p.h0, p.biased, p.lengths, p.reverse
     );
     let own_states = forward(&gated).unwrap();
-    let close = |found: &Array, expected: &[f64], what: &str| {
-        let expected: Vec<C> = expected.iter().map(|&x| C(x, 0.0)).collect();
-        near(&fetched(found), &expected, 64.0, &format!("{what} of {name}"));
-    };
-    close(&own_states, &states, "states");
-    let wanted = Wanted {
-        x: true,
-        w: true,
-        u: true,
-        bias: p.biased,
-        h0: p.h0,
-        hidden_bias,
-        activation_bias: units > 0,
-    };
-    let found = backward(&gated, &own_states, &dct, wanted).unwrap();
-    let [gates, of_h] = found.w.unwrap();
+    close(&own_states, &states, 64.0, &format!("states of {name}"));
+    let arguments =
+        cell::Wanted { x: true, w: true, u: true, bias: p.biased, h0: p.h0, activation_bias: units > 0 };
+    let wanted = Wanted { arguments, hidden_bias };
+    let Gradients { arguments: found, hidden_bias } = backward(&gated, &own_states, &dct, wanted).unwrap();
+    let [gates, of_h]: [Array; 2] = found.w.unwrap().try_into().unwrap();
     let pairs = [
         (Some(gates), &w_bar[..2 * n * n], "W_z and W_r"),
         (Some(of_h), &w_bar[2 * n * n..], "W_h"),
@@ -113,11 +100,11 @@ fn check(p: &Problem) {
         (found.u, &u_bar, "U"),
         (found.bias, &b_bar, "b"),
         (found.h0, &h0_bar, "h0"),
-        (found.hidden_bias, &hidden_bar, "c_h"),
+        (hidden_bias, &hidden_bar, "c_h"),
         (found.activation_bias, &own_bar, "activation bias"),
     ];
     for (found, expected, what) in pairs {
-        found.iter().for_each(|found| close(found, expected, what));
+        found.iter().for_each(|found| close(found, expected, 64.0, &format!("{what} of {name}")));
     }
 }
 
@@ -175,31 +162,32 @@ fn odd_and_large_sizes() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let Some(context) = device() else { return };
-    let array =
-        |shape: &[usize]| sent(&context, Field::Real, shape, &vec![C(0.5, 0.0); shape.iter().product()]);
-    let (x, w, u, bias) = (array(&[2, 3, 4]), array(&[3, 5, 5]), array(&[3, 5, 4]), array(&[3, 5]));
-    let gated = Gated {
+    let array = |shape: &[usize]| send(&context, shape, &vec![0.5; shape.iter().product()]);
+    let (x, w, u, bias) = (array(&[2, 3, 4]), array(&[15, 5]), array(&[15, 4]), array(&[15]));
+    let arguments = Arguments {
         x: &x,
         w: &w,
         u: &u,
         h0: None,
         bias: Some(&bias),
-        hidden_bias: None,
-        after: false,
         activation: Activation::Tanh,
         activation_bias: None,
         lengths: None,
         reverse: false,
     };
+    let gated = Gated { arguments, hidden_bias: None, after: false };
+    let of = |arguments| Gated { arguments, ..gated };
     let states = forward(&gated).unwrap();
     assert!(forward(&Gated { hidden_bias: Some(&bias), ..gated }).is_err());
-    assert!(forward(&Gated { u: &w, ..gated }).is_err());
-    assert!(forward(&Gated { w: &u, ..gated }).is_err());
-    assert!(forward(&Gated { h0: Some(&x), ..gated }).is_err());
-    assert!(forward(&Gated { lengths: Some(&[3, 1, 1]), ..gated }).is_err());
-    let wanted = Wanted { x: true, ..Wanted::default() };
+    assert!(forward(&of(Arguments { u: &w, ..arguments })).is_err());
+    assert!(forward(&of(Arguments { w: &u, ..arguments })).is_err());
+    assert!(forward(&of(Arguments { h0: Some(&x), ..arguments })).is_err());
+    assert!(forward(&of(Arguments { lengths: Some(&[3, 1, 1]), ..arguments })).is_err());
+    let x_alone = cell::Wanted { x: true, ..cell::Wanted::default() };
+    let wanted = Wanted { arguments: x_alone, hidden_bias: false };
     assert!(backward(&gated, &states, &x, wanted).is_err());
     assert!(backward(&gated, &states, &states, Wanted { hidden_bias: true, ..wanted }).is_err());
-    assert!(backward(&gated, &states, &states, Wanted { activation_bias: true, ..wanted }).is_err());
-    assert!(backward(&gated, &states, &states, wanted).unwrap().w.is_none());
+    let biased = Wanted { arguments: cell::Wanted { activation_bias: true, ..x_alone }, ..wanted };
+    assert!(backward(&gated, &states, &states, biased).is_err());
+    assert!(backward(&gated, &states, &states, wanted).unwrap().arguments.w.is_none());
 }

@@ -4,6 +4,7 @@
 #import "numbers"
 #import "index"
 #import "activation"
+#import "cell"
 #import "gated"
 
 const GATES: u32 = 0;
@@ -23,7 +24,7 @@ fn argument(gate: u32, here: u32, b: u32, j: u32) -> f32 {
 }
 
 fn candidate(here: u32, b: u32, j: u32) -> f32 {
-    if sizes.after == 0u {
+    if !after() {
         return argument(2u, here, b, j);
     }
     let n = sizes.n;
@@ -34,7 +35,7 @@ fn candidate(here: u32, b: u32, j: u32) -> f32 {
 fn finish(here: u32, b: u32, j: u32, c: T) {
     let at = b * sizes.n + j;
     var gate = z[at];
-    if sizes.after == 1u {
+    if after() {
         gate = sigma(argument(0u, here, b, j));
     }
     let h = gate * state[at] + (1.0 - gate) * real(c);
@@ -71,7 +72,7 @@ fn main(
         }
         return;
     }
-    if sizes.after == 0u && sizes.phase == GATES {
+    if !after() && sizes.phase == GATES {
         open(here, b, place.x);
         if two {
             open(here, b, place.y);

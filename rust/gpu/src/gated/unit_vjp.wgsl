@@ -9,6 +9,7 @@
 #import "numbers"
 #import "index"
 #import "activation"
+#import "cell"
 #import "gated"
 
 const GATES: u32 = 0;
@@ -34,7 +35,7 @@ fn finish(here: u32, b: u32, j: u32, whole: f32, bar: T) {
     let c = real(bar);
     let z = factor(1u, here, j) * whole;
     put(0u, here, b, j, z, z);
-    if sizes.after == 1u {
+    if after() {
         let r = factor(3u, here, j) * c;
         put(1u, here, b, j, r, r);
         put(2u, here, b, j, c, factor(2u, here, j) * c);
@@ -76,7 +77,7 @@ fn main(
     let two = place.y < n;
     let here = row(b, sizes.k);
     let live = sizes.k < steps_of(b);
-    if sizes.after == 0u && sizes.phase != GATES {
+    if !after() && sizes.phase != GATES {
         if live {
             second(here, b, place.x);
             if two {

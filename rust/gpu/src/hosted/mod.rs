@@ -2,8 +2,11 @@
 //! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix,
 //! which the CPU forms.
 
+mod cell;
 pub mod gated;
+pub mod lstm;
 pub mod recurrence;
+pub mod rum;
 mod uploads;
 
 use crate::array::zeros;

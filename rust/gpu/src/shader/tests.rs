@@ -17,9 +17,9 @@ const SHADERS: &[&Shader] = &[
     &crate::cayley::small::SMALL,
     &crate::cayley::small::SMALL_VJP,
     &crate::cayley::large::UNPACK,
+    &crate::cell::PREVIOUS,
     &crate::combine::COMBINE,
     &crate::gated::FACTORS,
-    &crate::gated::PREVIOUS,
     &crate::gated::SCALED,
     &crate::gated::UNIT,
     &crate::gated::UNIT_VJP,
@@ -32,6 +32,8 @@ const SHADERS: &[&Shader] = &[
     &crate::last::FACTORS,
     &crate::last::LAST,
     &crate::last::PULL,
+    &crate::lstm::UNIT,
+    &crate::lstm::UNIT_VJP,
     &crate::product::PRODUCT,
     &crate::recurrence::steps::APART,
     &crate::recurrence::sequence::BEGIN,
@@ -40,6 +42,11 @@ const SHADERS: &[&Shader] = &[
     &crate::recurrence::sequence::TRANSPOSE,
     &crate::recurrence::sequence::WITHIN,
     &crate::rows::SUM,
+    &crate::rum::FACTORS,
+    &crate::rum::MEMORY,
+    &crate::rum::MEMORY_VJP,
+    &crate::rum::UNIT,
+    &crate::rum::UNIT_VJP,
 ];
 
 fn variants() -> impl Iterator<Item = Variant> {

@@ -37,7 +37,8 @@ pub(super) struct Bars<R: Real> {
 
 impl<R: Real> LstmGradients<'_, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
-    pub(super) fn check(&self, lstm: &Lstm<'_, R>) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self, lstm: &Lstm<'_, R>) -> Result<()> {
         let (n, Run { steps, batch, features, h0, starts, .. }) = (lstm.n(), lstm.run);
         let fresh = starts.is_some_and(|starts| starts.state.is_some());
         check(&[

@@ -59,7 +59,8 @@ pub struct Lstm<'a, R: Real> {
 
 impl<'a, R: Real> Lstm<'a, R> {
     /// Refuses sizes that do not fit.
-    pub(super) fn check(&self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<()> {
         let (n, Run { features, activation, activation_bias, .. }) = (self.n(), self.run);
         if !self.run.n.is_multiple_of(2) {
             return Err(Error::shape("n", "an even state size, that of h and c", self.run.n.to_string()));

@@ -33,7 +33,8 @@ pub struct RumGradients<'a, R: Real> {
 
 impl<R: Real> RumGradients<'_, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
-    pub(super) fn check(&self, rum: &Rum<'_, R>) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self, rum: &Rum<'_, R>) -> Result<()> {
         let Run { steps, batch, features, n, h0, activation, activation_bias, starts, .. } = rum.run;
         let fresh = starts.is_some_and(|starts| starts.state.is_some());
         let units = activation.bias_units(n);

@@ -72,7 +72,8 @@ pub struct Rum<'a, R: Real> {
 
 impl<'a, R: Real> Rum<'a, R> {
     /// Refuses sizes that do not fit.
-    pub(super) fn check(&self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;
         if self.run.starts.is_some() && self.memory {
@@ -110,7 +111,8 @@ impl<'a, R: Real> Rum<'a, R> {
     }
 
     /// Refuses the last memory of another size, or one without a memory.
-    fn check_last(&self, argument: &'static str, len: usize) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_last(&self, argument: &'static str, len: usize) -> Result<()> {
         if self.memory { self.check_memory(argument, len) } else { check_len(argument, len, &[0]) }
     }
 }

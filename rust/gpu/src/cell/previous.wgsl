@@ -1,13 +1,13 @@
-// The states before all steps, (steps, batch, n): 0 past the ends of sequences.
+// The states before all steps, rows of `pitch` numbers: 0 past the ends of sequences.
 
 #import "numbers"
 #import "index"
 #import "activation"
-#import "gated"
+#import "cell"
 
-@group(0) @binding(1) var<storage, read> states: array<f32>;           // (steps, batch, n)
-@group(0) @binding(2) var<storage, read> start: array<f32>;            // h0, (batch, n)
-@group(0) @binding(3) var<storage, read_write> previous: array<f32>;   // (steps, batch, n)
+@group(0) @binding(1) var<storage, read> states: array<f32>;           // (steps, batch, pitch)
+@group(0) @binding(2) var<storage, read> start: array<f32>;            // h0, (batch, pitch)
+@group(0) @binding(3) var<storage, read_write> previous: array<f32>;   // (steps, batch, pitch)
 
 @compute @workgroup_size(256)
 fn main(
@@ -19,7 +19,7 @@ fn main(
     if at >= sizes.count {
         return;
     }
-    let n = sizes.n;
+    let n = sizes.pitch;
     let b = at / n % sizes.batch;
     let t = at / n / sizes.batch;
     var found = 0.0;
