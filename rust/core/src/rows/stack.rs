@@ -140,6 +140,7 @@ fn pulled<T: Scalar>(
         let (scratch, own): (_, Region<T::Real>) = (room.0.of(member.id).ptr(), room.1.of(member.id));
         let mine = member.share(units, 1);
         let (mut k, mut slot) = (mine.start / slots.count, mine.start % slots.count);
+        let mut loaded = None;
         for unit in mine {
             let (first, count) = (slots.rows(slot).start, slots.rows(slot).len());
             let (pass, x, ct) = (RowPass { k, rows: count, side }, x.row(k, first), ct.row(k, first));
@@ -147,7 +148,9 @@ fn pulled<T: Scalar>(
             // SAFETY: the arrays have these rows; the members write different slots, rows and gradients, each with scratch of
             // its own.
             unsafe {
-                operator.load(k, scratch);
+                if loaded.replace(k) != Some(k) {
+                    operator.load(k, scratch);
+                }
                 if alone {
                     own.ptr().write_bytes(0, each);
                     let sums = std::slice::from_raw_parts_mut(own.ptr(), each);
