@@ -2,10 +2,15 @@
 //! block depends on sizes alone, so that the sum does not depend on the threads.
 
 use crate::scalar::Scalar;
+use crate::sizes::work;
 use std::ops::Range;
 
-/// The largest number of slots of all sums of a call.
+/// The number of slots of all sums of a call: more where each has enough rows, and the memory of all is no more than so many
+/// numbers.
 const MOST: usize = 16;
+const MANY: usize = 64;
+const ROWS: usize = if cfg!(test) { 4 } else { 64 };
+const NUMBERS: usize = 1 << 22;
 /// The rows of a block are a multiple of this, which operators may take at a time. Tests have many blocks.
 const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
@@ -20,9 +25,12 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For each of this many sums over `rows` rows.
-    pub fn of(sums: usize, rows: usize) -> Self {
-        let block = rows.div_ceil(MOST.div_ceil(sums.max(1))).max(1).next_multiple_of(BLOCK);
+    /// For each of this many sums of `each` numbers over `rows` rows.
+    pub fn of(sums: usize, rows: usize, each: usize) -> Self {
+        let blocks = |all: usize| rows.div_ceil(all.div_ceil(sums.max(1)));
+        let many = work(&[MANY.max(sums), each]) <= NUMBERS;
+        let block = if many { blocks(MANY).max(ROWS).min(blocks(MOST)) } else { blocks(MOST) };
+        let block = block.max(1).next_multiple_of(BLOCK);
         Slots { rows, block, count: rows.div_ceil(block).max(1) }
     }
 

@@ -123,7 +123,7 @@ fn pulled<T: Scalar>(
     }
     let (batch, each, (from, into)) = (operator.batch(), operator.sums(), operator.features(side));
     let ct = Source::each(ct, rows, into);
-    let slots = Slots::of(batch, rows);
+    let slots = Slots::of(batch, rows, each);
     let (alone, units) = (slots.count == 1, work(&[batch, slots.count]));
     let worth = |work: usize, parts: usize| parallel::worth(most(budget.threads), work).min(parts.max(1));
     let threads = worth(work(&[3, batch, rows, operator.work()]), units);
@@ -169,14 +169,24 @@ fn pulled<T: Scalar>(
     if alone {
         return Ok(());
     }
-    let threads = worth(work(&[units, each]), batch).min(threads);
+    let threads = worth(work(&[units, each]), each).min(threads);
     parallel::run(threads, &|member| {
-        let scratch = room.0.of(member.id).ptr();
+        let (scratch, sums) = (room.0.of(member.id).ptr(), |k: usize| shared.at(k * slots.count * each));
+        // all have some numbers of every matrix, where these are fewer than they
+        let (matrices, numbers) = if batch < member.count {
+            (0..batch, member.share(each, APART))
+        } else {
+            (member.share(batch, 1), 0..each)
+        };
+        for k in matrices {
+            // SAFETY: the slots are complete; the members have different numbers.
+            unsafe { add_slots(sums(k), slots.count, each, numbers.clone()) };
+        }
+        member.barrier();
         for k in member.share(batch, 1) {
-            let sums = shared.at(k * slots.count * each);
-            // SAFETY: the slots are complete; the members have different matrices.
+            let sums = sums(k);
+            // SAFETY: the sums are complete; the members have different matrices.
             unsafe {
-                add_slots(sums, slots.count, each, 0..each);
                 operator.load(k, scratch);
                 operator.deal(k, std::slice::from_raw_parts_mut(sums, each), bars.of(k), scratch);
             }

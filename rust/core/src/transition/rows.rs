@@ -38,7 +38,7 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         extent: Extent,
         bar: Option<(Shared<T::Real>, usize)>,
     ) -> Self {
-        let slots = Slots::of(1, extent.chunk);
+        let slots = Slots::of(1, extent.chunk, of.sums());
         let sums = bar.map(|(bar, halves)| Sums { all: arena.take(&[halves, slots.count, of.sums()]), bar });
         RowsStep {
             of,
