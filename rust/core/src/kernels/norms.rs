@@ -16,7 +16,7 @@ pub fn panel_norms2<'a, T: Scalar>(u: &[T], (m, j): (usize, usize), room: &'a mu
     let sums = parts_mut(room);
     if let Some(rows) = u.len().checked_div(m).filter(|_| columns > 0) {
         let (stride, width) = (m * T::PARTS, sums.len());
-        let u = parts(u)[j * T::PARTS..].as_ptr();
+        let u = parts(u).as_ptr().wrapping_add(j * T::PARTS);
         // SAFETY: `rows` rows with these columns exist at u, one row of them at `sums`.
         unsafe { Squares { u, rows, stride, width, sums: sums.as_mut_ptr() }.call() };
     }

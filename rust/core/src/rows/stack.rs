@@ -53,14 +53,15 @@ pub fn apply<T: Scalar>(
     budget: &Budget<'_>,
 ) -> Result<()> {
     operator.check_rows(x, rows, side, out)?;
-    applied(operator, Source::each(x, rows, operator.features(side).0), rows, side, out, budget)
+    let x = Source::each(x, rows, operator.features(side).0);
+    applied(operator, x, (rows, false), side, out, budget)
 }
 
-/// [`apply`] to arrays of the right sizes.
+/// [`apply`] to arrays of the right sizes, or the conjugates.
 fn applied<T: Scalar>(
     operator: &dyn Rows<T>,
     x: Source<T>,
-    rows: usize,
+    (rows, conj): (usize, bool),
     side: Side,
     out: &mut [T],
     budget: &Budget<'_>,
@@ -83,6 +84,10 @@ fn applied<T: Scalar>(
                 operator.load(k, scratch);
                 let out = out.at((k * rows + row) * into);
                 operator.apply_rows(RowPass { k, rows: count, side }, x.row(k, row), out, scratch);
+                if conj {
+                    let out = std::slice::from_raw_parts_mut(out, count * into);
+                    out.iter_mut().for_each(|w| *w = w.conj());
+                }
             }
             (k, row, left) = (k + 1, 0, left - count);
         }
@@ -119,7 +124,7 @@ fn pulled<T: Scalar>(
     if bars.iter().all(Bar::is_empty) {
         let Some(x_bar) = x_bar else { return Ok(()) };
         let ct = Source::each(ct, rows, operator.features(side).1);
-        return applied(operator, ct, rows, side.other(), x_bar, budget);
+        return applied(operator, ct, (rows, false), side.other(), x_bar, budget);
     }
     let (batch, each, (from, into)) = (operator.batch(), operator.sums(), operator.features(side));
     let ct = Source::each(ct, rows, into);
@@ -205,15 +210,11 @@ pub fn matrix<T: Scalar>(operator: &dyn Rows<T>, out: &mut [T], budget: &Budget<
     let rows = identity(1, p.min(q))?;
     if p > q {
         let mut columns = Buffer::zeroed(out.len())?;
-        applied(operator, Source::all(&rows, q), q, Side::Forward, &mut columns, budget)?;
+        applied(operator, Source::all(&rows, q), (q, false), Side::Forward, &mut columns, budget)?;
         transposed(&columns, (q, p), out);
         return Ok(());
     }
-    applied(operator, Source::all(&rows, p), p, Side::Adjoint, out, budget)?;
-    if T::PARTS == 2 {
-        out.iter_mut().for_each(|w| *w = w.conj());
-    }
-    Ok(())
+    applied(operator, Source::all(&rows, p), (p, T::PARTS == 2), Side::Adjoint, out, budget)
 }
 
 /// The gradients of the arguments from those of the matrices.
@@ -238,7 +239,16 @@ pub fn matrix_vjp<T: Scalar>(
         transposed(ct, (p, q), &mut own);
         return pulled(operator, (Source::all(&rows, q), &own), q, Side::Forward, bars, None, budget);
     }
-    own.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
+    // a pass over memory: an element takes as long as some multiply-adds
+    let threads = parallel::worth(most(budget.threads), work(&[4, own.len()]));
+    let part = own.len().div_ceil(threads).max(1);
+    let parts = own.chunks_mut(part).zip(ct.chunks(part));
+    parallel::each(
+        threads,
+        parts,
+        || (),
+        |(), _, (own, ct)| own.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj()),
+    );
     let ct = if turned { &own } else { ct };
     pulled(operator, (Source::all(&rows, p), ct), p, Side::Adjoint, bars, None, budget)
 }

@@ -5,11 +5,11 @@ use crate::linalg::{
     Bars, Order, Reflectors, apply, apply_vjp, geqrf, geqrf_vjp, procrustes, procrustes_vjp, product,
     product_vjp,
 };
-use crate::scalar::{Scalar, c32, c64};
+use crate::scalar::{Scalar, c64};
 use crate::testing::numbers;
 use crate::testing::threads::same_bits;
 
-const SIZES: [(usize, usize, usize); 4] = [(1, 90, 70), (1, 40, 17), (3, 30, 20), (70, 6, 4)];
+const SIZES: [(usize, usize, usize); 3] = [(1, 90, 70), (3, 30, 20), (70, 6, 4)];
 
 fn of_reflectors<T: Scalar>(sizes: (usize, usize, usize)) {
     let (batch, m, k) = sizes;
@@ -66,7 +66,5 @@ fn any_number_of_threads_has_the_same_bits() {
         }
     }
     all::<f32>();
-    all::<f64>();
-    all::<c32>();
     all::<c64>();
 }
