@@ -6,6 +6,7 @@ docs/figures/speeds.png      ratios of `benches/bench.py`, from speeds.json
 docs/figures/beside.png      milliseconds of one orthogonal weight, from beside.json
 docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
 README.md                    the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from speeds.json and beside.json
+docs/measurements.md         the same, from cores.json
 
 `benches/measure.py` makes the measured files.
 """
@@ -24,7 +25,7 @@ from reproduction_pictures import shrink
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-README = ROOT / "README.md"
+README, MEASUREMENTS = ROOT / "README.md", ROOT / "docs/measurements.md"
 RUNS = {"scornn": "ScoRNN", "lstm": "LSTM"}
 HEAD = "times as fast as the fastest torch peer measured"
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"
@@ -192,6 +193,16 @@ def beside_table(found: dict[str, Any]) -> list[str]:
     return [*lines, "", f"*{where(found['machine'])}*"]
 
 
+def cores_table(found: dict[str, Any]) -> list[str]:
+    """A line per row: medians on one thread and on two, the serial share, and the prediction from it."""
+    lines = ["| group | row | t1 | t2 | 2 - t1 / t2 | predicted for 16 cores |", "|---|---|---|---|---|---|"]
+    for row in found["rows"]:
+        one, two = (figure_of(row["quartiles_ms"][count][1]) for count in ("1", "2"))
+        own = f"{row['serial']:.2f} | {row['predicted']:.1f} times"
+        lines.append(f"| {row['group']} | {row['row']} | {one} | {two} | {own} |")
+    return [*lines, "", f"*{where(found['machine'])}*"]
+
+
 def figure_of(milliseconds: float) -> str:
     """Two digits, or all of them before the point."""
     digits = 2 if milliseconds < 1 else 1 if milliseconds < 10 else 0
@@ -217,20 +228,23 @@ def filled(text: str, tables: dict[str, list[str]]) -> str:
         body = "\n".join(lines) + "\n"
         text, count = block.subn(lambda found, body=body: found[1] + body + found[2], text)
         if count != 1:
-            raise ValueError(f"README.md must have one block <!-- {name} --> ... <!-- /{name} -->, not {count}")
+            raise ValueError(f"a page must have one block <!-- {name} --> ... <!-- /{name} -->, not {count}")
     return text
 
 
-def tables() -> dict[str, list[str]]:
-    """The README's tables, by their marks."""
-    return {"speeds": speeds_table(read("speeds.json")), "beside": beside_table(read("beside.json"))}
+def tables() -> dict[Path, dict[str, list[str]]]:
+    """The tables of the pages, by their marks."""
+    own = {"speeds": speeds_table(read("speeds.json")), "beside": beside_table(read("beside.json"))}
+    measured = (FIGURES / "cores.json").exists()
+    return {README: own} | ({MEASUREMENTS: {"cores": cores_table(read("cores.json"))}} if measured else {})
 
 
 def main() -> None:
     draw_speeds(FIGURES / "speeds.png", read("speeds.json"))
     draw_beside(FIGURES / "beside.png", read("beside.json"))
     draw_copying(FIGURES / "copying.png")
-    README.write_text(filled(README.read_text(encoding="utf-8"), tables()), encoding="utf-8")
+    for page, own in tables().items():
+        page.write_text(filled(page.read_text(encoding="utf-8"), own), encoding="utf-8")
 
 
 if __name__ == "__main__":

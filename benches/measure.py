@@ -1,12 +1,13 @@
 """Measures what the README shows and writes it to docs/figures; run by `make measurements`, on an idle machine.
 
-    python benches/measure.py [speeds] [beside] [copying] [--threads N] [--groups NAME,...]
+    python benches/measure.py [speeds] [beside] [copying] [cores] [--threads N] [--groups NAME,...]
 
 speeds     `benches/bench.py` by groups: docs/figures/speeds.json, medians and quartiles of every row
 beside     `benches/beside.py`, Isometry beside torch's parametrisation and geotorch: docs/figures/beside.json
 copying    `isometry train copying` of each model: docs/figures/copying-MODEL.csv, its metrics.csv
+cores      `benches/bench.py --cores --quick`, one thread and two in turns: docs/figures/cores.json
 
-Without names it measures all three; with --groups the rows of other groups stay as they are. `make figures` draws the
+Without names it measures all of them; with --groups the rows of other groups stay as they are. `make figures` draws the
 pictures and writes the README's tables from these files.
 """
 
@@ -144,11 +145,25 @@ def copying(options: argparse.Namespace, folder: Path) -> None:
         shutil.copyfile(out / "metrics.csv", FIGURES / f"copying-{model}.csv")
 
 
+def cores(_: argparse.Namespace, folder: Path) -> None:
+    """The serial shares of all rows."""
+    file, before = folder / "cores.json", busy()
+    python(str(ROOT / "benches/bench.py"), "--cores", "--quick", "--threads", "2", "--json", str(file))
+    found = json.loads(file.read_text())
+    rows = []
+    for row in found["rows"]:
+        if "samples" in row:
+            quartiles = {count: [1e3 * t for t in statistics.quantiles(s, n=4)] for count, s in row["samples"].items()}
+            kept = {key: row[key] for key in ("group", "row", "serial", "predicted")}
+            rows.append(rounded(kept | {"quartiles_ms": quartiles}))
+    write(FIGURES / "cores.json", {"machine": found["machine"] | {"others": others_since(before)}, "rows": rows})
+
+
 def write(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
-MEASUREMENTS = {"speeds": speeds, "beside": beside, "copying": copying}
+MEASUREMENTS = {"speeds": speeds, "beside": beside, "copying": copying, "cores": cores}
 
 
 def main() -> None:

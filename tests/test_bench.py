@@ -211,3 +211,29 @@ def test_groups_that_are_named_alone():
     """Every group is run by its name, those that need more than a checkout only so."""
     assert set(SHOWN) < set(GROUPS) and set(NAMED) < set(NAMES) == {*GROUPS, *APART}
     assert {bench.parsed([name]).group for name in NAMES} == set(NAMES)
+
+
+def test_serial_shares(tmp_path, capsys):
+    """Our side of a row on one thread and on two; what a share predicts; the budget is as before."""
+    from harness import cores
+
+    assert cores.serial(2.0, 1.0) == 0 and cores.serial(1.0, 1.0) == 1
+    assert cores.predicted(0.0) == 16 and cores.predicted(1.2) == 1
+    assert cores.predicted(0.2) == pytest.approx(1 / (0.2 + 0.8 / 16))
+    threads = []
+
+    def doubled(x):
+        threads.append(torch.get_num_threads())
+        return 2 * x
+
+    watched = sides.row("threads", lambda: {"x": torch.ones(4)}, doubled, {}, [], 0.0, reference=lambda x: 2 * x)
+    before = torch.get_num_threads()
+    entry = cores.measured(watched, QUICK._replace(threads=before))
+    assert set(threads) >= {1, 2} and torch.get_num_threads() == before
+    assert len(entry["samples"]["1"]) == len(entry["samples"]["2"]) >= 3
+    assert cores.measured(row(ours=1.001), QUICK._replace(threads=before))["wrong"]
+    capsys.readouterr()
+    assert bench.main(["small", "--cores", "--quick", "--json", str(tmp_path / "out.json")]) == 0
+    found = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert [entry["group"] for entry in found] == ["small", "small"] and all(0 < e["predicted"] <= 16 for e in found)
+    assert bench.main(["numpy", "--cores"]) == 2

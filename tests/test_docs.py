@@ -102,9 +102,20 @@ def test_a_name_of_no_source_is_found():
     assert not matching(sources(), "/core/src") and not matching(sources(), "*/no.rs")
 
 
-def test_the_tables_of_the_readme_are_those_of_the_measured_files():
-    text = (ROOT / "README.md").read_text()
-    assert figures.filled(text, figures.tables()) == text, "run `make figures`"
+def test_the_tables_of_the_pages_are_those_of_the_measured_files():
+    for page, tables in figures.tables().items():
+        text = page.read_text()
+        assert figures.filled(text, tables) == text, "run `make figures`"
+
+
+def test_the_table_of_serial_shares():
+    machine = {"processor": "P", "threads": 2, "isometry": "1", "time": "2026-01-02T"}
+    row = {"group": "mesh", "row": "n 4", "serial": 0.5, "predicted": 1.88}
+    found = {"machine": machine, "rows": [row | {"quartiles_ms": {"1": [2.9, 3.0, 3.1], "2": [1.9, 2.0, 2.1]}}]}
+    lines = figures.cores_table(found)
+    assert lines[2] == "| mesh | n 4 | 3.0 | 2.0 | 0.50 | 1.9 times |" and lines[-1].startswith("*P, 2 threads")
+    page = (ROOT / "docs/measurements.md").read_text()
+    assert lines[2] in figures.filled(page, {"cores": lines})
 
 
 def test_the_pictures_are_drawn_from_the_measured_files(tmp_path):

@@ -27,10 +27,17 @@ SHOWN: dict[str, tuple[str, ...]] = {
         for name in ("parametrizations", "linalg", "adapters", "func", "step", "checkpoint", "from_torch", "starts")
     ),
 }
-GROUPS = SHOWN | {
-    name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")
-}
+GROUPS = (
+    SHOWN
+    | {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
+    | {"one": ("rows.torch.one:rows",)}
+)
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings.
 APART = {"numpy": "rows.numpy.process:entries"}
 NAMES = (*GROUPS, *APART)
-NAMED = ("qwen", "gpu")  # run only if they are named: they need the package transformers, and an adapter
+NAMED = (
+    "qwen",
+    "gpu",
+    "one",
+)  # run only if they are named: they need the package transformers, an adapter, have no bar
+CORES = (*SHOWN, "one")  # what `--cores` times

@@ -15,7 +15,7 @@ from typing import Any
 
 import isometry
 from harness.groups import APART, GROUPS
-from harness.row import HEADER, Bar, Settings
+from harness.row import HEADER, Bar, Row, Settings
 from isometry import _core
 from isometry.cli.errors import UsageError
 from isometry.cli.info import processor
@@ -41,8 +41,11 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
     print(f"isometry {machine['isometry']}, {beside}, {machine['processor']}")
     print(f"{machine['threads']} threads, float32, kernels {_core.config().get('simd')}")
     entries: list[dict[str, Any]] = []
+    header = HEADER
+    if settings.cores:
+        from harness.cores import HEADER as header
     for group in groups:
-        print(f"\n{group}\n{HEADER}", flush=True)
+        print(f"\n{group}\n{header}", flush=True)
         entries += [{"group": group, **entry} for entry in measured(group, settings)]
     if settings.only and not entries:
         raise UsageError(f"argument --only: no row of {', '.join(groups)} has {settings.only!r} in its name")
@@ -79,6 +82,11 @@ def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
         return entries
     from rows.torch.sides import frame
 
+    if settings.cores:
+        from harness import cores
+
+        ours = (row for row in rows_of(group, settings) if isinstance(row, Row) and settings.only in row.name)
+        return [cores.measured(row, settings) for row in ours]
     product = frame()
     found = [row.measured(product, settings) for row in rows_of(group, settings) if settings.only in row.name]
     if group == "recurrence" and not (settings.only or settings.alone):

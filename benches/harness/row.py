@@ -30,6 +30,7 @@ class Settings(NamedTuple):
     quick: bool = False
     alone: bool = False
     only: str = ""
+    cores: bool = False
 
 
 class Frame(NamedTuple):

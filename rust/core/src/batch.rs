@@ -54,8 +54,7 @@ impl Batch {
     pub fn split(self, threads: usize) -> Split {
         let Batch { count, cost, barriers } = self;
         let barrier = if cfg!(test) { 0 } else { BARRIER };
-        let worth =
-            |work: usize| if cfg!(test) { most(threads) } else { parallel::worth(most(threads), work) };
+        let worth = |work: usize| parallel::worth(most(threads), work);
         let apart = worth(work(&[count, cost])).min(count.max(1));
         let shared = if barriers == usize::MAX { 1 } else { worth(cost / barriers.max(1)) };
         let whole = work(&[count.div_ceil(apart), cost]);

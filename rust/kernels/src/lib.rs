@@ -25,6 +25,7 @@ mod dispatch;
 pub mod eliminate;
 pub mod exponential;
 pub mod fourier;
+pub mod givens;
 pub mod hadamard;
 pub mod householder;
 pub mod kronecker;

@@ -14,7 +14,7 @@ compiled! {
     }
 }
 
-/// Sums of squares down the columns of `rows` rows of `width` numbers, each from the first row to the last.
+/// Sums of squares down `width` columns of `rows` rows, each from the first row to the last.
 ///
 /// # Safety
 /// The rows exist; `sums` has room for one row.
@@ -23,7 +23,9 @@ pub struct Squares<R> {
     pub u: *const R,
     /// Number of rows.
     pub rows: usize,
-    /// Numbers in each.
+    /// Distance of the rows.
+    pub stride: usize,
+    /// Number of columns.
     pub width: usize,
     /// The sums.
     pub sums: *mut R,
@@ -34,7 +36,7 @@ impl<R: Real> Kernel<R> for Squares<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
-        let Squares { u, rows, width, sums } = *self;
+        let Squares { u, rows, stride, width, sums } = *self;
         // four vectors at a time: consecutive cache lines of a row
         for col in (0..width).step_by(4 * S::LANES) {
             // SAFETY: the rows and `sums` exist (contract of `Squares`).
@@ -44,7 +46,7 @@ impl<R: Real> Kernel<R> for Squares<R> {
                     for j in 0..4 {
                         let at = col + j * S::LANES;
                         if at < width {
-                            let x = S::load_n(u.add(i * width + at), width - at);
+                            let x = S::load_n(u.add(i * stride + at), width - at);
                             acc[j] = S::mul_add(x, x, acc[j]);
                         }
                     }

@@ -12,6 +12,7 @@ use crate::delta::DeltaKernels;
 use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::fourier::FourierKernels;
+use crate::givens::GivensKernels;
 use crate::hadamard::HadamardKernels;
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
@@ -101,6 +102,7 @@ pub unsafe trait Scalar:
     + CayleyKernels
     + EliminateKernels
     + ExponentialKernels
+    + GivensKernels
     + HouseholderKernels
     + KroneckerKernels
     + MeshKernels

@@ -179,7 +179,7 @@ impl<R: Real> Delta<'_, R> {
     /// The members of a call of `passes` forward passes. (Unit tests cover every split.)
     fn members(&self, budget: &Budget<'_>, passes: usize) -> usize {
         let threads = most(budget.threads);
-        if cfg!(test) { threads } else { worth(threads, self.work().saturating_mul(passes)) }
+        worth(threads, self.work().saturating_mul(passes))
     }
 
     /// Multiply-adds of the forward pass.

@@ -3,11 +3,13 @@
 //! several, overflows or is flushed to zero long before ||u||^2 itself leaves the range of the type.
 
 use super::Buffer;
-use super::norms::column_norms2;
+use super::norms::{column_norms2, panel_norms2};
 use crate::error::Result;
+use crate::parallel;
 use crate::scalar::{Real, Scalar};
-use crate::sizes::check_len;
+use crate::sizes::{check_len, work};
 use num_traits::{Float, One, Zero};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Columns whose norms need no allocation, which would be noticeable in small calls.
 const FEW: usize = 32;
@@ -20,8 +22,12 @@ pub struct Balanced<T: Scalar> {
     m: usize,
 }
 
-/// None if all squared norms are moderate already: no copy is made.
-pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Result<Option<Balanced<T>>> {
+/// None if all squared norms are moderate already: no copy is made. They are computed on up to so many threads.
+pub fn balance<T: Scalar>(
+    vectors: &[T],
+    [batch, n, m]: [usize; 3],
+    threads: usize,
+) -> Result<Option<Balanced<T>>> {
     check_len("vectors", vectors.len(), &[batch, n, m])?;
     if vectors.is_empty() {
         return Ok(None);
@@ -30,9 +36,35 @@ pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Re
     // the fourth root of the range of the type, on either side of 1
     let reach = Float::sqrt(Float::sqrt(T::Real::max_value()));
     let ordinary = |norm: &T::Real| *norm < reach && *norm > T::Real::one() / reach;
-    let (mut few, mut many) = ([T::zero(); FEW], Buffer::zeroed(if m > FEW { m } else { 0 })?);
-    let room = if m > FEW { &mut many[..] } else { &mut few[..m] };
-    if vectors.chunks_exact(size).all(|u| column_norms2(u, room).iter().all(ordinary)) {
+    let (mut few, mut many) =
+        ([T::zero(); FEW], Buffer::zeroed(if m > FEW { work(&[batch, m]) } else { 0 })?);
+    // a pass over memory: a number takes as long as two multiply-adds
+    let threads = parallel::worth(threads, work(&[2, vectors.len(), T::PARTS]));
+    let moderate = if m > FEW && threads > 1 {
+        // every part has the columns of a matrix, or some of them where there are fewer matrices than threads
+        let columns = m.div_ceil(threads.div_ceil(batch)).next_multiple_of(FEW);
+        let all = AtomicBool::new(true);
+        let parts = vectors.chunks_exact(size).zip(many.chunks_exact_mut(m));
+        let panel = |u, (i, room)| (u, i * columns, room);
+        let parts: Vec<_> = parts
+            .flat_map(|(u, room)| room.chunks_mut(columns).enumerate().map(move |own| panel(u, own)))
+            .collect();
+        parallel::each(
+            threads,
+            parts.into_iter(),
+            || (),
+            |(), _, (u, j, room)| {
+                if all.load(Relaxed) && !panel_norms2(u, (m, j), room).iter().all(ordinary) {
+                    all.store(false, Relaxed);
+                }
+            },
+        );
+        all.into_inner()
+    } else {
+        let room = if m > FEW { &mut many[..m] } else { &mut few[..m] };
+        vectors.chunks_exact(size).all(|u| column_norms2(u, room).iter().all(ordinary))
+    };
+    if moderate {
         return Ok(None);
     }
     let mut balanced = Buffer::<T>::zeroed(vectors.len())?;

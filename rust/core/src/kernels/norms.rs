@@ -6,17 +6,24 @@ use num_traits::Zero;
 
 /// ||u_j||^2 for the columns j of u (rows of `room.len()` elements), each summed from the first row to the last.
 pub fn column_norms2<'a, T: Scalar>(u: &[T], room: &'a mut [T]) -> &'a [T::Real] {
-    let m = room.len();
+    panel_norms2(u, (room.len(), 0), room)
+}
+
+/// The same for as many columns as there is room for, from the j-th on, of rows of m elements.
+pub fn panel_norms2<'a, T: Scalar>(u: &[T], (m, j): (usize, usize), room: &'a mut [T]) -> &'a [T::Real] {
+    let columns = room.len();
+    assert!(columns <= m - j, "columns of a row");
     let sums = parts_mut(room);
-    let width = sums.len();
-    if let Some(rows) = u.len().checked_div(m) {
-        // SAFETY: `rows` rows of `width` numbers exist at u, one row of them at `sums`.
-        unsafe { Squares { u: parts(u).as_ptr(), rows, width, sums: sums.as_mut_ptr() }.call() };
+    if let Some(rows) = u.len().checked_div(m).filter(|_| columns > 0) {
+        let (stride, width) = (m * T::PARTS, sums.len());
+        let u = parts(u).as_ptr().wrapping_add(j * T::PARTS);
+        // SAFETY: `rows` rows with these columns exist at u, one row of them at `sums`.
+        unsafe { Squares { u, rows, stride, width, sums: sums.as_mut_ptr() }.call() };
     }
-    for j in 0..m {
+    for j in 0..columns {
         sums[j] = sums[j * T::PARTS..(j + 1) * T::PARTS].iter().fold(T::Real::zero(), |sum, &x| sum + x);
     }
-    &sums[..m]
+    &sums[..columns]
 }
 
 /// Whether every element is zero.
@@ -40,6 +47,9 @@ mod tests {
                 .map(|j| (0..rows).map(|i| u[i * m + j].abs2()).fold(T::Real::zero(), |s, x| s + x))
                 .collect();
             assert_eq!(column_norms2(&u, &mut vec![T::one(); m]), expected, "{rows} x {m}");
+            let (j, until) = (m / 3, m - m / 4);
+            let own = &mut vec![T::one(); until - j];
+            assert_eq!(panel_norms2(&u, (m, j), own), &expected[j..until], "{rows} x {m}, a panel");
         }
     }
 

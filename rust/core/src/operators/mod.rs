@@ -6,6 +6,8 @@ mod plans;
 mod recovered;
 #[cfg(test)]
 mod stacks;
+#[cfg(test)]
+mod threads;
 
 pub use last::Last;
 

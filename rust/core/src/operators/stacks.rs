@@ -11,7 +11,7 @@ use num_traits::Float;
 
 /// The numbers of an argument, (batch, each).
 #[derive(Clone, Debug, PartialEq)]
-enum Numbers<T: Scalar> {
+pub enum Numbers<T: Scalar> {
     Own(Vec<T>),
     Real(Vec<T::Real>),
     /// Without gradient.
@@ -60,9 +60,9 @@ fn near<T: Scalar>(got: &[T], expected: &[T], what: &str) {
 }
 
 /// W, the gradients from that of W, W x, the gradients from that of W x, x_bar; and x_bar alone.
-type Outcome<T> = (Vec<T>, Vec<Numbers<T>>, Vec<T>, Vec<Numbers<T>>, [Vec<T>; 2]);
+pub type Outcome<T> = (Vec<T>, Vec<Numbers<T>>, Vec<T>, Vec<Numbers<T>>, [Vec<T>; 2]);
 
-fn outcome<T: Scalar>(
+pub fn outcome<T: Scalar>(
     op: &dyn Cpu<T>,
     [w_bar, x, ct]: [&[T]; 3],
     rows: usize,
@@ -156,14 +156,14 @@ const OBJECTS: &[(&str, &[&[usize]])] = &[
 ];
 
 /// The arrays of a stack, by their kinds.
-enum Arrays<T: Scalar> {
+pub enum Arrays<T: Scalar> {
     None,
     Own(Vec<T>),
     Real(Vec<T::Real>),
     Integers(Vec<i64>),
 }
 
-fn arrays<T: Scalar>(argument: &Argument, shape: &[usize], batch: usize, seed: u64) -> Arrays<T> {
+pub fn arrays<T: Scalar>(argument: &Argument, shape: &[usize], batch: usize, seed: u64) -> Arrays<T> {
     let (len, n) = (batch * shape.iter().product::<usize>(), *shape.last().unwrap());
     let numbers = || fill::<T::Real>(len, 3.0, seed);
     // multiples of k + 1 where that has an inverse modulo n

@@ -41,9 +41,29 @@ pub fn run(threads: usize, f: &(dyn Fn(&Member<'_>) + Sync)) {
 fn enter(threads: usize, barriers: bool, f: Task<'_>) {
     // More members than cores would delay each other at every barrier. (Unit tests cover every split.)
     let threads = if cfg!(test) { threads } else { threads.min(available()) };
+    #[cfg(test)]
+    let joined = AtomicUsize::new(0);
+    #[cfg(test)]
+    let f: Task<'_> = &|member| {
+        joined.fetch_add(1, Relaxed);
+        f(member);
+    };
     if threads < 2 || !(openmp::run(threads, f, barriers) || team::run(threads, f, barriers)) {
         Member::alone(f);
     }
+    #[cfg(test)]
+    MEMBERS.set(MEMBERS.get().max(joined.into_inner()));
+}
+
+#[cfg(test)]
+thread_local! {
+    static MEMBERS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// The most threads that shared a call of this thread since the last question.
+#[cfg(test)]
+pub fn members() -> usize {
+    MEMBERS.take()
 }
 
 /// The number of threads available to this process (affinity and cgroup quotas included).
@@ -59,7 +79,11 @@ pub fn available() -> usize {
     found
 }
 
-/// Members worth using for about `work` multiply-adds: a second thread gains nothing below some 10 us of work.
+/// Members worth using for about `work` multiply-adds: a second thread gains nothing below some 10 us of work. (Unit tests use
+/// all, so that small shapes cover every split.)
 pub fn worth(threads: usize, work: usize) -> usize {
+    if cfg!(test) {
+        return threads.max(1);
+    }
     threads.min(work / 400_000 + 1).max(1)
 }

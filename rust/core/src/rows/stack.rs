@@ -53,14 +53,15 @@ pub fn apply<T: Scalar>(
     budget: &Budget<'_>,
 ) -> Result<()> {
     operator.check_rows(x, rows, side, out)?;
-    applied(operator, Source::each(x, rows, operator.features(side).0), rows, side, out, budget)
+    let x = Source::each(x, rows, operator.features(side).0);
+    applied(operator, x, (rows, false), side, out, budget)
 }
 
-/// [`apply`] to arrays of the right sizes.
+/// [`apply`] to arrays of the right sizes, or the conjugates.
 fn applied<T: Scalar>(
     operator: &dyn Rows<T>,
     x: Source<T>,
-    rows: usize,
+    (rows, conj): (usize, bool),
     side: Side,
     out: &mut [T],
     budget: &Budget<'_>,
@@ -83,6 +84,10 @@ fn applied<T: Scalar>(
                 operator.load(k, scratch);
                 let out = out.at((k * rows + row) * into);
                 operator.apply_rows(RowPass { k, rows: count, side }, x.row(k, row), out, scratch);
+                if conj {
+                    let out = std::slice::from_raw_parts_mut(out, count * into);
+                    out.iter_mut().for_each(|w| *w = w.conj());
+                }
             }
             (k, row, left) = (k + 1, 0, left - count);
         }
@@ -119,11 +124,11 @@ fn pulled<T: Scalar>(
     if bars.iter().all(Bar::is_empty) {
         let Some(x_bar) = x_bar else { return Ok(()) };
         let ct = Source::each(ct, rows, operator.features(side).1);
-        return applied(operator, ct, rows, side.other(), x_bar, budget);
+        return applied(operator, ct, (rows, false), side.other(), x_bar, budget);
     }
     let (batch, each, (from, into)) = (operator.batch(), operator.sums(), operator.features(side));
     let ct = Source::each(ct, rows, into);
-    let slots = Slots::of(batch, rows);
+    let slots = Slots::of(batch, rows, each);
     let (alone, units) = (slots.count == 1, work(&[batch, slots.count]));
     let worth = |work: usize, parts: usize| parallel::worth(most(budget.threads), work).min(parts.max(1));
     let threads = worth(work(&[3, batch, rows, operator.work()]), units);
@@ -140,6 +145,7 @@ fn pulled<T: Scalar>(
         let (scratch, own): (_, Region<T::Real>) = (room.0.of(member.id).ptr(), room.1.of(member.id));
         let mine = member.share(units, 1);
         let (mut k, mut slot) = (mine.start / slots.count, mine.start % slots.count);
+        let mut loaded = None;
         for unit in mine {
             let (first, count) = (slots.rows(slot).start, slots.rows(slot).len());
             let (pass, x, ct) = (RowPass { k, rows: count, side }, x.row(k, first), ct.row(k, first));
@@ -147,7 +153,9 @@ fn pulled<T: Scalar>(
             // SAFETY: the arrays have these rows; the members write different slots, rows and gradients, each with scratch of
             // its own.
             unsafe {
-                operator.load(k, scratch);
+                if loaded.replace(k) != Some(k) {
+                    operator.load(k, scratch);
+                }
                 if alone {
                     own.ptr().write_bytes(0, each);
                     let sums = std::slice::from_raw_parts_mut(own.ptr(), each);
@@ -166,14 +174,24 @@ fn pulled<T: Scalar>(
     if alone {
         return Ok(());
     }
-    let threads = worth(work(&[units, each]), batch).min(threads);
+    let threads = worth(work(&[units, each]), each).min(threads);
     parallel::run(threads, &|member| {
-        let scratch = room.0.of(member.id).ptr();
+        let (scratch, sums) = (room.0.of(member.id).ptr(), |k: usize| shared.at(k * slots.count * each));
+        // all have some numbers of every matrix, where these are fewer than they
+        let (matrices, numbers) = if batch < member.count {
+            (0..batch, member.share(each, APART))
+        } else {
+            (member.share(batch, 1), 0..each)
+        };
+        for k in matrices {
+            // SAFETY: the slots are complete; the members have different numbers.
+            unsafe { add_slots(sums(k), slots.count, each, numbers.clone()) };
+        }
+        member.barrier();
         for k in member.share(batch, 1) {
-            let sums = shared.at(k * slots.count * each);
-            // SAFETY: the slots are complete; the members have different matrices.
+            let sums = sums(k);
+            // SAFETY: the sums are complete; the members have different matrices.
             unsafe {
-                add_slots(sums, slots.count, each, 0..each);
                 operator.load(k, scratch);
                 operator.deal(k, std::slice::from_raw_parts_mut(sums, each), bars.of(k), scratch);
             }
@@ -192,15 +210,11 @@ pub fn matrix<T: Scalar>(operator: &dyn Rows<T>, out: &mut [T], budget: &Budget<
     let rows = identity(1, p.min(q))?;
     if p > q {
         let mut columns = Buffer::zeroed(out.len())?;
-        applied(operator, Source::all(&rows, q), q, Side::Forward, &mut columns, budget)?;
+        applied(operator, Source::all(&rows, q), (q, false), Side::Forward, &mut columns, budget)?;
         transposed(&columns, (q, p), out);
         return Ok(());
     }
-    applied(operator, Source::all(&rows, p), p, Side::Adjoint, out, budget)?;
-    if T::PARTS == 2 {
-        out.iter_mut().for_each(|w| *w = w.conj());
-    }
-    Ok(())
+    applied(operator, Source::all(&rows, p), (p, T::PARTS == 2), Side::Adjoint, out, budget)
 }
 
 /// The gradients of the arguments from those of the matrices.
@@ -225,7 +239,16 @@ pub fn matrix_vjp<T: Scalar>(
         transposed(ct, (p, q), &mut own);
         return pulled(operator, (Source::all(&rows, q), &own), q, Side::Forward, bars, None, budget);
     }
-    own.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
+    // a pass over memory: an element takes as long as some multiply-adds
+    let threads = parallel::worth(most(budget.threads), work(&[4, own.len()]));
+    let part = own.len().div_ceil(threads).max(1);
+    let parts = own.chunks_mut(part).zip(ct.chunks(part));
+    parallel::each(
+        threads,
+        parts,
+        || (),
+        |(), _, (own, ct)| own.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj()),
+    );
     let ct = if turned { &own } else { ct };
     pulled(operator, (Source::all(&rows, p), ct), p, Side::Adjoint, bars, None, budget)
 }

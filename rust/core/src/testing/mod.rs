@@ -1,6 +1,7 @@
 //! Shared by the unit tests.
 
 pub mod rows;
+pub mod threads;
 
 use crate::scalar::{Real, Scalar};
 use std::fmt::Display;

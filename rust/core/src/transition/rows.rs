@@ -38,7 +38,7 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         extent: Extent,
         bar: Option<(Shared<T::Real>, usize)>,
     ) -> Self {
-        let slots = Slots::of(1, extent.chunk);
+        let slots = Slots::of(1, extent.chunk, of.sums());
         let sums = bar.map(|(bar, halves)| Sums { all: arena.take(&[halves, slots.count, of.sums()]), bar });
         RowsStep {
             of,
@@ -54,6 +54,11 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         self.of.shape().0 * T::PARTS
     }
 
+    /// Real numbers of scratch of the operator for so many rows.
+    fn room(&self, rows: usize) -> usize {
+        self.of.scratch(rows).max(self.held())
+    }
+
     /// These rows one after the other: in place, or copied to the end of the operator's scratch.
     ///
     /// # Safety
@@ -63,7 +68,7 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         if apart == width {
             return x.cast();
         }
-        let copy = room.wrapping_add(self.of.scratch(rows));
+        let copy = room.wrapping_add(self.room(rows));
         for row in 0..rows {
             // SAFETY: the contract above; the scratch has room for the rows.
             unsafe { copy.add(row * width).copy_from_nonoverlapping(x.add(row * apart), width) }
@@ -88,14 +93,13 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         // SAFETY: the contract above; `turned` has the rows of the batch.
         unsafe {
             let x = self.together(x, apart, rows.len(), scratch);
-            self.of.load(0, scratch);
             self.of.apply_rows(RowPass { k: 0, rows: rows.len(), side }, x, out.cast(), scratch);
             map.run(rows, 0..map.width);
         }
     }
 }
 
-// SAFETY: `scratch` is that of the operator and room for copies of rows; there is nothing to keep.
+// SAFETY: `scratch` is that of the operator, which holds what it has loaded, and room for copies of rows.
 unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
     fn work(&self) -> usize {
         self.of.work()
@@ -105,7 +109,10 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
     }
     fn scratch(&self, rows: usize) -> usize {
         let rows = self.batch.max(rows.min(self.slots.block));
-        self.of.scratch(rows).saturating_add(rows * self.width())
+        self.room(rows).saturating_add(rows * self.width())
+    }
+    fn held(&self) -> usize {
+        self.of.scratch(0)
     }
 
     unsafe fn fill(&self) {
@@ -115,7 +122,10 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
         }
     }
 
-    unsafe fn prepare(&self, _scratch: *mut T::Real, _member: &Member<'_>) {}
+    unsafe fn prepare(&self, scratch: *mut T::Real, _member: &Member<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.of.load(0, scratch) }
+    }
 
     unsafe fn forward(
         &self,
@@ -154,7 +164,6 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
             unsafe {
                 let bar = trace.bar.wrapping_add(first * trace.apart);
                 let ct = self.together(bar, trace.apart, rows, scratch);
-                self.of.load(0, scratch);
                 self.of.pull_rows(RowPass { k: 0, rows, side: Side::Forward }, [x, ct], own, None, scratch);
             }
         }

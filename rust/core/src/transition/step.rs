@@ -55,10 +55,15 @@ pub unsafe trait Step<T: Scalar>: Sync {
     }
     /// Real numbers of scratch that a member needs for its steps, and to gather up to `rows` rows.
     fn scratch(&self, rows: usize) -> usize;
+    /// Of these, how many at the start belong to the step from [`Step::prepare`] to [`Step::finish`]; between its calls the
+    /// others are free.
+    fn held(&self) -> usize {
+        0
+    }
 
     /// Writes the initial data of the call, before there are members.
     unsafe fn fill(&self) {}
-    /// Packs operands.
+    /// Packs operands. Every member calls this with the scratch of its later calls.
     unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>);
     /// Runs `map` with W previous added.
     unsafe fn forward(

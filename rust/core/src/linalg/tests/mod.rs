@@ -1,6 +1,7 @@
 //! Against factors multiplied one after another in double precision, and finite differences.
 
 mod qr;
+mod threads;
 
 use super::*;
 use crate::scalar::{Real, Scalar, c32, c64};

@@ -7,10 +7,8 @@
 //!
 //! for the cotangent g of y: the backward undoes the rotations on y and g, and needs no array between them.
 //!
-//! n is the shape of the first argument, which has no elements. A block of rows is transposed, so that a vector register holds one
-//! coordinate of all its rows. A complex row is two real ones, since W is real.
+//! n is the shape of the first argument, which has no elements.
 
-mod block;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -62,9 +60,8 @@ impl<'a, T: Scalar> Givens<'a, T> {
         check_len("angles", angles.len(), &[batch, m])?;
         check_len("pairs", pairs.len(), &[batch, m, 2])?;
         let mut places = Buffer::zeroed(pairs.len())?;
-        for (to, pair) in places.chunks_exact_mut(2).zip(pairs.chunks_exact(2)) {
-            to.copy_from_slice(&checked(pair, n)?);
-        }
+        check_pairs(pairs, n)?;
+        places.iter_mut().zip(pairs).for_each(|(to, &i)| *to = i as usize);
         let mut table = Buffer::zeroed(size("angles", &[2, angles.len()])?)?;
         let (sin, cos) = table.split_at_mut(angles.len());
         let (x, count) = (angles.as_ptr(), angles.len());
@@ -88,19 +85,21 @@ impl<'a, T: Scalar> Givens<'a, T> {
     }
 }
 
-/// The pair as places, if they are two of 0..n.
-fn checked(pair: &[i64], n: usize) -> Result<[usize; 2]> {
-    let place = |i: i64| usize::try_from(i).ok().filter(|&i| i < n);
-    match (place(pair[0]), place(pair[1])) {
-        (Some(i), Some(j)) if i != j => Ok([i, j]),
-        _ => {
-            let (most, [i, j]) = (n.saturating_sub(1), [pair[0], pair[1]]);
-            Err(Error::value(
-                "pairs",
-                format!("must hold two different integers of 0..{most} each, got ({i}, {j})"),
-            ))
-        }
+/// Refuses pairs that are no two of 0..n.
+fn check_pairs(pairs: &[i64], n: usize) -> Result<()> {
+    // negative integers become larger than n
+    let wrong =
+        |pair: &[i64]| (pair[0] as u64 >= n as u64) | (pair[1] as u64 >= n as u64) | (pair[0] == pair[1]);
+    // all of them without a branch for each, then the first one
+    if !pairs.chunks_exact(2).fold(false, |any, pair| any | wrong(pair)) {
+        return Ok(());
     }
+    let most = n.saturating_sub(1);
+    let refused = |pair: &[i64]| {
+        let [i, j] = [pair[0], pair[1]];
+        Error::value("pairs", format!("must hold two different integers of 0..{most} each, got ({i}, {j})"))
+    };
+    pairs.chunks_exact(2).find(|pair| wrong(pair)).map_or(Ok(()), |pair| Err(refused(pair)))
 }
 
 /// Refuses pairs that are no two coordinates.
@@ -108,7 +107,7 @@ pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [frame, _, pairs] = all(given)?;
     let Array::Integers(own) = pairs.array else { return Ok(()) };
     let [_, n, _] = frame.sizes("frame")?;
-    own.chunks_exact(2).try_for_each(|pair| checked(pair, n).map(|_| ()))
+    check_pairs(own, n)
 }
 
 /// A step through the matrix takes as long as one through n^2 / 32 rotations (measured for n = 64 and 256, few rows and

@@ -1,14 +1,23 @@
-//! Rows by blocks, and the gradient of the angles.
+//! Rows by the kernels, and the gradient of the angles from their sums.
 
 use super::Givens;
-use super::block::{Across, LANES, turn};
 use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
-use std::array::from_fn;
+use isometry_kernels::givens::{BLOCK, GivensPull, GivensTurn, Planes};
+use std::ptr::null_mut;
 
-// SAFETY: places are within n elements, every matrix has m of them and of the angles, and two blocks fit in the scratch.
+impl<T: Scalar> Givens<'_, T> {
+    /// The rotations of matrix k.
+    fn planes(&self, k: usize) -> Planes<T::Real> {
+        let (sin, cos) = self.table.split_at(self.angles.len());
+        let [sin, cos] = [sin, cos].map(|table| table[k * self.m..].as_ptr());
+        Planes { places: self.places[2 * k * self.m..].as_ptr(), sin, cos, count: self.m, n: self.n }
+    }
+}
+
+// SAFETY: places are two of the n elements, every matrix has m of them and of the angles, and two blocks fit in the scratch.
 unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
     fn work(&self) -> usize {
         work(&[4, self.m, T::PARTS]).saturating_add(self.n)
@@ -16,7 +25,7 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
 
     /// A block of y, and one of its cotangent.
     fn scratch(&self, _rows: usize) -> usize {
-        work(&[2, self.n, LANES])
+        work(&[2, self.n, BLOCK])
     }
 
     fn sums(&self) -> usize {
@@ -25,26 +34,19 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
 
     unsafe fn apply_rows(
         &self,
-        RowPass { k: b, rows, side }: RowPass,
+        RowPass { k, rows, side }: RowPass,
         x: *const T,
         out: *mut T,
         scratch: *mut T::Real,
     ) {
-        let (y, most) = (scratch.cast(), LANES / T::PARTS);
-        for first in (0..rows).step_by(most) {
-            let count = most.min(rows - first);
-            // SAFETY: the contract of the trait; a block fits in the scratch.
-            unsafe {
-                self.take(x.add(first * self.n), count, y);
-                self.through(b, side, y);
-                self.give(y, count, out.add(first * self.n));
-            }
-        }
+        let (planes, adjoint) = (self.planes(k), side == Side::Adjoint);
+        // SAFETY: the contract of the trait.
+        unsafe { GivensTurn { planes, adjoint, x, rows, out, y: scratch }.call() }
     }
 
     unsafe fn pull_rows(
         &self,
-        RowPass { k: b, rows, side }: RowPass,
+        RowPass { k, rows, side }: RowPass,
         [x, ct]: [*const T; 2],
         sums: *mut T::Real,
         x_bar: Option<*mut T>,
@@ -52,33 +54,10 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
     ) {
         // <ct, W^T x> = <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar is W ct,
         // which is on the way.
-        let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
-        let (n, most, y) = (self.n, LANES / T::PARTS, scratch.cast::<Across<T::Real>>());
-        let g = y.wrapping_add(n);
-        for first in (0..rows).step_by(most) {
-            let (at, count) = (first * n, most.min(rows - first));
-            let x_bar = x_bar.map(|x_bar| x_bar.wrapping_add(at));
-            // SAFETY: the contract of the trait; two blocks fit in the scratch.
-            unsafe {
-                self.take(x.add(at), count, y);
-                self.through(b, Side::Forward, y);
-                if let Some(out) = x_bar.filter(|_| side == Side::Adjoint) {
-                    self.give(y, count, out);
-                }
-                self.take(ct.add(at), count, g);
-                for k in 0..self.m {
-                    let (i, j, c, s) = self.plane(b, k);
-                    let ([yi, yj], [gi, gj]) = ([*y.add(i), *y.add(j)], [*g.add(i), *g.add(j)]);
-                    let own: Across<T::Real> = from_fn(|l| gj[l] * yi[l] - gi[l] * yj[l]);
-                    *sums.add(k) += own.into_iter().sum();
-                    turn(y.add(i), y.add(j), c, -s);
-                    turn(g.add(i), g.add(j), c, -s);
-                }
-                if let Some(out) = x_bar.filter(|_| side == Side::Forward) {
-                    self.give(g, count, out);
-                }
-            }
-        }
+        let (planes, bar, none) = (self.planes(k), x_bar.unwrap_or(null_mut()), null_mut());
+        let (x, ct, x_bar, out) = if side == Side::Forward { (x, ct, bar, none) } else { (ct, x, none, bar) };
+        // SAFETY: the contract of the trait.
+        unsafe { GivensPull { planes, x, ct, rows, sums, x_bar, out, y: scratch }.call() }
     }
 
     unsafe fn deal(&self, _: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _: *mut T::Real) {

@@ -32,6 +32,7 @@ impl<T: Scalar> Householder<'_, T> {
     fn balanced(
         &self,
         bars: &mut [Bar<'_, T>],
+        threads: usize,
         f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>) -> Result<()>,
     ) -> Result<()> {
         let Householder { vectors, last, batch, n, m, .. } = *self;
@@ -39,7 +40,7 @@ impl<T: Scalar> Householder<'_, T> {
             return Ok(());
         }
         let trapezoid = trapezoidal(vectors, n, m);
-        let Some(balanced) = balance(vectors, batch, n, m)? else {
+        let Some(balanced) = balance(vectors, [batch, n, m], threads)? else {
             return f(&Householder { trapezoid, ..*self }, Gradients::of(bars));
         };
         let own = Householder { vectors: &balanced.vectors, last, batch, n, m, trapezoid };
@@ -65,7 +66,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
         self.check_saved(saved.as_deref(), self.matrix_saves())?;
-        self.balanced(&mut [], |own, _| {
+        self.balanced(&mut [], budget.threads, |own, _| {
             if own.crowded() {
                 own.matrix_crowd(out, budget.threads)
             } else {
@@ -84,7 +85,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         self.check_matrix("ct", ct)?;
         self.check_saved(saved, self.matrix_saves())?;
         self.check_bars(bars)?;
-        self.balanced(bars, |own, gradients| {
+        self.balanced(bars, budget.threads, |own, gradients| {
             if own.crowded() {
                 own.matrix_crowd_vjp(ct, gradients, budget.threads)
             } else {
@@ -114,7 +115,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
         self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
-        self.balanced(&mut [], |own, _| match saved {
+        self.balanced(&mut [], budget.threads, |own, _| match saved {
             Some(saved) => own.apply_tracing(x, rows, out, saved, budget.threads),
             None if out.is_empty() => Ok(()),
             None => own.apply_rows(x, rows, side, out, budget.threads),
@@ -135,7 +136,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
         self.check_saved(saved, self.apply_saves(rows, side))?;
         self.check_bars(bars)?;
-        self.balanced(bars, |own, gradients| {
+        self.balanced(bars, budget.threads, |own, gradients| {
             own.apply_vjp_rows(saved, [x, ct], rows, side, gradients, x_bar, budget.threads)
         })
     }

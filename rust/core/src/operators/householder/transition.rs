@@ -20,7 +20,7 @@ struct Call<'a, T: Scalar> {
 
 impl<T: Scalar> OwnStep<T> for Householder<'_, T> {
     fn ready<'s>(&'s self, bars: Option<&mut [Bar<'_, T>]>) -> Result<Box<dyn Ready<T> + 's>> {
-        let balanced = balance(self.vectors, 1, self.n, self.m)?;
+        let balanced = balance(self.vectors, [1, self.n, self.m], 1)?;
         Ok(Box::new(Call { of: *self, balanced, bars: bars.map(|bars| StepBars::new(self, bars)) }))
     }
 }

@@ -20,14 +20,11 @@ const OTHERS: usize = 8;
 pub struct Group<T: Scalar> {
     /// The first of them, and the one after the last.
     pub factors: Range<usize>,
-    /// (batch, p, q) row-major.
-    pub elements: Buffer<T>,
-    /// The transpose of the conjugate, (batch, q, p).
-    pub adjoint: Buffer<T>,
-    /// The transpose, (batch, q, p).
-    pub transposed: Buffer<T>,
-    /// The conjugate, (batch, p, q).
-    pub conjugate: Buffer<T>,
+    /// What multiplies an array by W and by W^H, p q elements for each of the batch, row-major: W and W^H from the left; of the
+    /// last axis their transposes, from the right.
+    pub operands: [Buffer<T>; 2],
+    /// Whether there are no elements after the axis, before and after contraction.
+    pub last: bool,
     /// Rows.
     pub p: usize,
     /// Columns.
@@ -67,10 +64,14 @@ pub fn spans(
 pub fn groups<T: Scalar>(factors: &[Factor<'_, T>], batch: usize) -> Result<Vec<Group<T>>> {
     let mut groups = reserved(factors.len())?;
     for (range, [p, q]) in spans(factors.len(), |i| [factors[i].p, factors[i].q]) {
-        groups.push(multiplied(factors, range, (batch, p, q))?);
+        let operands = [Buffer::zeroed(0)?, Buffer::zeroed(0)?];
+        groups.push(Group { factors: range, operands, last: true, p, q, around: [(1, 1); 2], place: 0 });
     }
     groups.reverse();
     arrange(&mut groups);
+    for group in &mut groups {
+        group.operands = multiplied(factors, group, batch)?;
+    }
     Ok(groups)
 }
 
@@ -84,43 +85,39 @@ fn arrange<T: Scalar>(groups: &mut [Group<T>]) {
         let (before, behind) = (sizes(&groups[..at]), sizes(&groups[at + 1..]));
         let group = &mut groups[at];
         group.around = [(before.1, behind.0), (before.0, behind.1)];
+        group.last = behind == (1, 1);
         group.place = place;
         place += group.p * group.q;
     }
 }
 
+/// The operands of a group.
 fn multiplied<T: Scalar>(
     factors: &[Factor<'_, T>],
-    range: Range<usize>,
-    (batch, p, q): (usize, usize, usize),
-) -> Result<Group<T>> {
-    let room = || Buffer::<T>::zeroed(work(&[batch, p, q]));
-    let (mut elements, mut adjoint, mut transposed, mut conjugate) = (room()?, room()?, room()?, room()?);
-    for (k, own) in elements.chunks_exact_mut(p * q).enumerate() {
-        multiplied_out(&factors[range.clone()], k, own);
-        for (at, w) in own.iter().enumerate() {
-            let (first, (i, j)) = (k * p * q, (at / q, at % q));
-            conjugate[first + at] = w.conj();
-            transposed[first + j * p + i] = *w;
-            adjoint[first + j * p + i] = w.conj();
+    group: &Group<T>,
+    batch: usize,
+) -> Result<[Buffer<T>; 2]> {
+    let (p, q, last) = (group.p, group.q, group.last);
+    let [mut rows, mut columns] =
+        [Buffer::<T>::zeroed(work(&[batch, p, q]))?, Buffer::zeroed(work(&[batch, p, q]))?];
+    for (k, (rows, columns)) in rows.chunks_exact_mut(p * q).zip(columns.chunks_exact_mut(p * q)).enumerate()
+    {
+        multiplied_out(&factors[group.factors.clone()], k, rows);
+        for (i, row) in rows.chunks_exact_mut(q).enumerate() {
+            for (w, turned) in row.iter_mut().zip(columns[i..].iter_mut().step_by(p)) {
+                (*w, *turned) = if last { (w.conj(), *w) } else { (*w, w.conj()) };
+            }
         }
     }
-    Ok(Group {
-        factors: range,
-        elements,
-        adjoint,
-        transposed,
-        conjugate,
-        p,
-        q,
-        around: [(1, 1); 2],
-        place: 0,
-    })
+    Ok(if last { [columns, rows] } else { [rows, columns] })
 }
 
 /// Writes matrix k of the product, row by row.
 pub fn multiplied_out<T: Scalar>(factors: &[Factor<'_, T>], k: usize, out: &mut [T]) {
     let (p, q) = sizes(factors);
+    if let [factor] = factors {
+        return out.copy_from_slice(factor.of(k));
+    }
     for (row, out) in out.chunks_exact_mut(q).enumerate() {
         out[0] = T::one();
         let (mut len, mut below) = (1, p);

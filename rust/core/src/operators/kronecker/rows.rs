@@ -5,7 +5,6 @@
 
 use super::Kronecker;
 use super::group::{self, Group};
-use crate::kernels::Buffer;
 use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
@@ -28,21 +27,19 @@ impl<T: Scalar> Axis<'_, T> {
     /// x and y have the elements before and after, apart from each other.
     #[inline(always)]
     unsafe fn apply(&self, side: Side, x: *const T, y: *mut T) {
-        let Group { p, q, elements, adjoint, transposed, conjugate, .. } = self.group;
-        let (left, right, into, from) = match side {
-            Side::Forward => (elements, transposed, *p, *q),
-            Side::Adjoint => (adjoint, conjugate, *q, *p),
-        };
+        let Group { p, q, last, .. } = *self.group;
+        let (into, from) = side.other().features((p, q));
+        let own =
+            self.group.operands[usize::from(side == Side::Adjoint)].as_ptr().wrapping_add(self.k * p * q);
         let (outer, inner) = (self.outer, self.inner);
-        let own = |all: &Buffer<T>| all.as_ptr().wrapping_add(self.k * p * q);
         // SAFETY: the contract above.
         unsafe {
-            if inner == 1 {
+            if last {
                 let sizes = (outer, into, from);
-                Small { count: 1, sizes, a: x, b: own(right), c: y, steps: [0; 3] }.call();
+                Small { count: 1, sizes, a: x, b: own, c: y, steps: [0; 3] }.call();
             } else {
                 let (sizes, steps) = ((into, inner, from), [0, from * inner, into * inner]);
-                Small { count: outer, sizes, a: own(left), b: x, c: y, steps }.call();
+                Small { count: outer, sizes, a: own, b: x, c: y, steps }.call();
             }
         }
     }

@@ -137,7 +137,8 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
     }
     fn scratch(&self) -> usize {
         let rows = self.cell.setting.line.schedule.chunk_rows();
-        self.cell.step.scratch(rows).max(self.inputs.scratch())
+        let step = &self.cell.step;
+        step.scratch(rows).max(step.held().saturating_add(self.inputs.scratch()))
     }
     fn halves(&self) -> usize {
         self.halves
@@ -263,9 +264,10 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         }
         let at = |array: Region<T::Real>| array.at(chunk.begin() * width).cast_const();
         let bar = at(if *on_input { work.input_bar } else { work.bar });
+        let free = scratch.wrapping_add(self.cell.step.held());
         // SAFETY: as above.
         unsafe {
-            self.inputs.gather(chunk, bar, width, line.inputs(chunk, &work.copies), scratch);
+            self.inputs.gather(chunk, bar, width, line.inputs(chunk, &work.copies), free);
             self.own_bias.gather(chunk, &self.values(window, chunk, work));
         }
     }

@@ -20,7 +20,7 @@ const BETWEEN_POLLS: usize = 200_000_000;
 /// The number of threads for steps of `work` multiply-adds per row, and whether they share columns instead of rows.
 pub fn layout(work: usize, divisible: bool, batch: usize, steps: usize, threads: usize) -> (usize, bool) {
     let all = sizes::work(&[work, batch, steps]);
-    let threads = if cfg!(test) { threads } else { worth(most(threads), all) };
+    let threads = worth(most(threads), all);
     if batch >= 2 * threads {
         (threads, false)
     } else if threads > 1 && divisible && work.saturating_mul(batch) >= COLUMNS {

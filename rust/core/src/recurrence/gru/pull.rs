@@ -94,7 +94,8 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
     }
     fn scratch(&self) -> usize {
         let own = self.own.scratch(self.setting.gates.line.schedule.chunk_rows());
-        self.gates.scratch().max(own).max(self.again.as_ref().map_or(0, Cell::scratch))
+        let gates = self.own.held().saturating_add(self.gates.scratch());
+        gates.max(own).max(self.again.as_ref().map_or(0, Cell::scratch))
     }
     fn halves(&self) -> usize {
         self.gates.halves
@@ -215,7 +216,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
             (self.gates.bars(ChunkRow { turn: chunk.turn(), row: chunk.begin() }), chunk.rows(chunk.steps));
         // SAFETY: the contract of the trait; members write different parts of the gradients.
         unsafe {
-            self.gates.gather(window, chunk, scratch, |of| {
+            self.gates.gather(window, chunk, scratch.add(self.own.held()), |of| {
                 if self.setting.reset == Reset::After {
                     let trace = self.gates.trace(of.trace.bar, PRODUCT);
                     self.own.gather(&Gather { trace, ..of }, scratch, &half.gatherer);

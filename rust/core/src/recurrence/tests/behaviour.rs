@@ -234,3 +234,22 @@ fn the_last_states_alone() {
         );
     }
 }
+
+#[test]
+fn an_operator_on_rows_is_loaded_once_by_each_thread() {
+    let (n, batch, steps) = (6, 7, 50);
+    let (x, v, parameters) =
+        (fill::<f32>(steps * batch, 1.0, 1), fill::<f32>(n, 1.0, 2), fill::<f32>(2 * (n - 1), 0.4, 3));
+    let (shears, sequence) = (Shears::new(&parameters, n), plain(&x, &v, n, batch));
+    let (mut states, mut bar) = (vec![0.0; steps * batch * n], vec![0.0; parameters.len()]);
+    let mut x_bar = vec![0.0; x.len()];
+    for threads in [1, 3] {
+        forward(&shears, &sequence, &mut states, &Budget::of(threads)).unwrap();
+        assert!((1..=threads).contains(&shears.loads()), "{threads} threads");
+        let gradients = Gradients { x: Some(&mut x_bar), ..Default::default() };
+        let own = &mut [Bar::Own(&mut bar)];
+        backward(&shears, own, &sequence, &states, &states, gradients, &Budget::of(threads)).unwrap();
+        // once more for the gradients of the arguments from their sums
+        assert!((2..=threads + 1).contains(&shears.loads()), "{threads} threads");
+    }
+}

@@ -3,6 +3,7 @@
 mod behaviour;
 mod reference;
 pub mod shears;
+mod threads;
 
 use super::*;
 use crate::activation::Activation;

@@ -5,18 +5,28 @@ use crate::argument::{Argument, Array};
 use crate::cpu::Cpu;
 use crate::operator::Operator;
 use crate::rows::{MatrixBars, RowPass, Rows};
-use crate::scalar::{Scalar, parts, parts_mut};
+use crate::scalar::{Real, Scalar, parts, parts_mut};
 use crate::side::Side;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What `load` writes, and the others find.
+const LOADED: f64 = 7.0;
 
 /// a and b, n - 1 each, one behind the other.
 pub struct Shears<'a, T> {
     parameters: &'a [T],
     n: usize,
+    loads: AtomicUsize,
 }
 
 impl<'a, T: Scalar> Shears<'a, T> {
     pub fn new(parameters: &'a [T], n: usize) -> Self {
-        Shears { parameters, n }
+        Shears { parameters, n, loads: AtomicUsize::new(0) }
+    }
+
+    /// How many times it was loaded since the last question.
+    pub fn loads(&self) -> usize {
+        self.loads.swap(0, Relaxed)
     }
 
     fn a(&self, i: usize) -> T {
@@ -72,16 +82,22 @@ impl<T: Scalar> Cpu<T> for Shears<'_, T> {
     }
 }
 
-// SAFETY: rows have n elements, the sums those of the parameters, the scratch those of the rows.
+// SAFETY: rows have n elements, the sums those of the parameters, the scratch one and those of the rows.
 unsafe impl<T: Scalar> Rows<T> for Shears<'_, T> {
     fn work(&self) -> usize {
         2 * self.n * T::PARTS * T::PARTS
     }
     fn scratch(&self, rows: usize) -> usize {
-        rows * self.n * T::PARTS
+        (rows * self.n + 1) * T::PARTS
     }
     fn sums(&self) -> usize {
         parts(self.parameters).len()
+    }
+
+    unsafe fn load(&self, _k: usize, scratch: *mut T::Real) {
+        self.loads.fetch_add(1, Relaxed);
+        // SAFETY: the contract of the trait.
+        unsafe { scratch.write(T::Real::of(LOADED)) }
     }
 
     unsafe fn deal(
@@ -101,10 +117,11 @@ unsafe impl<T: Scalar> Rows<T> for Shears<'_, T> {
         RowPass { rows, side, .. }: RowPass,
         x: *const T,
         out: *mut T,
-        _scratch: *mut T::Real,
+        scratch: *mut T::Real,
     ) {
         // SAFETY: the contract of the trait.
         let (x, out) = unsafe {
+            assert_eq!((*scratch).f64(), LOADED);
             out.copy_from_nonoverlapping(x, rows * self.n);
             (std::slice::from_raw_parts(x, rows * self.n), std::slice::from_raw_parts_mut(out, rows * self.n))
         };
@@ -133,9 +150,10 @@ unsafe impl<T: Scalar> Rows<T> for Shears<'_, T> {
     ) {
         // Re(c, W^H x) = Re(W c, x): the parameters cannot tell x and c from each other.
         let (from, to) = if side == Side::Forward { (x, ct) } else { (ct, x) };
-        let (n, all) = (self.n, scratch.cast::<T>());
+        let (n, all) = (self.n, scratch.cast::<T>().wrapping_add(1));
         // SAFETY: the contract of the trait.
         unsafe {
+            assert_eq!((*scratch).f64(), LOADED);
             let sums = std::slice::from_raw_parts_mut(sums.cast::<T>(), self.parameters.len());
             let u = std::slice::from_raw_parts_mut(all, rows * n);
             for row in 0..rows {

@@ -10,6 +10,7 @@ use super::*;
 use crate::activation::Activation;
 use crate::activation::tests::all;
 use crate::recurrence::Run;
+use crate::testing::threads::same_bits;
 use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
@@ -231,6 +232,19 @@ fn sweep_rows<R: Real>() {
 fn an_operator_on_rows_serves_as_w_h() {
     sweep_rows::<f32>();
     sweep_rows::<f64>();
+}
+
+#[test]
+fn any_number_of_threads_has_the_same_bits() {
+    for (batch, reset, shears) in
+        [(70, Reset::After, false), (5, Reset::Before, false), (70, Reset::Before, true), (70, Reset::After, true)]
+    {
+        let [n, d, steps] = [18, 3, 4];
+        let (activation, varied, reverse, all) = (Activation::Tanh, false, false, true);
+        let case = Case { n, d, batch, steps, reset, activation, varied, reverse, all, shears };
+        let (given, ct) = (arrays::<f32>(&case), fill(steps * batch * n, 1.0, 8));
+        same_bits(&format!("{case:?}"), |threads| run(&case, &given, &ct, threads));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod reference;
 use super::super::tests::packs;
 use super::*;
 use crate::recurrence::Starts;
+use crate::testing::threads::same_bits;
 use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
@@ -156,6 +157,15 @@ fn follows_the_textbook_f32() {
 #[test]
 fn follows_the_textbook_f64() {
     sweep::<f64>();
+}
+
+#[test]
+fn any_number_of_threads_has_the_same_bits() {
+    for batch in [5, 70] {
+        let case = Case { n: 18, d: 3, batch, steps: 4, varied: false, reverse: false, all: true, marked: true };
+        let (given, ct) = (case.arrays::<f32>(), fill(2 * 4 * batch * 18, 1.0, 8));
+        same_bits(&format!("{case:?}"), |threads| case.run(&given, &ct, threads));
+    }
 }
 
 #[test]

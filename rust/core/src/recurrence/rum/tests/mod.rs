@@ -9,6 +9,7 @@ use super::*;
 use crate::activation::Activation;
 use crate::activation::tests::all;
 use crate::recurrence::Run;
+use crate::testing::threads::same_bits;
 use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
@@ -211,6 +212,17 @@ const PLAIN: Case = Case {
     reverse: false,
     all: false,
 };
+
+#[test]
+fn any_number_of_threads_has_the_same_bits() {
+    for (batch, memory) in [(5, true), (70, false), (70, true)] {
+        let case = Case { n: 10, batch, memory, all: true, ..PLAIN };
+        let matrices = if memory { batch * 100 } else { 0 };
+        let cts = [fill(4 * batch * 10, 1.0, 8), fill(matrices, 1.0, 9)];
+        let given = arrays::<f32>(&case);
+        same_bits(&format!("{case:?}"), |threads| run(&case, &given, &cts, threads));
+    }
+}
 
 #[test]
 fn zero_states_stay_zero_without_a_gradient() {

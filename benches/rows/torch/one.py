@@ -1,0 +1,83 @@
+"""One large problem each, in which threads can share nothing but its arithmetic: a head of the delta rule, a
+factorisation and its gradient, one matrix of reflections. Their peers are the groups' own; here they are timed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+
+import torch
+from torch import Tensor, randn
+
+import isometry.torch as it
+from harness.row import Candidate, Results, Row
+from rows.torch import formulas
+from rows.torch.delta import BACKWARD, FORWARD, chunked, drawn, ours, triangular, without_gradients
+from rows.torch.dropin.linalg import factorisation
+from rows.torch.sides import row
+
+TOKENS = 4096
+N, M, MANY = 1024, 512, 2000
+
+
+def rows() -> Iterator[Row]:
+    draw = partial(one_head, TOKENS)
+    peers = {"transformers": partial(chunked, solve=triangular, sliced=False)}
+    yield without_gradients(f"delta rule, one head, T{TOKENS}", draw, ours, peers, [], FORWARD * TOKENS)
+    yield row("delta rule, one head, backward too", draw, ours, peers, [], (FORWARD + BACKWARD) * TOKENS)
+    yield factorisation(1, 1024, 256)
+    yield row(
+        "geqrf 1x1024x256, backward too",
+        lambda: {"x": randn(1, 1024, 256)},
+        lambda x: it.linalg.geqrf(x)[0],
+        {},
+        [],
+        0.0,
+        reference=lambda x: it.linalg.geqrf(x)[0],
+        tolerance=(1e-3, 1e-3),
+    )
+    vectors = lambda: {"vectors": torch.tril(randn(N, M))}
+    pick = {"vectors": torch.tril}
+    wy = {"torch compact WY": formulas.wy_matrix}
+    yield row(f"householder matrix {N}/{M}", vectors, lambda u: it.Householder(u).matrix(), wy, [], 0.0, pick=pick)
+    yield row(
+        f"householder apply {N}/{M}/B{MANY}",
+        lambda: vectors() | {"x": randn(MANY, N)},
+        lambda vectors, x: it.Householder(vectors).apply(x),
+        {"torch compact WY": formulas.wy_apply},
+        [],
+        0.0,
+        pick=pick,
+    )
+    yield from_matrix(1000)
+
+
+def one_head(steps: int) -> dict[str, Tensor]:
+    """The first head of those of the delta rule's rows."""
+    return {key: value[:, :, :1].contiguous() for key, value in drawn(steps).items()}
+
+
+def from_matrix(n: int) -> Row:
+    @cache
+    def orthogonal() -> Tensor:
+        torch.manual_seed(0)
+        return torch.linalg.qr(randn(n, n, dtype=torch.float64))[0].float()
+
+    def run() -> Tensor:
+        return it.Householder.from_matrix(orthogonal()).vectors
+
+    def results() -> Results:
+        return {"value": it.Householder.from_matrix(orthogonal()).matrix()}
+
+    # rounded to single precision, the matrix is orthogonal to some eps n^(1/2)
+    side = Candidate("isometry", run, results)
+    return Row(
+        name=f"Householder.from_matrix {n}",
+        ours=side,
+        peers=[],
+        reference=lambda: {"value": orthogonal().double()},
+        bars=[],
+        flops=0.0,
+        tolerance=(1e-4, 1e-4),
+    )
