@@ -73,6 +73,26 @@ def test_gradients(dtype, size, equal, seed):
     assert abs(np.real(np.vdot(bar, way)) - expected) < (1e-6 + 200 * np.finfo(dtype).eps) * size
 
 
+@DTYPE
+@pytest.mark.parametrize("size", [(9, 9), (40, 25), (25, 40), (150, 150)], ids=str)
+@pytest.mark.parametrize("least", [1.0, 0.3, 1e-3])
+def test_large_gradients_need_no_eigenvectors(dtype, size, least, seed, monkeypatch):
+    """Against those by singular vectors in double precision, unless the matrices are nearly singular."""
+    a = conditioned(seed, 2, *size, dtype=dtype, least=least)
+    ct = ref.normal(seed, *a.shape, dtype=dtype)
+    monkeypatch.setattr(np.linalg, "eigh", None)
+    bar = iso.linalg.procrustes_vjp(a, ct)
+    wide, along = ref.wide(a), ref.wide(ct)
+    if size[0] < size[1]:
+        wide, along, bar = (np.conj(np.swapaxes(x, 1, 2)) for x in (wide, along, bar))
+    u, s, vh = np.linalg.svd(wide, full_matrices=False)
+    v, uh = np.conj(np.swapaxes(vh, 1, 2)), np.conj(np.swapaxes(u, 1, 2))
+    x = uh @ along @ v
+    y = (x - np.conj(np.swapaxes(x, 1, 2))) / (s[:, :, None] + s[:, None, :])
+    expected = (u @ y + (along @ v - u @ x) / s[:, None, :]) @ vh
+    assert np.abs(bar - expected).max() < 100 * np.finfo(dtype).eps / least * np.abs(expected).max()
+
+
 @pytest.mark.parametrize("n", [3, 8, 12])
 def test_gradient_of_the_nearest_rotation(n, seed):
     a = conditioned(seed, 8, n, n, dtype=float)

@@ -1,5 +1,5 @@
-"""Square parametrised weights on devices without kernels: the exponential of torch, counted on the meta device; values and
-gradients of tensors on the CPU that are sent this way, against the formula in double precision.
+"""Square parametrised weights on devices without kernels: the exponential of torch, counted on the meta device; values
+and gradients of tensors on the CPU that are sent this way, against the formula in double precision.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Nearest orthogonal matrices: the kernels, and what takes eigenvectors of W^H A where matrices are large.
+"""Nearest orthogonal matrices: the kernels, and what takes eigenvectors of W^H A where these leave it.
 
 With W = U V^H of A = U S V^H, W^H A = V S V^H. If W is the nearest rotation, its last eigenvalue has the sign of det A.
 """
@@ -13,7 +13,7 @@ _SMALL = 8
 
 
 def small(a: Array) -> bool:
-    """Whether kernels do everything for these matrices."""
+    """Whether these matrices are decomposed: kernels do everything for them."""
     return min(a.shape[-2:]) <= _SMALL
 
 

@@ -2,12 +2,13 @@
 
 There each call is a launch, and `torch.matrix_exp` is one call. With A = Y - Y^H of Y = tril(X) and C = B^H W_bar, the
 gradient of A is the derivative L of exp at A^H along C. It begins at A^H / 2^s, of norm 4, where it is above the
-diagonal in the exponential of [A^H / 2^s, C / |C|; 0, A^H / 2^s]: a large block costs the others their accuracy. With
+diagonal in the exponential of [A^H / 2^s, C / |C|; 0, A^H / 2^s]: larger blocks would cost it accuracy. With
 E = exp(A^H / 2^s), each of s steps is
 
     [E, L] <- [E E, E L + L E].
 
-As many steps are launched as norms of 256 need; beyond that s is no larger. A step of Newton and Schulz takes back what the squarings lose of W's orthogonality.
+As many steps are launched as norms of 256 need; beyond that s is no larger. Each step doubles the distance of E from
+unitary; steps of Newton and Schulz take it back, and that of W.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
     The gradient divides by s_i + s_j, where that of a singular value decomposition divides by s_i - s_j: it is finite
     at orthogonal matrices. Where s_i + s_j is 0 to rounding, the term is left out: the derivative does not exist. Huge
     and tiny matrices neither overflow nor vanish. Matrices of at most 8 rows or columns are decomposed one per lane,
-    larger ones by some six iterations of 2 m n^2 + n^3 multiply-adds; their gradient takes the eigenvectors of W^H A.
+    larger ones by some six iterations of 2 m n^2 + n^3 multiply-adds. The gradient of these takes some eight iterations
+    of 2 n^3, and eigenvectors where A is nearly singular or W is not its polar factor.
     Gradients of gradients exist to the second order.
 
     Examples

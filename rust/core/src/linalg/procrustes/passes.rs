@@ -103,8 +103,9 @@ impl<T: Scalar> Passes<'_, T> {
             unsafe {
                 let length = (0..n).map(|j| (*r.add(j)).abs2().f64()).sum::<f64>().sqrt();
                 beside[step] = length;
-                // NaN ends it too
-                if step > 0 && !(length > n as f64 * T::Real::EPS.f64() * largest) {
+                // false of NaN too
+                let goes_on = length > n as f64 * T::Real::EPS.f64() * largest;
+                if step > 0 && !goes_on {
                     break;
                 }
                 let (row, matrix) = (Operand::new(r.cast_const(), n), Operand::new(g, n));

@@ -193,8 +193,9 @@ impl<T: Scalar> Matrix<'_, T> {
         // SAFETY: barriers separate dependent passes; each writes this member's part.
         unsafe {
             let [l, u] = passes.ends(a, LANCZOS, 0);
-            // NaN is not above
-            if !(l > least * u) {
+            // false of NaN too
+            let regular = l > least * u;
+            if !regular {
                 return None;
             }
             let p = (l * u).sqrt();
