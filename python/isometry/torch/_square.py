@@ -43,7 +43,8 @@ class _Weight(NamedTuple):
     ) -> tuple[Tensor | None, ...]:
         """The gradient of X."""
         del saved, wanted
-        return _backward(*given, cts[0]), None
+        x, base = given
+        return _backward(x, base, cts[0]), None
 
 
 _NORM, _STEPS = 4, 6
