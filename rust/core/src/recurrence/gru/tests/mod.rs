@@ -236,9 +236,12 @@ fn an_operator_on_rows_serves_as_w_h() {
 
 #[test]
 fn any_number_of_threads_has_the_same_bits() {
-    for (batch, reset, shears) in
-        [(70, Reset::After, false), (5, Reset::Before, false), (70, Reset::Before, true), (70, Reset::After, true)]
-    {
+    for (batch, reset, shears) in [
+        (70, Reset::After, false),
+        (5, Reset::Before, false),
+        (70, Reset::Before, true),
+        (70, Reset::After, true),
+    ] {
         let [n, d, steps] = [18, 3, 4];
         let (activation, varied, reverse, all) = (Activation::Tanh, false, false, true);
         let case = Case { n, d, batch, steps, reset, activation, varied, reverse, all, shears };

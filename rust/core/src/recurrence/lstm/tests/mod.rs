@@ -162,7 +162,8 @@ fn follows_the_textbook_f64() {
 #[test]
 fn any_number_of_threads_has_the_same_bits() {
     for batch in [5, 70] {
-        let case = Case { n: 18, d: 3, batch, steps: 4, varied: false, reverse: false, all: true, marked: true };
+        let case =
+            Case { n: 18, d: 3, batch, steps: 4, varied: false, reverse: false, all: true, marked: true };
         let (given, ct) = (case.arrays::<f32>(), fill(2 * 4 * batch * 18, 1.0, 8));
         same_bits(&format!("{case:?}"), |threads| case.run(&given, &ct, threads));
     }
