@@ -27,7 +27,7 @@ const SHAPES: &[(&str, &[&[usize]])] = &[
     ("rotation", &[&[17], &[17]]),
 ];
 /// (batch, rows): one matrix; fewer matrices than threads, and more.
-const STACKS: [(usize, usize); 4] = [(1, 150), (1, 35), (3, 20), (70, 3)];
+const STACKS: [(usize, usize); 3] = [(1, 150), (3, 20), (70, 3)];
 
 /// Of the last factor only the one that the type has.
 fn own<T: Scalar>(object: &str, i: usize, shape: &[usize], batch: usize) -> Arrays<T> {
