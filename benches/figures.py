@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -194,12 +195,20 @@ def beside_table(found: dict[str, Any]) -> list[str]:
 
 
 def cores_table(found: dict[str, Any]) -> list[str]:
-    """A line per row: medians on one thread and on two, the serial share, and the prediction from it."""
-    lines = ["| group | row | t1 | t2 | 2 - t1 / t2 | predicted for 16 cores |", "|---|---|---|---|---|---|"]
-    for row in found["rows"]:
-        one, two = (figure_of(row["quartiles_ms"][count][1]) for count in ("1", "2"))
-        own = f"{row['serial']:.2f} | {row['predicted']:.1f} times"
-        lines.append(f"| {row['group']} | {row['row']} | {one} | {two} | {own} |")
+    """The longest row of each group, and every row of `one`: medians on one thread and on two, the
+    serial share and the prediction from it; then the range of shares in the group.
+    """
+    lines = ["| group | longest row | t1 | t2 | 2 - t1 / t2 | predicted for 16 cores | shares in the group |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    for group, rows in groupby(found["rows"], lambda row: row["group"]):
+        own = list(rows)
+        shares = [min(max(row["serial"], 0.0), 1.0) for row in own]
+        whole = f"{min(shares):.2f} to {max(shares):.2f} in {len(own)} rows" if len(own) > 1 else ""
+        longest = max(own, key=lambda row: row["quartiles_ms"]["1"][1])
+        for row in own if group == "one" else [longest]:
+            one, two = (figure_of(row["quartiles_ms"][count][1]) for count in ("1", "2"))
+            figures = f"{one} | {two} | {row['serial']:.2f} | {row['predicted']:.1f} times"
+            lines.append(f"| {group} | {row['row']} | {figures} | {'' if group == 'one' else whole} |")
     return [*lines, "", f"*{where(found['machine'])}*"]
 
 

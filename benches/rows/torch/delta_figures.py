@@ -9,7 +9,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
+import isometry
 import isometry.torch as it
+from harness.cores import budget, on
 from harness.figure import Figure, Later, peak
 from harness.row import Row
 from harness.timing import alternate
@@ -63,16 +65,11 @@ def linear(grad: bool, name: str) -> Figure:
 
 def shared(grad: bool, name: str) -> Figure:
     """One head on two threads."""
-    run, before = sequence(SHORT, 1, grad), torch.get_num_threads()
-
-    def on(threads: int) -> object:
-        torch.set_num_threads(threads)
-        return run()
-
+    run, before = sequence(SHORT, 1, grad), isometry.get_num_threads()
     try:
-        ratio = compared(partial(on, 2), partial(on, 1))
+        ratio = compared(on(2, run), on(1, run))
     finally:
-        torch.set_num_threads(before)
+        budget(before)
     return Figure(name, ratio, "times as long", 0.67)
 
 
