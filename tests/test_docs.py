@@ -109,11 +109,26 @@ def test_the_tables_of_the_pages_are_those_of_the_measured_files():
 
 
 def test_the_table_of_serial_shares():
+    """The longest row of a group stands for it, with the range of the group; `one` has all of its rows."""
     machine = {"processor": "P", "threads": 2, "isometry": "1", "time": "2026-01-02T"}
-    row = {"group": "mesh", "row": "n 4", "serial": 0.5, "predicted": 1.88}
-    found = {"machine": machine, "rows": [row | {"quartiles_ms": {"1": [2.9, 3.0, 3.1], "2": [1.9, 2.0, 2.1]}}]}
-    lines = figures.cores_table(found)
-    assert lines[2] == "| mesh | n 4 | 3.0 | 2.0 | 0.50 | 1.9 times |" and lines[-1].startswith("*P, 2 threads")
+
+    def row(group, name, one, serial):
+        quartiles = {"1": [one, one, one], "2": [2.0, 2.0, 2.0]}
+        return {"group": group, "row": name, "serial": serial, "predicted": 1.88, "quartiles_ms": quartiles}
+
+    rows = [
+        row("mesh", "n 2", 1.0, 1.5),
+        row("mesh", "n 4", 3.0, 0.5),
+        row("one", "a", 3.0, 0.5),
+        row("one", "b", 2.5, 0.7),
+    ]
+    lines = figures.cores_table({"machine": machine, "rows": rows})
+    assert lines[2:5] == [
+        "| mesh | n 4 | 3.0 | 2.0 | 0.50 | 1.9 times | 0.50 to 1.00 in 2 rows |",
+        "| one | a | 3.0 | 2.0 | 0.50 | 1.9 times |  |",
+        "| one | b | 2.5 | 2.0 | 0.70 | 1.9 times |  |",
+    ]
+    assert lines[-1].startswith("*P, 2 threads")
     page = (ROOT / "docs/measurements.md").read_text()
     assert lines[2] in figures.filled(page, {"cores": lines})
 
