@@ -1,6 +1,6 @@
 //! The LSTM.
 
-use crate::{LENGTHS, THREADS, choices, expect, fits, ones};
+use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
 use isometry_core::Budget;
 use isometry_core::recurrence::lstm::{Lstm, LstmGradients, SAVED, backward, forward};
 use isometry_core::recurrence::{Run, Written};
@@ -15,6 +15,7 @@ pub fn lstms<R: Real>() {
             let (whole, half) = (steps > 0 && batch > 0 && n > 0 && n.is_multiple_of(2), n / 2);
             let weights = fits(4, &[4, half, half]) && fits(4 * len, &[4, half, features]);
             let good = whole && fits(len, &[steps, batch, features]) && weights;
+            expect("Lstm::check", &sizes, good, || lstm.check());
             let good = good && fits(2, &[steps, batch, n]);
             let mut saved = ones(2 * SAVED);
             expect("lstm::forward", &sizes, good, || {
@@ -25,6 +26,9 @@ pub fn lstms<R: Real>() {
                 forward(&lstm, written, Some(&mut []), &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(4), ones(2));
+            returns("LstmGradients::check", &sizes, || {
+                LstmGradients { w: Some(&mut bar), ..Default::default() }.check(&lstm)
+            });
             expect("lstm::backward", &sizes, good, || {
                 let bars = LstmGradients { w: Some(&mut bar), ..Default::default() };
                 backward(&lstm, &states, &saved, &ct, bars, &Budget::of(THREADS))

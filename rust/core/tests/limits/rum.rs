@@ -25,6 +25,9 @@ pub fn rums<R: Real>() {
             let whole = steps > 0 && batch > 0 && n > 0;
             let weights = fits(2, &[2, n, n]) && fits(3 * len, &[3, n, features]);
             let good = whole && fits(len, &[steps, batch, features]) && weights;
+            expect("Rum::check", &sizes, good, || rum.check());
+            let own = !memory || fits(1, &[batch, n, n]);
+            expect("Rum::check_last", &sizes, own, || rum.check_last("last", usize::from(memory)));
             let good = good && fits(1, &[steps, batch, n]);
             let (mut last, mut saved) = (ones::<R>(usize::from(memory)), ones(SAVED));
             expect("rum::forward", &sizes, good, || {
@@ -42,6 +45,9 @@ pub fn rums<R: Real>() {
                 });
             }
             let (mut bar, ct) = (ones(2), ones(1));
+            returns("RumGradients::check", &sizes, || {
+                RumGradients { w: Some(&mut bar), ..Default::default() }.check(&rum)
+            });
             let outcome = Outcome {
                 states: (&states).into(),
                 last: &last,
