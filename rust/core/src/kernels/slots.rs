@@ -10,7 +10,7 @@ const MOST: usize = 16;
 /// The same for rows enough for `MOST` blocks of [`ROWS`], where all slots have no more than so many [`NUMBERS`].
 const MANY: usize = 64;
 const ROWS: usize = if cfg!(test) { 4 } else { 64 };
-const NUMBERS: usize = 1 << 22;
+const NUMBERS: usize = 1 << 20;
 /// The rows of a block are a multiple of this, which operators may take at a time. Tests have many blocks.
 const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
