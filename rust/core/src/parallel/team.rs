@@ -6,6 +6,8 @@
 
 use super::available;
 use super::call::{Call, Task};
+use super::crowd::{CROWD, Watch, milliseconds};
+use super::member::Member;
 use super::rendezvous::Rendezvous;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ptr::null_mut;
@@ -22,13 +24,19 @@ struct Team {
 static TEAM: AtomicPtr<Team> = AtomicPtr::new(null_mut());
 
 /// Runs the task on up to `threads` members, with or without barriers. Returns false without effect if another caller
-/// has the team or no threads can be created.
+/// has the team, or there is one thread to use.
 pub(super) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
-    let Some(team) = team() else { return false };
-    let call = Call::new(task);
+    let threads = if cfg!(test) { threads } else { CROWD.limit(threads, milliseconds) };
+    let Some(team) = team().filter(|_| threads > 1) else { return false };
+    let watch = Watch::new(&CROWD);
+    let watched = |member: &Member<'_>| watch.member(|| task(member));
+    let call = Call::new(&watched);
     let most = (threads - 1).min(team.pool.current_num_threads());
     let ran = team.rendezvous.run(&call, most, barriers, || team.pool.spawn(|| team.rendezvous.serve()));
     call.finish();
+    if ran {
+        watch.end(&CROWD);
+    }
     ran
 }
 
