@@ -69,7 +69,8 @@ def _overview(
         lines += _system(model, results)
         if (why := diagnosis.place(model)) and measured:
             lines += [f"{diagnosis.HEADING}, measured: {why}.", ""]
-    lines += ["## Reading the tables", "", TEXT["reading"].replace("NOTE", NOTE), "", "## Papers", ""]
+    hours = _hours([entry for own in results.values() for entry in own if entry.seconds])
+    lines += ["## Reading the tables", "", f"{TEXT['reading'].replace('NOTE', NOTE)} {hours}", "", "## Papers", ""]
     lines += [f"- {short_name(key)}: {text}" for key, text in sorted(registry.papers()["paper"].items())]
     return [*lines, "", "```{toctree}", ":hidden:", "", *(f"reproduction/{name}" for name in names), "```"]
 
@@ -87,6 +88,13 @@ def _counts(results: Mapping[str, Sequence[Entry]]) -> str:
         return "No claim about these tasks was tried."
     said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
     return f"Of {len(kinds)} claims about these tasks {said}."
+
+
+def _hours(kept: Sequence[Entry]) -> str:
+    """The time of all runs whose time is known."""
+    runs, seconds = sum(entry.seeds for entry in kept), sum(entry.seconds for entry in kept)
+    time = tasks.duration(seconds)
+    return f"The {runs} runs whose times were kept took {time} in all, some of them beside other programs."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
@@ -148,8 +156,8 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     if rows:
         lines += ["| task | n | updates | loss over baseline | seeds that learnt | verdict |"]
         lines += ["|---|---:|---:|---:|---:|---|", *rows, ""]
-    lines += [" ".join(order), ""] if order else []
-    said = [f"Learnt, though no paper claims it: {'; '.join(rest[True])}."] if True in rest else []
+    said = order
+    said += [f"Learnt, though no paper claims it: {'; '.join(rest[True])}."] if True in rest else []
     said += [f"Neither claimed nor learnt: {'; '.join(rest[False])}."] if False in rest else []
     errors = [e.error for found in own.values() for e in found.entries if e.error == e.error]
     said += [f"e(W) at most {figure(max(errors))}."] if errors else []
@@ -184,7 +192,6 @@ def _estimate(cell: str, plan: Mapping[str, Any]) -> str:
     options = "".join(f", {name} {value}" for name, value in plan.get("options", {}).items())
     text = f"- {cell}: {plan['updates']:,} updates with n = {plan['hidden']:,}{options}"
     if ms := plan.get("ms"):
-        hours = plan["updates"] * ms / 3.6e6
-        time = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+        time = tasks.duration(plan["updates"] * ms / 1e3)
         text += f", {time} of one core ({ms:g} ms an update)"
     return f"{text}. {cited(plan['source'])}."

@@ -63,7 +63,20 @@ def _measured(entries: Sequence[Entry]) -> str:
     """When and on what."""
     machines = dict.fromkeys(machine for entry in entries for machine in entry.machines)
     dates = {machine: {date for e in entries if machine in e.machines for date in e.dates} for machine in machines}
-    return "Measured: " + "; ".join(f"{name}, {', '.join(sorted(dates[name]))}" for name in machines) + "."
+    text = "Measured: " + "; ".join(f"{name}, {', '.join(sorted(dates[name]))}" for name in machines)
+    kept = [entry for entry in entries if entry.seconds]
+    runs = sum(entry.seeds for entry in kept)
+    return f"{text}. {_count(runs)} took {duration(sum(entry.seconds for entry in kept))}." if kept else f"{text}."
+
+
+def _count(runs: int) -> str:
+    return "One run" if runs == 1 else f"{runs} runs"
+
+
+def duration(seconds: float) -> str:
+    """In minutes or, from an hour on, hours."""
+    hours = seconds / 3600
+    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
 
 
 def _table(cell: str, entries: Sequence[Entry], *, updates: bool) -> list[str]:

@@ -245,6 +245,7 @@ def test_pages_of_images_have_intervals_and_an_order(tmp_path):
     """The page of the task, a table of its own columns in the matrix, and for a system what it is better than."""
     results = scripts().results
     run = {"seed": 0, "baseline": 2.303, "scores": {}, "half": 9, "ms": 1.0, "error": None, "date": "", "machine": ""}
+    run["seconds"] = 1500.0
     entries = []
     for model, accuracy in [("scornn", 0.95), ("eurnn", 0.94), ("lstm", 0.85)]:
         head = {"tier": "quick", "model": model, "hidden": 4, "parameters": 9, "updates": 2, "command": "isometry"}
@@ -253,7 +254,9 @@ def test_pages_of_images_have_intervals_and_an_order(tmp_path):
     results.write({"cell": "permuted pixels", "baseline": 2.303, "entries": entries}, tmp_path)
     pages = {path.name: text for path, text in scripts().report.pages(tmp_path, tmp_path).items()}
     assert "| 0.95 (0.930 to 0.968) |" in pages["permuted-pixels.md"]
+    assert "3 runs took 1.2 hours." in pages["permuted-pixels.md"]
     text = pages["reproduction.md"]
+    assert "The 3 runs whose times were kept took 1.2 hours in all" in text
     assert "| [ScoRNN](#scornn) | 🟨 [open](#scornn) 95.0 % |" in text
     assert "permuted pixels: better than LSTM; not separated from EURNN." in text
     assert "| [EURNN](#eurnn) | 🟩 [as claimed](#eurnn) 94.0 % |" in text
@@ -266,12 +269,13 @@ def test_numbers_of_a_result_are_those_of_its_seeds():
     """
     results = scripts().results
     run = {"baseline": 2.0, "scores": {}, "tests": {"accuracy": 0.5}, "ms": 1.0, "date": "", "machine": ""}
+    run["seconds"] = 7.5
     three = enumerate([(0.4, 10, None), (1.6, None, 3.0), (None, None, 5.0)])
     runs = [run | {"seed": k, "curve": [[1, 98, 99, 100], [2.0, loss, loss, 1e3 if loss else None]], "half": half,
                    "error": error} for k, (loss, half, error) in three]  # fmt: skip
     head = {"tier": "quick", "model": "ornn", "hidden": 4, "parameters": 9, "updates": 2, "command": "isometry"}
     found = results._summed(0.5, head | {"runs": runs})
-    assert (found.seeds, found.learnt, found.best, found.error) == (3, 1, 0.4, 5.0)
+    assert (found.seeds, found.learnt, found.best, found.error, found.seconds) == (3, 1, 0.4, 5.0, 22.5)
     assert (
         found.median == 1.0 and found.ratio == 0.5 and found.half == float("inf") and found.tests == {"accuracy": 0.5}
     )
