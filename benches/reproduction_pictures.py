@@ -11,6 +11,8 @@ from isometry.cli import plots
 from reproduction_cell import CELLS, stem, title
 from reproduction_results import Entry
 
+TOP = 4.0  # times the baseline, above which the first updates are cut off
+
 
 def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:
     """A picture of the short runs of a cell, and one of its longer runs."""
@@ -22,7 +24,7 @@ def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         head = cell[:1].upper() + cell[1:] + (", longer runs" if longer else "")
         if all(entry.curves for entry in own):
-            plots.bands(path, names(own), head, ["loss"])
+            plots.bands(path, names(own), head, ["loss"], TOP)
         else:
             ends(path, own, head, CELLS[cell]["learnt"])
         shrink(path)

@@ -32,11 +32,18 @@ def curves(path: Path, runs: Mapping[str, Columns], title: str, panels: Sequence
     _draw(path, {name: [columns] for name, columns in runs.items()}, title, panels, rows=True)
 
 
-def bands(path: Path, groups: Mapping[str, Sequence[Columns]], title: str, panels: Sequence[str] | None = None) -> None:
+def bands(
+    path: Path,
+    groups: Mapping[str, Sequence[Columns]],
+    title: str,
+    panels: Sequence[str] | None = None,
+    top: float = np.inf,
+) -> None:
     """Write one picture of several groups of runs, each a line, the median of its runs, and for those with a colour a
-    band from the lowest to the highest of them.
+    band from the lowest to the highest of them. Losses above `top` times the baseline, and times every loss at the end,
+    are cut off.
     """
-    _draw(path, groups, title, panels, rows=False)
+    _draw(path, groups, title, panels, rows=False, top=top)
 
 
 def trailing(iterations: Sequence[float] | np.ndarray, values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -47,7 +54,13 @@ def trailing(iterations: Sequence[float] | np.ndarray, values: Sequence[float] |
 
 
 def _draw(
-    path: Path, groups: Mapping[str, Sequence[Columns]], title: str, panels: Sequence[str] | None, *, rows: bool
+    path: Path,
+    groups: Mapping[str, Sequence[Columns]],
+    title: str,
+    panels: Sequence[str] | None,
+    *,
+    rows: bool,
+    top: float = np.inf,
 ) -> None:
     """A panel for the loss, each score and e(W)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -68,6 +81,12 @@ def _draw(
         for group, members in groups.items():
             _line(axis, group, [c for c in members if name in c], name, colours.get(group), rows)
         _finish(axis, name, values, log, next((c["baseline"][0] for c in own if c["baseline"]), np.nan))
+        if name == "loss" and log and top < np.inf:
+            ends = [_finite(columns, name)[1, -1] for columns in own if _finite(columns, name).size]
+            most = top * max([*ends, *(c["baseline"][0] for c in own if c["baseline"])])
+            if values.max() > most:
+                axis.set_ylim(values.min() / 1.2, most)
+            number_logarithms(axis.yaxis, *axis.get_ylim())
     axes[0].set_title(title, loc="left", fontsize=LETTERS + 2)
     seeds = "; bands: lowest to highest seed" if any(len(own) > 1 for own in groups.values()) else ""
     axes[-1].set_xlabel(f"update\n{MEASURE}{seeds}", fontsize=LETTERS)
