@@ -282,7 +282,9 @@ def test_numbers_of_a_result_are_those_of_its_seeds():
 
 
 def test_pictures_have_the_names_and_the_numbers_of_the_tables(monkeypatch, tmp_path):
-    """Every system of a table is in its picture; curves end at the table's median, dots without curves stand at it."""
+    """Every system of a table is in its picture; curves end at the table's median, dots without curves stand at it.
+    Losses far above the baseline, of the first updates, are cut off, none at the end.
+    """
     pictures, results = scripts().pictures, scripts().results
     drawn = []
     monkeypatch.setattr(
@@ -300,6 +302,8 @@ def test_pictures_have_the_names_and_the_numbers_of_the_tables(monkeypatch, tmp_
                 lines = {line.get_label(): line.get_ydata()[-1] for line in axis.lines if line.get_label() in names}
                 assert lines == {name: pytest.approx(entry.median) for name, entry in names.items()}, cell
                 assert names.keys() <= {text.get_text() for text in axis.texts}
+                most = max(results.read(cell)["baseline"], *lines.values())
+                assert most < axis.get_ylim()[1] <= 4.2 * most, cell
             else:
                 labels = [label.get_text() for label in axis.get_yticklabels()]
                 dots = dict(zip(labels, axis.collections[-1].get_offsets()[:, 0], strict=True))
