@@ -82,7 +82,7 @@ def _draw(
             _line(axis, group, [c for c in members if name in c], name, colours.get(group), rows)
         _finish(axis, name, values, log, next((c["baseline"][0] for c in own if c["baseline"]), np.nan))
         if name == "loss" and log and top < np.inf:
-            ends = [trailing(*_finite(columns, name))[-1] for columns in own if _finite(columns, name).size]
+            ends = [line.get_ydata()[-1] for line in axis.lines if not line.get_label().startswith("_")]
             most = top * max([*ends, *(c["baseline"][0] for c in own if c["baseline"])])
             if values.max() > most:
                 axis.set_ylim(values.min() / 1.2, most)
