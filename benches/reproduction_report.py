@@ -83,7 +83,8 @@ def _counts(results: Mapping[str, Sequence[Entry]]) -> str:
         for cell in CELLS
         if says(claim, cell) and results[cell]
     ]
-    parts = [f"{kinds.count(kind)} {text}" for kind, text in COUNTED.items() if kind in kinds]
+    counts = {text: kinds.count(kind) for kind, text in COUNTED.items() if kind in kinds}
+    parts = [f"{n} {text.replace('were', 'was') if n == 1 else text}" for text, n in counts.items()]
     if not parts:
         return "No claim about these tasks was tried."
     said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
