@@ -11,7 +11,7 @@ from isometry.cli import plots
 from reproduction_cell import CELLS, stem, title
 from reproduction_results import Entry
 
-TOP = 4.0  # times the baseline, above which the first updates are cut off
+TOP = 4.0  # times the baseline: where the axis of the loss ends
 
 
 def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:

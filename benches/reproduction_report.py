@@ -95,7 +95,7 @@ def _hours(kept: Sequence[Entry]) -> str:
     """The time of all runs whose time is known."""
     runs, seconds = sum(entry.seeds for entry in kept), sum(entry.seconds for entry in kept)
     time = tasks.duration(seconds)
-    return f"The {runs} runs whose times were kept took {time} in all, some of them beside other programs."
+    return f"The {runs} runs whose times were kept took {time} in all; some shared the machine with other programs."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
@@ -157,8 +157,8 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     if rows:
         lines += ["| task | n | updates | loss over baseline | seeds that learnt | verdict |"]
         lines += ["|---|---:|---:|---:|---:|---|", *rows, ""]
-    said = order
-    said += [f"Learnt, though no paper claims it: {'; '.join(rest[True])}."] if True in rest else []
+    said = list(order)
+    said += [f"Learnt but not claimed: {'; '.join(rest[True])}."] if True in rest else []
     said += [f"Neither claimed nor learnt: {'; '.join(rest[False])}."] if False in rest else []
     errors = [e.error for found in own.values() for e in found.entries if e.error == e.error]
     said += [f"e(W) at most {figure(max(errors))}."] if errors else []

@@ -66,11 +66,15 @@ def _measured(entries: Sequence[Entry]) -> str:
     text = "Measured: " + "; ".join(f"{name}, {', '.join(sorted(dates[name]))}" for name in machines)
     kept = [entry for entry in entries if entry.seconds]
     runs = sum(entry.seeds for entry in kept)
-    return f"{text}. {_count(runs)} took {duration(sum(entry.seconds for entry in kept))}." if kept else f"{text}."
+    return (
+        f"{text}. Training time of {_count(runs)}: {duration(sum(entry.seconds for entry in kept))}."
+        if kept
+        else f"{text}."
+    )
 
 
 def _count(runs: int) -> str:
-    return "One run" if runs == 1 else f"{runs} runs"
+    return "one run" if runs == 1 else f"{runs} runs"
 
 
 def duration(seconds: float) -> str:

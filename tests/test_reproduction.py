@@ -254,7 +254,7 @@ def test_pages_of_images_have_intervals_and_an_order(tmp_path):
     results.write({"cell": "permuted pixels", "baseline": 2.303, "entries": entries}, tmp_path)
     pages = {path.name: text for path, text in scripts().report.pages(tmp_path, tmp_path).items()}
     assert "| 0.95 (0.930 to 0.968) |" in pages["permuted-pixels.md"]
-    assert "3 runs took 1.2 hours." in pages["permuted-pixels.md"]
+    assert "Training time of 3 runs: 1.2 hours." in pages["permuted-pixels.md"]
     text = pages["reproduction.md"]
     assert "The 3 runs whose times were kept took 1.2 hours in all" in text
     assert "| [ScoRNN](#scornn) | 🟨 [open](#scornn) 95.0 % |" in text

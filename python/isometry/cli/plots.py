@@ -40,8 +40,8 @@ def bands(
     top: float = np.inf,
 ) -> None:
     """Write one picture of several groups of runs, each a line, the median of its runs, and for those with a colour a
-    band from the lowest to the highest of them. Losses above `top` times the baseline, and times every loss at the end,
-    are cut off.
+    band from the lowest to the highest of them. The axis of the loss ends at `top` times the baseline, or times the
+    largest loss at the end if that is larger.
     """
     _draw(path, groups, title, panels, rows=False, top=top)
 
@@ -80,13 +80,7 @@ def _draw(
         log = name in LABELS and values.size > 0 and bool(values.min() > 0)
         for group, members in groups.items():
             _line(axis, group, [c for c in members if name in c], name, colours.get(group), rows)
-        _finish(axis, name, values, log, next((c["baseline"][0] for c in own if c["baseline"]), np.nan))
-        if name == "loss" and log and top < np.inf:
-            ends = [line.get_ydata()[-1] for line in axis.lines if not line.get_label().startswith("_")]
-            most = top * max([*ends, *(c["baseline"][0] for c in own if c["baseline"])])
-            if values.max() > most:
-                axis.set_ylim(values.min() / 1.2, most)
-            number_logarithms(axis.yaxis, *axis.get_ylim())
+        _finish(axis, name, values, log, next((c["baseline"][0] for c in own if c["baseline"]), np.nan), top)
     axes[0].set_title(title, loc="left", fontsize=LETTERS + 2)
     seeds = "; bands: lowest to highest seed" if any(len(own) > 1 for own in groups.values()) else ""
     axes[-1].set_xlabel(f"update\n{MEASURE}{seeds}", fontsize=LETTERS)
@@ -168,13 +162,16 @@ def _finite(columns: Columns, name: str) -> np.ndarray:
     return kept
 
 
-def _finish(axis: Any, name: str, finite: np.ndarray, log: bool, baseline: float) -> None:
+def _finish(axis: Any, name: str, finite: np.ndarray, log: bool, baseline: float, top: float) -> None:
     """Scale, baseline, labels and grid of a panel."""
     if log:
         axis.set_yscale("log")
     if name == "loss" and np.isfinite(baseline):
         axis.axhline(baseline, color=INK, linestyle="--", linewidth=1)
         _on_line(axis, baseline, f"baseline {baseline:.3g}", above=True)
+        most = top * max([baseline, *(line.get_ydata()[-1] for line in axis.lines)])
+        if log and finite.max() > most:
+            axis.set_ylim(finite.min() / 1.2, most)
     elif name == "orthogonality_error":
         axis.axhline(ROUNDING, color=INK, linestyle=":", linewidth=1)
         _on_line(axis, ROUNDING, "below: rounding", above=False)

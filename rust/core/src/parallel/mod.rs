@@ -9,13 +9,13 @@
 //!
 //! * A call made while the team is busy, from inside another call, or when no thread can be created runs on its own thread
 //!   alone. Results are the same for every number of members.
-//! * The team takes fewer threads while other processes use the cores (`crowd`). The one of OpenMP does not: its threads
-//!   would sleep meanwhile, and torch's own operations wait for them.
+//! * The team takes fewer threads while other processes use the cores (`contention`). OpenMP's team does not:
+//!   its threads would sleep meanwhile, and torch's own operations would wait for them.
 //! * No thread starts before the first call, and a forked child creates its own team.
 //! * Denormal numbers are flushed in every member for the duration of the call; then the caller's mode is restored.
 
 mod call;
-mod crowd;
+mod contention;
 mod denormals;
 mod each;
 mod member;

@@ -6,7 +6,7 @@
 
 use super::available;
 use super::call::{Call, Task};
-use super::crowd::{CROWD, Watch, milliseconds};
+use super::contention::{CONTENTION, Watch, milliseconds};
 use super::member::Member;
 use super::rendezvous::Rendezvous;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -24,18 +24,18 @@ struct Team {
 static TEAM: AtomicPtr<Team> = AtomicPtr::new(null_mut());
 
 /// Runs the task on up to `threads` members, with or without barriers. Returns false without effect if another caller
-/// has the team, or there is one thread to use.
+/// has the team, or one thread is left to use.
 pub(super) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
-    let threads = if cfg!(test) { threads } else { CROWD.limit(threads, milliseconds) };
+    let threads = if cfg!(test) { threads } else { CONTENTION.limit(threads, milliseconds) };
     let Some(team) = team().filter(|_| threads > 1) else { return false };
-    let watch = Watch::new(&CROWD);
+    let watch = Watch::new(&CONTENTION);
     let watched = |member: &Member<'_>| watch.member(|| task(member));
     let call = Call::new(&watched);
     let most = (threads - 1).min(team.pool.current_num_threads());
     let ran = team.rendezvous.run(&call, most, barriers, || team.pool.spawn(|| team.rendezvous.serve()));
     call.finish();
     if ran {
-        watch.end(&CROWD);
+        watch.end(&CONTENTION);
     }
     ran
 }

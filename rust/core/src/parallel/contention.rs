@@ -1,10 +1,9 @@
 //! Fewer threads while other processes use the cores.
 //!
-//! A call ends with its last member. On a busy machine one of the members always waits for a core, for time slices of some
-//! milliseconds, so that a call on two threads can take ten times as long as on one. Results do not depend on the number
-//! of members, so calls then take fewer threads: half as many if over [`WINDOW`] of long calls some member was without a
-//! core for a third of the time, and after a pause twice as many again on trial. The pause doubles with every trial that
-//! fails.
+//! A call ends with its last member. If other processes compete for the cores, some member is always preempted, for time
+//! slices of some milliseconds. Results do not depend on the number of members, so the team then uses fewer threads: half
+//! as many if over [`WINDOW`] of long calls the most delayed member was preempted for a third of the time. After a pause,
+//! the next calls try twice as many again. The pause doubles with every trial that fails.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,17 +13,16 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 const LONG: Duration = Duration::from_millis(1);
 /// Calls after a long one whose members read it.
 const WATCHED: u64 = 16;
-/// The time of measured calls that is judged at once: several time slices, so that a single interruption is not a crowd.
+/// The time of measured calls on which a decision rests: several time slices, so that a single interruption changes nothing.
 const WINDOW: Duration = Duration::from_millis(30);
 /// Milliseconds until more threads are tried, at first and at most.
 const PAUSES: (u64, u64) = (100, 3200);
 
-/// What is known of the other users of the cores. Concurrent callers may overwrite each other's findings, which the next
-/// long calls correct.
-pub(super) struct Crowd {
+/// The contention for cores, as measured. Concurrent callers may overwrite each other's values; later calls correct them.
+pub(super) struct Contention {
     /// Calls left to measure.
     watch: AtomicU64,
-    /// Nanoseconds of the measured calls since the last judgement, and of these without a core.
+    /// Total time of the calls measured since the last decision, and the time preempted, in nanoseconds.
     elapsed: AtomicU64,
     lost: AtomicU64,
     /// Threads are divided by two to this power.
@@ -34,12 +32,12 @@ pub(super) struct Crowd {
     pause: AtomicU64,
 }
 
-/// The crowd around this process.
-pub(super) static CROWD: Crowd = Crowd::new();
+/// That of this process with all others.
+pub(super) static CONTENTION: Contention = Contention::new();
 
-impl Crowd {
+impl Contention {
     pub const fn new() -> Self {
-        Crowd {
+        Contention {
             watch: AtomicU64::new(0),
             elapsed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -49,14 +47,24 @@ impl Crowd {
         }
     }
 
-    /// The number of threads, of so many, that a call at this time (in milliseconds) should use; at least 1.
+    /// The number of threads, of those requested, that a call at this time (in milliseconds) should use; at least 1.
     pub fn limit(&self, threads: usize, now: impl FnOnce() -> u64) -> usize {
-        let level = self.level.load(Relaxed);
-        if level == 0 {
+        if self.level.load(Relaxed) == 0 {
             return threads;
         }
-        let level = level - u64::from(self.rested(now()));
-        threads.checked_shr(level.try_into().unwrap_or(u32::MAX)).unwrap_or(0).max(1)
+        threads.checked_shr(self.level_at(now()).try_into().unwrap_or(u32::MAX)).unwrap_or(0).max(1)
+    }
+
+    /// The level at this time: one lower once the pause is over, and one lower again with every longest pause without a
+    /// decision, since calls of few threads are not measured once they are limited to one.
+    fn level_at(&self, now: u64) -> u64 {
+        let (level, until) = (self.level.load(Relaxed), self.until.load(Relaxed));
+        let left = until.saturating_sub(now);
+        if left > 0 && left <= PAUSES.1 {
+            return level;
+        }
+        // also if the clock was set back
+        level.saturating_sub(1 + now.saturating_sub(until) / PAUSES.1)
     }
 
     /// Whether the members of the next call are to measure their processor time.
@@ -68,8 +76,8 @@ impl Crowd {
         left > 0
     }
 
-    /// Takes note of a call that took so long; `lost` is the longest time that a member was without a core, if measured.
-    fn note(&self, elapsed: Duration, lost: Option<Duration>, now: impl FnOnce() -> u64) {
+    /// Records a call; `lost` is the longest time that a member was preempted, if measured.
+    fn record(&self, elapsed: Duration, lost: Option<Duration>, now: impl FnOnce() -> u64) {
         if elapsed < LONG {
             return;
         }
@@ -80,26 +88,20 @@ impl Crowd {
         if elapsed >= nanoseconds(WINDOW) {
             self.lost.store(0, Relaxed);
             self.elapsed.store(0, Relaxed);
-            self.judge(lost > elapsed / 3, now());
+            self.decide(lost > elapsed / 3, now());
         }
     }
 
-    fn judge(&self, crowded: bool, now: u64) {
-        let level = self.level.load(Relaxed);
-        let trial = level > 0 && self.rested(now);
-        if crowded {
-            self.level.store(if trial { level } else { level + 1 }, Relaxed);
+    fn decide(&self, contended: bool, now: u64) {
+        let (before, level) = (self.level.load(Relaxed), self.level_at(now));
+        let trial = level < before;
+        if contended {
+            self.level.store(level + 1, Relaxed);
             self.rest(if trial { (2 * self.pause.load(Relaxed)).min(PAUSES.1) } else { PAUSES.0 }, now);
         } else if trial {
-            self.level.store(level - 1, Relaxed);
+            self.level.store(level, Relaxed);
             self.rest(PAUSES.0, now);
         }
-    }
-
-    /// Whether the pause is over, also if the clock was set back meanwhile.
-    fn rested(&self, now: u64) -> bool {
-        let left = self.until.load(Relaxed).saturating_sub(now);
-        left == 0 || left > PAUSES.1
     }
 
     fn rest(&self, pause: u64, now: u64) {
@@ -112,17 +114,17 @@ impl Crowd {
 pub(super) struct Watch {
     start: Instant,
     watched: bool,
-    /// Nanoseconds that a member was without a core, the most of all.
+    /// The longest time that a member was preempted, in nanoseconds.
     lost: AtomicU64,
 }
 
 impl Watch {
     /// Of a call that begins now.
-    pub fn new(crowd: &Crowd) -> Self {
-        Watch { start: Instant::now(), watched: crowd.watches(), lost: AtomicU64::new(0) }
+    pub fn new(contention: &Contention) -> Self {
+        Watch { start: Instant::now(), watched: contention.watches(), lost: AtomicU64::new(0) }
     }
 
-    /// Runs a member's work. What it was without a core counts from the start of the call: it may have come late.
+    /// Runs a member's work. The time preempted counts from the start of the call, so that a late start is included.
     pub fn member(&self, work: impl FnOnce()) {
         let before = self.watched.then(processor_time).flatten();
         work();
@@ -132,10 +134,10 @@ impl Watch {
         }
     }
 
-    /// The end of the call.
-    pub fn end(self, crowd: &Crowd) {
+    /// Records the call, which ends now.
+    pub fn end(self, contention: &Contention) {
         let lost = self.watched.then(|| Duration::from_nanos(self.lost.into_inner()));
-        crowd.note(self.start.elapsed(), lost, milliseconds);
+        contention.record(self.start.elapsed(), lost, milliseconds);
     }
 }
 
@@ -149,7 +151,7 @@ pub(super) fn milliseconds() -> u64 {
     UNIX_EPOCH.elapsed().map_or(0, |time| time.as_millis() as u64)
 }
 
-/// The time for which this thread has had a core. None where the system does not say it to the microsecond.
+/// The time for which this thread has had a core. None on systems that do not report it to the microsecond.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", target_os = "freebsd"))]
 fn processor_time() -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -168,30 +170,30 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_micros(900);
-    const CALL: Duration = Duration::from_millis(15); // two are judged
+    const CALL: Duration = Duration::from_millis(15); // two fill the window
 
     #[test]
-    fn crowded_calls_halve_the_threads_and_pauses_double() {
-        let crowd = Crowd::new();
-        let limit = |now| [16, 2, 1].map(|threads| crowd.limit(threads, || now));
+    fn contended_calls_halve_the_threads_and_pauses_double() {
+        let contention = Contention::new();
+        let limit = |now| [16, 2, 1].map(|threads| contention.limit(threads, || now));
         let two = |lost: [u64; 2], now| {
             for lost in lost {
-                crowd.note(CALL, Some(Duration::from_millis(lost)), || now);
+                contention.record(CALL, Some(Duration::from_millis(lost)), || now);
             }
         };
-        let (fine, crowded) = ([8, 1], [3, 8]);
+        let (fine, contended) = ([8, 1], [3, 8]);
         assert_eq!(limit(0), [16, 2, 1]);
         two(fine, 0);
         assert_eq!(limit(0), [16, 2, 1]);
-        two(crowded, 0);
+        two(contended, 0);
         assert_eq!((limit(0), limit(99)), ([8, 1, 1], [8, 1, 1]));
         two(fine, 20);
         assert_eq!(limit(99), [8, 1, 1], "not before the pause is over");
-        two(crowded, 20);
+        two(contended, 20);
         assert_eq!((limit(119), limit(120)), ([4, 1, 1], [8, 1, 1]), "a trial after the pause");
         let mut start = 120;
         for pause in [200, 400, 800, 1600, 3200, 3200] {
-            two(crowded, start);
+            two(contended, start);
             assert_eq!((limit(start + pause - 1), limit(start + pause)), ([4, 1, 1], [8, 1, 1]));
             start += pause;
         }
@@ -199,49 +201,60 @@ mod tests {
         assert_eq!((limit(start + 99), limit(start + 100)), ([8, 1, 1], [16, 2, 1]));
         two(fine, start + 100);
         assert_eq!(limit(start + 100), [16, 2, 1]);
-        two(crowded, 20_000);
+        two(contended, 20_000);
         assert_eq!((limit(20_050), limit(10_000)), ([8, 1, 1], [16, 2, 1]), "a clock that was set back");
     }
 
     #[test]
-    fn only_calls_after_a_long_one_are_measured() {
-        let crowd = Crowd::new();
-        crowd.note(SHORT, None, || 0);
-        assert!(!crowd.watches());
-        crowd.note(CALL, None, || 0);
-        assert_eq!((0..100).filter(|_| crowd.watches()).count(), WATCHED as usize);
-        for _ in 0..99 {
-            crowd.note(SHORT, Some(SHORT), || 0);
-            crowd.note(CALL, None, || 0);
+    fn calls_of_few_threads_return_to_all_of_them_from_a_level_of_larger_calls() {
+        let contention = Contention::new();
+        for _ in 0..6 {
+            contention.record(CALL, Some(CALL), || 0);
         }
-        assert_eq!(crowd.limit(2, || 0), 2);
+        let limit = |now| [16, 2].map(|threads| contention.limit(threads, || now));
+        assert_eq!((limit(99), limit(100)), ([2, 1], [4, 1]));
+        assert_eq!((limit(3299), limit(3300), limit(6500)), ([4, 1], [8, 1], [16, 2]));
     }
 
     #[test]
-    fn one_thread_is_left_however_long_it_is_crowded() {
-        let crowd = Crowd::new();
-        for _ in 0..300 {
-            crowd.note(CALL, Some(CALL), || 0);
+    fn only_calls_after_a_long_one_are_measured() {
+        let contention = Contention::new();
+        contention.record(SHORT, None, || 0);
+        assert!(!contention.watches());
+        contention.record(CALL, None, || 0);
+        assert_eq!((0..100).filter(|_| contention.watches()).count(), WATCHED as usize);
+        for _ in 0..99 {
+            contention.record(SHORT, Some(SHORT), || 0);
+            contention.record(CALL, None, || 0);
         }
-        assert_eq!(crowd.limit(1024, || 0), 1);
+        assert_eq!(contention.limit(2, || 0), 2);
     }
 
-    /// A thread that sleeps is without a core, like one that others displace.
+    #[test]
+    fn one_thread_is_left_whatever_the_level() {
+        let contention = Contention::new();
+        for _ in 0..300 {
+            contention.record(CALL, Some(CALL), || 0);
+        }
+        assert_eq!(contention.limit(1024, || 0), 1);
+    }
+
+    /// A sleeping thread has no core, like a preempted one.
     #[test]
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
-    fn a_member_without_a_core_is_noted() {
-        let crowd = Crowd::new();
+    fn a_preempted_member_is_recorded() {
+        let contention = Contention::new();
         let call = || {
-            let watch = Watch::new(&crowd);
+            let watch = Watch::new(&contention);
             watch.member(|| std::thread::sleep(Duration::from_millis(4)));
-            watch.end(&crowd);
+            watch.end(&contention);
         };
         call();
-        assert_eq!(crowd.elapsed.load(Relaxed), 0, "the first long call is not measured");
+        assert_eq!(contention.elapsed.load(Relaxed), 0, "the first long call is not measured");
         call();
-        let lost = crowd.lost.load(Relaxed);
-        assert!((3_000_000..=crowd.elapsed.load(Relaxed)).contains(&lost), "{lost} ns");
+        let lost = contention.lost.load(Relaxed);
+        assert!((3_000_000..=contention.elapsed.load(Relaxed)).contains(&lost), "{lost} ns");
         (0..8).for_each(|_| call());
-        assert_eq!(crowd.level.load(Relaxed), 1);
+        assert_eq!(contention.level.load(Relaxed), 1);
     }
 }
