@@ -47,8 +47,7 @@ def shown(cell: str, entry: Entry) -> str:
 def with_interval(cell: str, tests: Mapping[str, float], name: str) -> str:
     """A score on test data, with its interval where it has one."""
     found = spread(cell, tests) if name == "accuracy" else None
-    text = figure(tests[name])
-    return text if found is None else f"{text} ({found[0]:.3f} to {found[1]:.3f})"
+    return figure(tests[name]) if found is None else f"{tests[name]:.3f} ({found[0]:.3f} to {found[1]:.3f})"
 
 
 def compared(cell: str, entry: Entry, others: Mapping[str, Entry], names: Sequence[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,10 @@ def _overview(
     models = list(dict.fromkeys(entry.model for own in results.values() for entry in own))
     models = [model for model in registry.names("model") if model in models]
     columns = [cell for cell in CELLS if not CELLS[cell].get("apart") and results[cell]]
-    lines = ["# Reproduction", "", TEXT["head"], "", _counts(results), "", TEXT["words"], ""]
+    matrix = []
     for start in range(0, len(columns), COLUMNS):
-        lines += _matrix(columns[start : start + COLUMNS], models, results)
+        matrix += _matrix(columns[start : start + COLUMNS], models, results)
+    lines = ["# Reproduction", "", TEXT["head"], "", _counts(results), "", *_legend(matrix), "", *matrix]
     if "japanese-vowels" in names:
         lines += ["Real data that no paper has: [Japanese Vowels](reproduction/japanese-vowels.md).", ""]
     for model in models:
@@ -89,6 +91,13 @@ def _counts(results: Mapping[str, Sequence[Entry]]) -> str:
         return "No claim about these tasks was tried."
     said = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
     return f"Of {len(kinds)} claims about these tasks {said}."
+
+
+def _legend(matrix: Sequence[str]) -> list[str]:
+    """What the words of the matrix mean, those that it has."""
+    cells = "\n".join(matrix)
+    words = [(line, re.findall(r"\*\*(.*?)\*\*", line)) for line in TEXT["words"].splitlines()]
+    return [line for line, names in words if not names or any(f"[{name}" in cells for name in names)]
 
 
 def _hours(kept: Sequence[Entry]) -> str:

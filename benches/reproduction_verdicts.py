@@ -15,9 +15,10 @@ from reproduction_results import Entry
 
 AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
 FAILS, ALSO, NOT_CLAIMED, NOT_RUN, OPEN = "fails as claimed", "also learnt", "not claimed", "not run", "open"
+DENIED = "learnt against the claim"
 #: The colour of a word: the claim holds, does not at this size, does not; learnt without a claim, no claim, no run.
 KIND = {AS_CLAIMED: "🟩", FAILS: "🟩", NOT_LEARNT: "🟧", NOT_BETTER: "🟧", AGAINST: "🟥", ALSO: "🟦", NOT_CLAIMED: "⬜"}
-KIND |= {OPEN: "🟨", NOT_RUN: "⬛"}
+KIND |= {DENIED: "🟥", OPEN: "🟨", NOT_RUN: "⬛"}
 LEVEL = 1.02  # of the other's loss, or below: not worse
 KEY = re.compile(r"\b[A-Z][a-z]+20\d\d\b")
 
@@ -54,7 +55,7 @@ def verdict(cell: str, claim: Mapping[str, Any], found: Found, others: Mapping[s
         return (NOT_BETTER if worse else AS_CLAIMED), best
     seeds = "" if best.learnt == best.seeds else f", {best.learnt} of {best.seeds} seeds"
     if cell in claim.get("fails", ()):
-        return (AGAINST if best.learnt else FAILS), best
+        return (DENIED if best.learnt else FAILS), best
     if cell not in claim.get("learns", ()):
         return (ALSO + seeds if best.learnt else NOT_CLAIMED), best
     if best.learnt:

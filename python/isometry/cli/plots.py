@@ -17,7 +17,7 @@ from isometry.cli.run_folder import COLUMNS
 
 Columns = Mapping[str, Sequence[float]]
 TAIL = 20  # the figures at the end are medians over the last twentieth of the updates
-MEASURE = "each point: the median of the 5 % of the run up to it"
+MEASURE = "running median over 5 % of the updates"
 ROUNDING = 20  # e(W) below this is rounding
 LABELS = {"loss": "loss", "orthogonality_error": "e(W) in n eps"}  # on logarithmic axes
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by the colour-blind too
@@ -83,7 +83,8 @@ def _draw(
         _finish(axis, name, values, log, next((c["baseline"][0] for c in own if c["baseline"]), np.nan), top)
     axes[0].set_title(title, loc="left", fontsize=LETTERS + 2)
     seeds = "; bands: lowest to highest seed" if any(len(own) > 1 for own in groups.values()) else ""
-    axes[-1].set_xlabel(f"update\n{MEASURE}{seeds}", fontsize=LETTERS)
+    faint = "; faint: single updates" if rows else ""
+    axes[-1].set_xlabel(f"update\n{MEASURE}{seeds}{faint}", fontsize=LETTERS)
     axes[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes[-1].xaxis.set_major_formatter("{x:,.0f}")
     figure.align_ylabels()
