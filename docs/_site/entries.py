@@ -217,17 +217,11 @@ def group(title: str, first: str, modules: dict[str, list[str]]) -> str:
 
 def index() -> str:
     title = "Reference"
-    lines = [
-        title,
-        "=" * len(title),
-        "",
-        "Every public name, from its docstring.",
-        "",
-        ".. toctree::",
-        "   :maxdepth: 1",
-        "",
-    ]
-    return "\n".join([*lines, *(f"   {name}" for name in GROUPS), ""])
+    lines = [title, "=" * len(title), "", "Every public name, from its docstring.", ""]
+    for group_name, (_, _, modules) in GROUPS.items():
+        names = [f":doc:`{name} <{module}.{name}>`" for module, names in modules.items() for name in names]
+        lines += [f":doc:`{group_name}`", "   " + ", ".join(names), ""]
+    return "\n".join([*lines, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in GROUPS), ""])
 
 
 def pages() -> dict[str, str]:
