@@ -12,11 +12,12 @@ from derivatives import compiled, every_member, every_order, same
 from isometry import _core
 
 MEMBERS, STEPS, BATCH, N, FEATURES = 3, 5, 4, 6, 2
+LARGE = 33  # a stack of up to 32 rows is computed one W per lane, with other roundings than one alone
 STACKS = {
-    "factors": ("Householder", (MEMBERS, N, 1)),
-    "W of factors": ("Householder", (MEMBERS, N, N)),
-    "W": ("Cayley", (MEMBERS, N * (N - 1) // 2)),
-    "a matrix": ("Dense", (MEMBERS, N, N)),
+    "factors": ("Householder", lambda n: (MEMBERS, n, 1)),
+    "W of factors": ("Householder", lambda n: (MEMBERS, n, n)),
+    "W": ("Cayley", lambda n: (MEMBERS, n * (n - 1) // 2)),
+    "a matrix": ("Dense", lambda n: (MEMBERS, n, n)),
 }
 OPTIONS = {
     "plain": {},
@@ -30,19 +31,19 @@ each_option = pytest.mark.parametrize("option", OPTIONS)
 shared_or_not = pytest.mark.parametrize("shared", [False, True], ids=["own arrays", "shared arrays"])
 
 
-def problem(rng, stack, shared, dtype, batch=BATCH):
+def problem(rng, stack, shared, dtype, batch=BATCH, n=N):
     """The class, its argument, and the arrays of the recurrence."""
     name, shape = STACKS[stack]
     draw = lambda *shape, dtype=dtype: 0.5 * ref.normal(rng, *shape, dtype=dtype)
     own = () if shared else (MEMBERS,)
     arrays = {
         "x": draw(STEPS, 1 if shared else MEMBERS, batch, FEATURES),
-        "input_weight": draw(*own, N, FEATURES),
-        "h0": draw(*own, batch, N),
-        "bias": draw(*own, N),
-        "activation_bias": draw(*own, N, dtype=np.empty(0, dtype).real.dtype),
+        "input_weight": draw(*own, n, FEATURES),
+        "h0": draw(*own, batch, n),
+        "bias": draw(*own, n),
+        "activation_bias": draw(*own, n, dtype=np.empty(0, dtype).real.dtype),
     }
-    return name, draw(*shape), arrays
+    return name, draw(*shape(n)), arrays
 
 
 def alone(arrays, i, shared):
@@ -57,9 +58,9 @@ def alone(arrays, i, shared):
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids=["float32", "complex128"])
 def test_each_member_is_a_call_of_its_own(stack, option, shared, dtype, seed):
     """States and gradients, for any number of threads; gradients of shared arrays are sums over the members."""
-    name, argument, arrays = problem(seed, stack, shared, dtype)
+    name, argument, arrays = problem(seed, stack, shared, dtype, n=LARGE)
     op, keywords = getattr(iso, name)(argument), {**OPTIONS[option], "activation": "modrelu"}
-    ct = ref.normal(seed, STEPS, MEMBERS, BATCH, N, dtype=dtype)
+    ct = ref.normal(seed, STEPS, MEMBERS, BATCH, LARGE, dtype=dtype)
     before = iso.get_num_threads()
     try:
         for threads in (1, 2):
@@ -82,7 +83,7 @@ def test_each_member_is_a_call_of_its_own(stack, option, shared, dtype, seed):
                 assert found.shape == arrays[key].shape and found.dtype == arrays[key].dtype
                 if shared:
                     expected = whole.sum(axis, keepdims=axis == 1)
-                    tolerance.close(found, expected, tolerance.sequence_gradient(dtype, N, STEPS), key)
+                    tolerance.close(found, expected, tolerance.sequence_gradient(dtype, LARGE, STEPS), key)
                 else:
                     np.testing.assert_array_equal(found, whole)
     finally:
@@ -135,12 +136,12 @@ def test_every_mode_of_torch(stack, shared, seed):
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 def test_marks_of_each_member(stack, shared, reverse, seed):
     """Marks (T, E, B) and states (E, B, n) before them: states, gradients, both faces, vmap, and without kernels."""
-    name, argument, arrays = problem(seed, stack, shared, np.float64)
+    name, argument, arrays = problem(seed, stack, shared, np.float64, n=LARGE)
     starts = seed.random((STEPS, MEMBERS, BATCH)) < 0.3
-    arrays["start_state"] = ref.normal(seed, MEMBERS, BATCH, N)
+    arrays["start_state"] = ref.normal(seed, MEMBERS, BATCH, LARGE)
     keywords = {"activation": "tanh", "lengths": [2, 5, 1, 3], "reverse": reverse}
     del arrays["activation_bias"]
-    op, ct = getattr(iso, name)(argument), ref.normal(seed, STEPS, MEMBERS, BATCH, N)
+    op, ct = getattr(iso, name)(argument), ref.normal(seed, STEPS, MEMBERS, BATCH, LARGE)
     states = iso.recurrence(op, **arrays, starts=starts, **keywords)
     grads = iso.recurrence_vjp(op, states=states, ct=ct, **arrays, starts=starts, **keywords)
     last = iso.recurrence(op, **arrays, starts=starts, output="last", **keywords)
@@ -260,8 +261,9 @@ def test_the_extension_checks_what_memory_safety_needs():
 
 def test_the_last_state_of_every_member():
     rng = np.random.default_rng(2)
-    upper, x = rng.standard_normal((MEMBERS, 15)), rng.standard_normal((STEPS, MEMBERS, BATCH, FEATURES))
-    v, h0 = rng.standard_normal((MEMBERS, N, FEATURES)), rng.standard_normal((MEMBERS, BATCH, N))
+    upper = 0.1 * rng.standard_normal((MEMBERS, LARGE * (LARGE - 1) // 2))
+    x = rng.standard_normal((STEPS, MEMBERS, BATCH, FEATURES))
+    v, h0 = rng.standard_normal((MEMBERS, LARGE, FEATURES)), rng.standard_normal((MEMBERS, BATCH, LARGE))
     lengths, torched = [2, 5, 0, 3], [torch.from_numpy(a) for a in (upper, x, v, h0)]
     for more in ({}, {"reverse": True}):
         found = iso.recurrence(iso.Cayley(upper), x, v, h0=h0, lengths=lengths, output="last", **more)
