@@ -111,11 +111,13 @@ def test_bits_depend_neither_on_layout_nor_on_threads(n, dtype, seed):
     for found in (both(turned(w), g, 0.3), both(w, turned(g), 0.3)):
         for a, b in zip(found, expected, strict=True):
             identical(a, b)
+    for a, b in zip(both(w[::-1].copy(), g[::-1].copy(), 0.3), expected, strict=True):
+        identical(a, b[::-1])  # nor on the place in a stack
     for k in range(3):
         for a, b in zip(both(w[k], g[k], 0.3), expected, strict=True):
             if n > 32:
                 identical(a, b[k])
-            else:  # a stack may be computed one matrix per lane, with other roundings than a matrix alone
+            else:  # in a stack one matrix per lane, with other roundings than alone
                 close(a, b[k], forward(dtype, n, 1 + 0.3 * np.linalg.norm(g[k], 2)))
     before = torch.get_num_threads()
     for threads in (1, 2):

@@ -12,7 +12,7 @@ from derivatives import compiled, every_member, every_order, same
 from isometry import _core
 
 MEMBERS, STEPS, BATCH, N, FEATURES = 3, 5, 4, 6, 2
-LARGE = 33  # a stack of up to 32 rows is computed one W per lane, with other roundings than one alone
+LARGE = 33  # W of up to 32 rows may be formed one per lane in a stack, with other roundings than alone
 STACKS = {
     "factors": ("Householder", lambda n: (MEMBERS, n, 1)),
     "W of factors": ("Householder", lambda n: (MEMBERS, n, n)),
@@ -46,6 +46,11 @@ def problem(rng, stack, shared, dtype, batch=BATCH, n=N):
     return name, draw(*shape(n)), arrays
 
 
+def rows(stack):
+    """The size at which a member has the bits of a call of its own, on every instruction set."""
+    return LARGE if stack == "W" else N
+
+
 def alone(arrays, i, shared):
     """The arrays of a member."""
     own = {name: a if shared else a[i] for name, a in arrays.items() if name != "x"}
@@ -58,9 +63,9 @@ def alone(arrays, i, shared):
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids=["float32", "complex128"])
 def test_each_member_is_a_call_of_its_own(stack, option, shared, dtype, seed):
     """States and gradients, for any number of threads; gradients of shared arrays are sums over the members."""
-    name, argument, arrays = problem(seed, stack, shared, dtype, n=LARGE)
+    name, argument, arrays = problem(seed, stack, shared, dtype, n=rows(stack))
     op, keywords = getattr(iso, name)(argument), {**OPTIONS[option], "activation": "modrelu"}
-    ct = ref.normal(seed, STEPS, MEMBERS, BATCH, LARGE, dtype=dtype)
+    ct = ref.normal(seed, STEPS, MEMBERS, BATCH, rows(stack), dtype=dtype)
     before = iso.get_num_threads()
     try:
         for threads in (1, 2):
@@ -83,7 +88,7 @@ def test_each_member_is_a_call_of_its_own(stack, option, shared, dtype, seed):
                 assert found.shape == arrays[key].shape and found.dtype == arrays[key].dtype
                 if shared:
                     expected = whole.sum(axis, keepdims=axis == 1)
-                    tolerance.close(found, expected, tolerance.sequence_gradient(dtype, LARGE, STEPS), key)
+                    tolerance.close(found, expected, tolerance.sequence_gradient(dtype, rows(stack), STEPS), key)
                 else:
                     np.testing.assert_array_equal(found, whole)
     finally:
@@ -136,12 +141,12 @@ def test_every_mode_of_torch(stack, shared, seed):
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 def test_marks_of_each_member(stack, shared, reverse, seed):
     """Marks (T, E, B) and states (E, B, n) before them: states, gradients, both faces, vmap, and without kernels."""
-    name, argument, arrays = problem(seed, stack, shared, np.float64, n=LARGE)
+    name, argument, arrays = problem(seed, stack, shared, np.float64, n=rows(stack))
     starts = seed.random((STEPS, MEMBERS, BATCH)) < 0.3
-    arrays["start_state"] = ref.normal(seed, MEMBERS, BATCH, LARGE)
+    arrays["start_state"] = ref.normal(seed, MEMBERS, BATCH, rows(stack))
     keywords = {"activation": "tanh", "lengths": [2, 5, 1, 3], "reverse": reverse}
     del arrays["activation_bias"]
-    op, ct = getattr(iso, name)(argument), ref.normal(seed, STEPS, MEMBERS, BATCH, LARGE)
+    op, ct = getattr(iso, name)(argument), ref.normal(seed, STEPS, MEMBERS, BATCH, rows(stack))
     states = iso.recurrence(op, **arrays, starts=starts, **keywords)
     grads = iso.recurrence_vjp(op, states=states, ct=ct, **arrays, starts=starts, **keywords)
     last = iso.recurrence(op, **arrays, starts=starts, output="last", **keywords)

@@ -109,8 +109,8 @@ def recurrence(
     -----
     Costs T B (cost of W on one vector + 2 n d) operations; memory T B n. An operator is applied by its factors at
     each step if that is cheaper than forming its matrix once. Small members of an ensemble are computed one per
-    thread, large ones one after another; each is, to the last bit, a call of its own with the same W (a stack of up to
-    32 rows may form W with other roundings). Ensembles do not take arrays on the GPU.
+    thread, large ones one after another, with the bits of a separate call on the same W (in a stack, W of up to 32
+    rows may be rounded otherwise than alone). Ensembles do not take arrays on the GPU.
 
     Examples
     --------

@@ -93,9 +93,9 @@ def recurrence(
 
     Notes
     -----
-    Small members of an ensemble are computed one per thread, large ones one after another; each is, to the last bit, a
-    call of its own with the same W (a stack of up to 32 rows may form W with other roundings). Graphs of torch.compile
-    and formulas compute them one by one.
+    Small members of an ensemble are computed one per thread, large ones one after another, with the bits of a separate
+    call on the same W (in a stack, W of up to 32 rows may be rounded otherwise than alone). Graphs of torch.compile and
+    formulas compute them one by one.
 
     Examples
     --------
