@@ -33,3 +33,26 @@ def test_packed_sequences_are_read_one_by_one(sequences, layer, last_only):
     assert tuple(lengths) == LENGTHS
     for b, (n, one) in enumerate(zip(LENGTHS, alone, strict=True)):
         assert torch.allclose(padded[:n, b], one[:, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [it.nn.ORNN, it.nn.EURNN, it.nn.GORU, it.nn.DeltaProduct])
+def test_last_states_and_their_gradients_have_the_bits_of_all_states(kind):
+    """The layer, and a module around it, which is asked for all of them; afterwards the layer returns all again."""
+    layer = kind(2, 4)
+
+    class AllStates(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x):
+            return self.layer(x)
+
+    x = torch.randn(9, 3, 2, generator=torch.Generator().manual_seed(0))
+    networks = [Network(module, 2, 3, last_only=True) for module in (layer, AllStates())]
+    networks[1].readout.load_state_dict(networks[0].readout.state_dict())
+    values = [network(x) for network in networks]
+    assert torch.equal(*values)
+    gradients = [torch.autograd.grad(v.square().sum(), list(layer.parameters())) for v in values]
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+    assert layer(x)[0].shape[:2] == (9, 3)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from isometry.torch.nn._base import RecurrentLayer
 
 
 class Network(nn.Module):
@@ -34,15 +38,32 @@ class Network(nn.Module):
         nn.init.zeros_(self.readout.bias)
 
     def forward(self, x: Tensor | PackedSequence) -> Tensor:
-        states = self.layer(x)[0]
+        with only_last_states(self.layer) if self.last_only else nullcontext():
+            states = self.layer(x)[0]
         if isinstance(states, PackedSequence):
             states = last_states(states) if self.last_only else states.data
-        elif self.last_only:
+        elif self.last_only and states.dim() == 3:
             states = states[-1]
         if states.is_complex():
             states = torch.cat([states.real, states.imag], -1)
         values: Tensor = self.readout(states)
         return values
+
+
+@contextmanager
+def only_last_states(layer: nn.Module) -> Iterator[None]:
+    """Within it a layer of Isometry returns its last states alone, and no gradient is padded with zeros to all steps.
+
+    Afterwards it returns all states again, as the caller of `load_run` expects. Other layers do so within it too.
+    """
+    if not isinstance(layer, RecurrentLayer):
+        yield
+        return
+    layer.last_only = True
+    try:
+        yield
+    finally:
+        layer.last_only = False
 
 
 def recurrent_matrices(layer: Any) -> list[Tensor]:
