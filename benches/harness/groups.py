@@ -24,7 +24,10 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "small": (_OPERATORS + "small",),
     "dropin": tuple(
         f"rows.torch.dropin.{name}:rows"
-        for name in ("parametrizations", "linalg", "adapters", "func", "step", "checkpoint", "from_torch", "starts")
+        for name in (
+            *("parametrizations", "linalg", "adapters", "func", "step", "checkpoint", "from_torch", "starts"),
+            "last_states",
+        )
     ),
 }
 GROUPS = (

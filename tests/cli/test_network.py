@@ -37,7 +37,7 @@ def test_packed_sequences_are_read_one_by_one(sequences, layer, last_only):
 
 @pytest.mark.parametrize("kind", [it.nn.ORNN, it.nn.EURNN, it.nn.GORU, it.nn.DeltaProduct])
 def test_last_states_and_their_gradients_have_the_bits_of_all_states(kind):
-    """The layer, and a module around it, which is asked for all of them; afterwards the layer returns all again."""
+    """The layer, and a module around it, whose last of all states is taken; afterwards the layer returns all again."""
     layer = kind(2, 4)
 
     class AllStates(nn.Module):
@@ -56,3 +56,17 @@ def test_last_states_and_their_gradients_have_the_bits_of_all_states(kind):
     gradients = [torch.autograd.grad(v.square().sum(), list(layer.parameters())) for v in values]
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
     assert layer(x)[0].shape[:2] == (9, 3)
+
+
+def test_a_forward_of_its_own_receives_all_states():
+    """A class built on a layer appends the input to every state."""
+
+    class Appended(it.nn.ORNN):
+        def forward(self, input, hx=None):
+            states, last = super().forward(input, hx)
+            return torch.cat([states, input], -1), last
+
+    layer = Appended(2, 4)
+    x = torch.randn(9, 3, 2, generator=torch.Generator().manual_seed(0))
+    network = Network(layer, 2, 3, last_only=True)
+    assert torch.equal(network(x), network.readout(layer(x)[0][-1]))

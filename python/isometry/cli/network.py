@@ -42,7 +42,7 @@ class Network(nn.Module):
             states = self.layer(x)[0]
         if isinstance(states, PackedSequence):
             states = last_states(states) if self.last_only else states.data
-        elif self.last_only and states.dim() == 3:
+        elif self.last_only and states.dim() == 3:  # (T, B, features)
             states = states[-1]
         if states.is_complex():
             states = torch.cat([states.real, states.imag], -1)
@@ -52,11 +52,13 @@ class Network(nn.Module):
 
 @contextmanager
 def only_last_states(layer: nn.Module) -> Iterator[None]:
-    """Within it a layer of Isometry returns its last states alone, and no gradient is padded with zeros to all steps.
+    """Set ``last_only`` of a layer of Isometry within the context: faster than ``states[-1]``, whose gradient is padded
+    with zeros to all steps.
 
-    Afterwards it returns all states again, as the caller of `load_run` expects. Other layers do so within it too.
+    Afterwards the layer returns all states again, as callers of `load_run` expect. A class that defines its own forward
+    is left alone, since it may need all of them.
     """
-    if not isinstance(layer, RecurrentLayer):
+    if not isinstance(layer, RecurrentLayer) or type(layer).forward is not RecurrentLayer.forward:
         yield
         return
     layer.last_only = True
