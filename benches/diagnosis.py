@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import isometry.torch as it
 from isometry.cli import plots
 from isometry.cli.build import as_batch
 from isometry.cli.compare.plan import plan
@@ -113,7 +114,7 @@ def figures(session: Session) -> dict[str, Any]:
 
 
 def real(h: Tensor) -> Tensor:
-    return torch.cat([h.real, h.imag], -1) if h.is_complex() else h
+    return it.real_state(h) if h.is_complex() else h
 
 
 def gradient(session: Session, x: Tensor, target: Tensor, states: Tensor, t: int) -> tuple[float, float]:

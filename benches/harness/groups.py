@@ -25,7 +25,14 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "dropin": tuple(
         f"rows.torch.dropin.{name}:rows"
         for name in (
-            *("parametrizations", "linalg", "adapters", "func", "step", "checkpoint", "from_torch", "starts"),
+            "parametrizations",
+            "linalg",
+            "adapters",
+            "func",
+            "step",
+            "checkpoint",
+            "from_torch",
+            "starts",
             "last_states",
         )
     ),

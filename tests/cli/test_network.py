@@ -51,7 +51,10 @@ def test_last_states_and_their_gradients_have_the_bits_of_all_states(kind):
     x = torch.randn(9, 3, 2, generator=torch.Generator().manual_seed(0))
     networks = [Network(module, 2, 3, last_only=True) for module in (layer, AllStates())]
     networks[1].readout.load_state_dict(networks[0].readout.state_dict())
+    returned = []
+    layer.register_forward_hook(lambda *call: returned.append(call[-1][0].dim()))
     values = [network(x) for network in networks]
+    assert returned == [2, 3]
     assert torch.equal(*values)
     gradients = [torch.autograd.grad(v.square().sum(), list(layer.parameters())) for v in values]
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))

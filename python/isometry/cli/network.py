@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from isometry.torch.nn._base import RecurrentLayer
+from isometry.torch.realform import real_state
 
 
 class Network(nn.Module):
@@ -45,7 +46,7 @@ class Network(nn.Module):
         elif self.last_only and states.dim() == 3:  # (T, B, features)
             states = states[-1]
         if states.is_complex():
-            states = torch.cat([states.real, states.imag], -1)
+            states = real_state(states)
         values: Tensor = self.readout(states)
         return values
 
