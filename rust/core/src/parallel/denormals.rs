@@ -7,7 +7,7 @@
 /// the result.
 pub(super) struct FlushDenormals(u64);
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 impl FlushDenormals {
     pub fn new() -> Self {
         let mut mode = 0u32;
@@ -20,7 +20,7 @@ impl FlushDenormals {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 impl Drop for FlushDenormals {
     fn drop(&mut self) {
         let mode = self.0 as u32;
@@ -29,7 +29,7 @@ impl Drop for FlushDenormals {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 impl FlushDenormals {
     pub fn new() -> Self {
         let mode: u64;
@@ -43,7 +43,7 @@ impl FlushDenormals {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 impl Drop for FlushDenormals {
     fn drop(&mut self) {
         // SAFETY: restores the register that `new` saved.
@@ -51,7 +51,8 @@ impl Drop for FlushDenormals {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+/// On other processors, and under Miri, which interprets no assembly: no effect.
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 impl FlushDenormals {
     pub fn new() -> Self {
         FlushDenormals(0)
