@@ -18,6 +18,10 @@ from ._solve import triangular
 _ROWS, _WIDE = 64, 16
 # e^-1000 is 0 in both precisions; a limit, so that no difference of infinities arises.
 _LEAST = -1000.0
+# e^60 softplus(-50) > 1000, while softplus(x) = e^x to rounding below -37.
+_FACTOR = 60.0
+# Logarithms of two factors: no number but 0 times both of them is small.
+_LARGE = {torch.float32: 80.0, torch.float64: 700.0}
 
 
 @full_precision
@@ -119,6 +123,25 @@ def _sequences(
     out = early_q @ torch.stack(starts, 1) + pairs @ u.masked_fill(~u.isfinite(), 0) + spoilt
     out = out.unflatten(0, (batch, value_heads)).flatten(2, 3).movedim(1, 2)
     return (out[:, :tokens] if more else out), state.unflatten(0, (batch, value_heads))
+
+
+def softplus_gate(log_a: Tensor) -> tuple[Tensor, Tensor]:
+    """A factor and a shift, so that -a softplus(x) = factor softplus(x + shift), or both are below -1000.
+
+    Both are finite for every a: a factor that overflows, times a softplus that underflows, would be NaN. Where a is
+    large, all gates are below -1000 but those of an x where softplus(x) = e^x, which may be shifted.
+    """
+    shift = (log_a - _FACTOR).relu()
+    return -(log_a - shift).exp(), shift
+
+
+def sigmoid_gate(log_a: Tensor, x: Tensor) -> Tensor:
+    """sigmoid(a x) for every a, with derivatives that are 0 where it is 0 or 1."""
+    most, large = _LARGE[x.dtype], torch.finfo(x.dtype).max
+    above = (log_a - most).relu()
+    first = above.clamp(max=most).exp()  # 1 where a does not overflow
+    # finite, since it multiplies derivatives of zero
+    return ((x * first).clamp(-large, large) * (log_a - above).exp()).sigmoid()
 
 
 def unit(x: Tensor) -> Tensor:
