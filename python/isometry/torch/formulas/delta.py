@@ -64,8 +64,8 @@ def _sequences(
     value_heads, value = v.shape[2:]
     if state is None:
         state = v.new_zeros(batch, value_heads, key, value)
-    if not tokens:
-        return v[:, :0] * 1.0, state * 1.0
+    if not (batch and tokens):
+        return v[:, ::m] * 1.0, state * 1.0
     wide = g is not None and g.ndim == 4
     size = min(tokens, max(1, (_WIDE if wide else _ROWS) // m))  # tokens of a chunk
     more = -tokens % size
