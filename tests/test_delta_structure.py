@@ -39,8 +39,8 @@ def problem(name, rng, tokens, gate):
 @pytest.mark.parametrize("gate", [None, "head", "row"])
 @pytest.mark.parametrize("name", structure.CLASSES)
 def test_values_and_gradients_of_structured_keys(name, gate):
-    """Every class of keys at seven lengths, normalised and not, in both precisions; other classes beside it."""
-    for number, tokens in enumerate(TOKENS):
+    """Every class of keys at two or three lengths, normalised or not, in both precisions; other classes beside it."""
+    for number, tokens in list(enumerate(TOKENS))[(list(structure.CLASSES).index(name) + len(gate or "")) % 3 :: 3]:
         rng = np.random.default_rng(number)
         for dtype, normalise in ((np.float64, False), (np.float32, bool(number % 2))):
             given, m = problem(name, rng, tokens, gate)

@@ -234,7 +234,7 @@ def test_marks_that_vmap_maps_over(own):
         layer = product(**own, batch_first=batch_first, last_only=last_only)
         sizes = (3, B, T) if batch_first else (3, T, B)
         x, starts = draw(*sizes, D), torch.rand(sizes, generator=torch.Generator().manual_seed(0)) < 0.4
-        hx = states(layer, 3 * B).unflatten(1, (3, B)).movedim(1, 0)
+        hx = draw(3, layer.num_layers * (1 + layer.bidirectional), B, *layer._state)
         found = torch.vmap(lambda *of: layer(of[0], of[1], starts=of[2]))(x, hx, starts)
         for member, of in enumerate(zip(x, hx, starts, strict=True)):
             for a, b in zip(found, layer(of[0], of[1], starts=of[2]), strict=True):
