@@ -131,17 +131,17 @@ def softplus_gate(log_a: Tensor) -> tuple[Tensor, Tensor]:
     Both are finite for every a: a factor that overflows, times a softplus that underflows, would be NaN. Where a is
     large, all gates are below -1000 but those of an x where softplus(x) = e^x, which may be shifted.
     """
-    shift = (log_a - _FACTOR).relu()
-    return -(log_a - shift).exp(), shift
+    most = log_a.clamp(max=_FACTOR)
+    return -most.exp(), log_a - most
 
 
 def sigmoid_gate(log_a: Tensor, x: Tensor) -> Tensor:
     """sigmoid(a x) for every a, with derivatives that are 0 where it is 0 or 1."""
     most, large = _LARGE[x.dtype], torch.finfo(x.dtype).max
-    above = (log_a - most).relu()
-    first = above.clamp(max=most).exp()  # 1 where a does not overflow
+    last = log_a.clamp(max=most)
+    first = (log_a - last).clamp(max=most).exp()  # 1 where a does not overflow
     # finite, since it multiplies derivatives of zero
-    return ((x * first).clamp(-large, large) * (log_a - above).exp()).sigmoid()
+    return ((x * first).clamp(-large, large) * last.exp()).sigmoid()
 
 
 def unit(x: Tensor) -> Tensor:
