@@ -18,6 +18,7 @@
 
 use super::recover::{Work, inverse};
 use crate::error::{Error, Result};
+use crate::parallel::in_callers_mode;
 use crate::scalar::Scalar;
 
 /// How far an entry may exceed 1.
@@ -75,7 +76,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
     pub(super) fn improve(&mut self, cancel: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let (n, slack) = (self.n, SLACK[W::PARTS - 1]);
         for _ in 0..SWEEPS {
-            if cancel() {
+            if in_callers_mode(cancel) {
                 return Err(Error::Interrupted);
             }
             // SAFETY: the workspace is used for this matrix only.
@@ -118,7 +119,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
         let mut off = phases_off(self.s, n);
         let mut damping = 1e-3;
         while off > DIAGONAL && damping < 1e6 {
-            if cancel() {
+            if in_callers_mode(cancel) {
                 return Err(Error::Interrupted);
             }
             for (curvature, x) in self.curvature.iter_mut().zip(&*self.s) {
