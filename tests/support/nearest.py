@@ -53,17 +53,19 @@ def gradient_error(a, w, ct, bar, *, special=False):
     u, s, vh = np.linalg.svd(wide, full_matrices=False)
     v, least = _adjoint(vh), m * eps * s[0]
     kernel = s <= least
-    if kernel.any():
+    if special and _negative(wide, s) and not kernel[-1]:
+        # W says which direction of those of the smallest singular value is turned
+        last = s <= s[-1] * (1 + n * eps)
+        turned = _adjoint(u[:, last]) @ own @ v[:, last]
+        signs, mixed = np.linalg.eigh((turned + turned.T) / 2)
+        v[:, last], u[:, last] = v[:, last] @ mixed, u[:, last] @ mixed * np.sign(signs)
+        s[last] *= np.sign(signs)
+    elif kernel.any():
         # W of the kernel, free of what the others span
         rest = u[:, ~kernel]
         left = own @ v[:, kernel]
         p, _, qh = np.linalg.svd(left - rest @ (_adjoint(rest) @ left), full_matrices=False)
         u[:, kernel] = p @ qh
-    if special:
-        # the last direction is turned, unless W has the kernel's already
-        if _negative(wide, s) and not kernel[-1]:
-            u[:, -1] *= -1
-            s[-1] *= -1
     x = _adjoint(u) @ ct @ v
     sums = np.abs(s[:, None] + s)
     divides = sums > least
@@ -73,7 +75,7 @@ def gradient_error(a, w, ct, bar, *, special=False):
     if m > n:
         expected = expected + (ct @ v - u @ x) * np.divide(1, s, where=~kernel, out=np.zeros(n))
         used = np.append(used, np.abs(s))
-    expected = expected @ vh
+    expected = expected @ _adjoint(v)
     if not np.isfinite(bar).all():
         return np.inf, False
     found = ref.wide(bar)

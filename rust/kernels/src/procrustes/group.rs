@@ -72,7 +72,7 @@ impl<S: Simd, const P: usize> Group<S, P> {
         self.sizes.special
     }
 
-    /// Reads matrices.
+    /// Reads cotangents.
     ///
     /// # Safety
     /// The matrices exist at `from`.
@@ -86,16 +86,17 @@ impl<S: Simd, const P: usize> Group<S, P> {
         }
     }
 
-    /// Brings the largest part of each matrix to [1, 2), and returns what it was multiplied by. A matrix that is not finite becomes
-    /// NaN.
+    /// Reads matrices, brings the largest part of each to [1, 2), and returns what it was multiplied by. A matrix that is not finite
+    /// becomes NaN.
     ///
     /// # Safety
-    /// The view is loaded.
+    /// The matrices exist at `from`.
     #[inline(always)]
-    pub(super) unsafe fn normalise(&self, x: View<S::R>) -> Scales<S> {
+    pub(super) unsafe fn load_scaled(&self, from: *const S::R, x: View<S::R>) -> Scales<S> {
         let len = self.m * self.n * P;
-        // SAFETY: the view has these vectors.
+        // SAFETY: the contract above; the view has these vectors.
         unsafe {
+            to_lanes::<S>(from, len, len, self.sizes.count, x.start, (1, 1));
             let (mut most, mut wrong) = (S::zero(), S::zero());
             for e in 0..len {
                 let x = S::abs(S::load(x.start.add(e * S::LANES)));
@@ -129,6 +130,7 @@ impl<S: Simd, const P: usize> Group<S, P> {
                 let at = x.start.add(e * S::LANES);
                 S::store(at, S::mul(S::mul(S::load(at), first), second));
             }
+            self.turn(x);
             all.map(|by| S::load(by.as_ptr()))
         }
     }

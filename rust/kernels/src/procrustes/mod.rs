@@ -133,8 +133,7 @@ impl<T: Scalar> Nearest<T> {
         // SAFETY: the contract of `Nearest`; the workspace is that of a group.
         unsafe {
             let group = Group::<S, P>::new(self.sizes, self.work);
-            group.load(self.a.cast(), group.b);
-            group.normalise(group.b);
+            group.load_scaled(self.a.cast(), group.b);
             group.decompose();
             group.start(group.c, true);
             group.reflect(group.c);
@@ -159,8 +158,7 @@ impl<T: Scalar> PullNearest<T> {
         // SAFETY: the contract of `PullNearest`; the workspace is that of a group.
         unsafe {
             let group = Group::<S, P>::new(self.sizes, self.work);
-            group.load(self.a.cast(), group.b);
-            let scales = group.normalise(group.b);
+            let scales = group.load_scaled(self.a.cast(), group.b);
             group.decompose();
             group.start(group.c, false);
             group.reflect(group.c);
