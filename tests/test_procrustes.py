@@ -19,8 +19,9 @@ DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 SIZES = ((1, 1), (2, 2), (3, 3), (8, 8), (9, 4), (2, 11), (9, 9), (40, 40), (50, 20), (12, 30), (220, 220))
 # on both sides of what is decomposed in lanes, of the blocks of passes and of the inverse
 STRUCTURED = (
-    (2, 2), (5, 5), (SMALL, SMALL), (SMALL, 11), (20, 4), (SMALL + 1, SMALL + 1), (SMALL + 1, 14), (17, 17), (40, 12), (33, 34), (65, 65),
-)  # fmt: skip
+    *((2, 2), (5, 5), (20, 4), (SMALL, SMALL), (SMALL, 11)),
+    *((SMALL + 1, SMALL + 1), (SMALL + 1, 14), (17, 17), (40, 12), (33, 34), (65, 65)),
+)
 BOUND = 40  # max(m, n) eps of a value, n eps s_1 / (s_i + s_j) of a gradient
 
 
@@ -90,7 +91,7 @@ def test_large_gradients(dtype, size, least, seed):
 
 
 def examine(a, ct, *, special=False):
-    """W and the gradient of a stack (nb, m, n) in both faces; the largest errors, and how many gradients are at the limit of rounding."""
+    """W and the gradient of a stack in both faces; the largest errors, and how many gradients are at the limit of rounding."""
     w = both(a, special=special)
     value = errors(a, w, special=special).max()
     bar = iso.linalg.procrustes_vjp(a, ct, special=special)
@@ -137,7 +138,9 @@ def test_many_structured_matrices(seed):
         shape = (1 + 400 // (m + n), m, n)
         for value, gradient, near in draw_and_examine(seed, names[seed.integers(len(names))], shape, dtype, phases):
             count, worst, at_limit = count + shape[0], np.maximum(worst, (value, gradient)), at_limit + near
-    print(f"{count} matrices: values {worst[0]:.1f} max(m, n) eps, gradients {worst[1]:.1f} n eps s_1 / (s_i + s_j); {at_limit} at the limit")
+    print(
+        f"{count} matrices: values within {worst[0]:.1f} max(m, n) eps, gradients within {worst[1]:.1f}, {at_limit} left"
+    )
 
 
 @DTYPE
@@ -159,17 +162,17 @@ def test_one_small_singular_value_costs_no_digits(dtype, n, seed):
                 # the gradient of the matrix in double precision
                 expected = iso.linalg.procrustes_vjp(wide, ref.wide(ct), special=special)
                 assert np.abs(bar - expected).max() < 40 * n * eps * np.abs(expected).max()
-            t = torch.from_numpy(a).requires_grad_()
-            once = torch.autograd.grad(it.linalg.procrustes(t, special=special), t, torch.from_numpy(ct), create_graph=True)[0]
-            if special or not is_complex(dtype):
-                twice = torch.autograd.grad((once.abs() ** 2).sum(), t)[0]
-                assert twice.abs().max() < 1e4
+            if not is_complex(dtype):
+                t = torch.from_numpy(a).requires_grad_()
+                w = it.linalg.procrustes(t, special=special)
+                once = torch.autograd.grad(w, t, torch.from_numpy(ct), create_graph=True)[0]
+                assert torch.autograd.grad((once**2).sum(), t)[0].abs().max() < 1e4
 
 
 @DTYPE
-@pytest.mark.parametrize("size", [(5, 5), (SMALL, SMALL), (SMALL + 1, SMALL + 1), (12, 20), (30, 14), (66, 66)], ids=str)
+@pytest.mark.parametrize("size", [(5, 5), (SMALL, SMALL), (SMALL + 1, SMALL + 1), (12, 20), (30, 14)], ids=str)
 def test_a_member_has_the_bits_it_has_alone(dtype, size, seed):
-    """Beside members of every class, and of one that is NaN or infinite: that one alone becomes NaN, in values and gradients."""
+    """Beside members of every class, of which one is NaN or infinite: it alone becomes NaN, in values and gradients."""
     a = structure.stack(seed, len(structure.CLASSES), size, dtype)
     ct = ref.normal(seed, *a.shape, dtype=dtype)
     for wrong in (None, np.nan, np.inf):

@@ -1,7 +1,7 @@
 """Whether a nearest matrix and its gradient are right, told without a second algorithm for either.
 
-W is orthonormal, and <W, A> is the sum of the singular values: no other matrix has both. The gradient is that of the singular vectors in
-double precision, of which those of the kernel of A are taken from W: there W is one of several.
+W is orthonormal, and <W, A> is the sum of the singular values: no other matrix has both. The gradient is that of the
+singular vectors in double precision, of which those of the kernel of A are taken from W: there W is one of several.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import reference as ref
 
 
 def scaled(a):
-    """Matrices in double precision, each times a power of two that makes its largest part about 1, and the exponents."""
+    """Matrices in double precision, times powers of two that make their largest parts about 1, and the exponents."""
     wide = ref.wide(a)
     parts = np.maximum(np.abs(wide.real), np.abs(wide.imag)).max((-2, -1), initial=0)
     powers = -np.frexp(parts)[1][..., None, None]
@@ -23,7 +23,7 @@ def scaled(a):
 
 
 def errors(a, w, *, special=False):
-    """The errors of stacks in units of max(m, n) eps: of W^H W, and of <W, A> over the sum; infinity for what is not finite."""
+    """Errors of stacks in units of max(m, n) eps: of W^H W, and of <W, A> over the sum. Infinity of what is not finite."""
     m, n = a.shape[-2:]
     if m < n:
         a, w = _adjoint(a), _adjoint(w)
@@ -41,8 +41,8 @@ def errors(a, w, *, special=False):
 
 
 def gradient_error(a, w, ct, bar, *, special=False):
-    """The error of one gradient in units of n eps s_1 / (the smallest s_i + s_j that divides), and whether a sum is so near the
-    limit that no one can say if it divides. Infinity for what is not finite.
+    """The error of one gradient in units of n eps s_1 / (the smallest s_i + s_j that divides), infinity of what is not
+    finite; and whether a sum is so near the limit that no one can say if it divides.
     """
     if a.shape[0] < a.shape[1]:
         a, w, ct, bar = (_adjoint(x) for x in (a, w, ct, bar))

@@ -84,8 +84,8 @@ def procrustes_vjp(a: ArrayLike, ct: ArrayLike, *, special: bool = False, check_
     Returns
     -------
     numpy.ndarray
-        The gradient, in the shape of a. A term whose s_i + s_j is 0 to rounding is 0: the derivative does not exist. What
-        overflows, as that of denormal matrices, is the largest number.
+        The gradient, in the shape of a. A term whose s_i + s_j is 0 to rounding is 0: the derivative does not exist.
+        What overflows, as that of denormal matrices, is the largest number.
 
     Raises
     ------
