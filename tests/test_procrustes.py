@@ -91,7 +91,7 @@ def test_large_gradients(dtype, size, least, seed):
 
 
 def examine(a, ct, *, special=False):
-    """W and the gradient of a stack in both faces; the largest errors, and how many gradients are at the limit of rounding."""
+    """W and the gradient of a stack in both faces; the largest errors, and the number of gradients at the limit."""
     w = both(a, special=special)
     value = errors(a, w, special=special).max()
     bar = iso.linalg.procrustes_vjp(a, ct, special=special)
@@ -138,9 +138,7 @@ def test_many_structured_matrices(seed):
         shape = (1 + 400 // (m + n), m, n)
         for value, gradient, near in draw_and_examine(seed, names[seed.integers(len(names))], shape, dtype, phases):
             count, worst, at_limit = count + shape[0], np.maximum(worst, (value, gradient)), at_limit + near
-    print(
-        f"{count} matrices: values within {worst[0]:.1f} max(m, n) eps, gradients within {worst[1]:.1f}, {at_limit} left"
-    )
+    print(f"{count} matrices: values within {worst[0]:.1f} max(m, n) eps, gradients {worst[1]:.1f}, {at_limit} left")
 
 
 @DTYPE

@@ -23,7 +23,7 @@ def scaled(a):
 
 
 def errors(a, w, *, special=False):
-    """Errors of stacks in units of max(m, n) eps: of W^H W, and of <W, A> over the sum. Infinity of what is not finite."""
+    """The larger error of W^H W and of <W, A> over the sum, in max(m, n) eps; infinity of what is not finite."""
     m, n = a.shape[-2:]
     if m < n:
         a, w = _adjoint(a), _adjoint(w)
