@@ -7,7 +7,7 @@
 //! ```
 //!
 //! where all singular values are in \[l, 1\] (Nakatsukasa, Bai, Gygi 2010). Z is positive definite, so its inverse needs no pivots, and
-//! l is kept from below [`LEAST`], so that the condition of Z, at most 1 + c, costs no more than a digit; the smallest singular
+//! l is kept from below [`LEAST`], so that the condition of Z, at most 1 + c, costs no more than two digits; the smallest singular
 //! values then grow by a = h(LEAST) per iteration. Z^-1 tells when they have arrived: its largest eigenvalue is
 //! 1 / (1 + c s_n^2). At the end X (3 I - G) / 2.
 //!
@@ -32,10 +32,12 @@ use crate::sizes::work;
 use num_traits::Float;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The smallest l of the weights: a = 11, c = 35.
+/// The smallest l of the weights in the first iterations: a = 17.5, c = 85.
 const LEAST: f64 = 0.055;
-/// The growth of small singular values: h(LEAST).
-const GROWTH: f64 = 11.0;
+/// The number of these. What takes more is nearly singular, and each inverse moves singular vectors by its rounding errors.
+const FIRST: usize = 6;
+/// The smallest l of the others: a = 7.6, c = 17.
+const LATER: f64 = 0.2;
 /// Of these, the last steps have the weights of l = 1, of third order.
 const LAST: usize = 2;
 /// How often a matrix starts again, each time with other random numbers. One is enough, unless they are singular themselves.
@@ -106,7 +108,9 @@ struct Matrix<'a, T: Scalar> {
 
 /// Iterations: enough for singular values a hundredth of rounding, and for the last of them to arrive.
 fn limit<T: Scalar>() -> usize {
-    ((100.0 / T::Real::EPS.f64()).ln() / GROWTH.ln()).ceil() as usize + 5
+    let growth = |l| weights(l)[0].ln();
+    let rest = (100.0 / T::Real::EPS.f64()).ln() - FIRST as f64 * growth(LEAST);
+    FIRST + (rest / growth(LATER)).ceil() as usize + 5
 }
 
 /// The weights for singular values in [l, 1].
@@ -162,7 +166,7 @@ impl<T: Scalar> Matrix<'_, T> {
         let eps = T::Real::EPS.f64();
         let g = space.g.ptr();
         let near = (0.3 * eps.sqrt()).max(4.0 * eps * n as f64);
-        let (mut l, mut size) = (LEAST, 1.0);
+        let (mut l, mut size) = (0.0, 1.0);
         let limit = limit::<T>();
         for step in 0..=limit {
             let [x, y, _] = *places;
@@ -194,8 +198,8 @@ impl<T: Scalar> Matrix<'_, T> {
                     member.barrier();
                     return true;
                 }
-                // where small ones remain, the others have only a rate of 0.44: the last steps complete them
-                l = if step + LAST >= limit { 1.0 } else { l };
+                // where small ones remain, the others converge slowly: the last steps complete them
+                l = if step + LAST >= limit { 1.0 } else { l.max(if step < FIRST { LEAST } else { LATER }) };
                 let [a, b, c] = weights(l);
                 self.passes.hermitian(g, c * size * size, 1.0);
                 invert(member, g, n, n, space.inverse, own);
@@ -203,8 +207,8 @@ impl<T: Scalar> Matrix<'_, T> {
                 // s_n from below; a coarse estimate as soon as the small ones stand out, else they still grow
                 let least = ((1.0 / top.clamp(f64::MIN_POSITIVE, 1.0) - 1.0).max(0.0) / c).sqrt();
                 let least = if least < 0.1 { 0.0 } else { (0.7 * least).min(1.0) };
-                l = (least * (a + b * least * least) / (1.0 + c * least * least)).clamp(LEAST, 1.0);
-                self.passes.hermitian(g, (a - b / c) * size, b / c * size);
+                l = (least * (a + b * least * least) / (1.0 + c * least * least)).min(1.0);
+                self.passes.mean(g, (a - b / c) * size, b / c * size);
                 Product::new((m, n, n), ax, ag, y, n).run(member, scratch);
                 member.barrier();
                 size = 1.0;

@@ -280,7 +280,7 @@ impl<T: Scalar> Matrix<'_, T> {
             }
             member.barrier();
             passes.skew(y);
-            passes.hermitian(a, -2.0 * p, 1.0);
+            passes.mean(a, -2.0 * p, 1.0);
             for step in 0..limit {
                 let [_, size] = passes.norms(a);
                 self.product(a, y, product);

@@ -143,15 +143,26 @@ fn singular_matrices_have_orthogonal_ones() {
         let eps = T::Real::EPS.f64();
         for n in [1, 3, 8, 9, 20, 54] {
             let rank = |rank: usize| move |e: usize| f64::from(u8::from(e % (n + 1) == 0 && e / n < rank));
-            let of = |f: &dyn Fn(usize) -> f64| -> Vec<T> { (0..n * n).map(|e| T::real(T::Real::of(f(e)))).collect() };
-            for a in [of(&|_| 0.0), of(&|_| 1.0), of(&rank(n - 1)), of(&rank(n / 2)), of(&|e| rank(n / 3)(e) * 1e-300)] {
+            let of = |f: &dyn Fn(usize) -> f64| -> Vec<T> {
+                (0..n * n).map(|e| T::real(T::Real::of(f(e)))).collect()
+            };
+            for a in [
+                of(&|_| 0.0),
+                of(&|_| 1.0),
+                of(&rank(n - 1)),
+                of(&rank(n / 2)),
+                of(&|e| rank(n / 3)(e) * 1e-300),
+            ] {
                 for special in [false, T::PARTS == 1] {
                     let w = nearest(&a, (1, n, n), special, 1);
                     let off = defect(&w, n, n);
                     assert!(off < 20.0 * eps * n as f64, "n = {n}: {off:e}");
                     let inner = a.iter().zip(&w).map(|(a, w)| (*w * a.conj()).re().f64()).sum::<f64>();
                     let trace = (0..n).map(|i| a[i * n + i].re().f64()).sum::<f64>();
-                    assert!((inner - trace).abs() <= 20.0 * eps * n as f64 * trace, "n = {n}: {inner} of {trace}");
+                    assert!(
+                        (inner - trace).abs() <= 20.0 * eps * n as f64 * trace,
+                        "n = {n}: {inner} of {trace}"
+                    );
                 }
             }
         }
