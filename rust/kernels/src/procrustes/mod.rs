@@ -43,10 +43,12 @@ pub fn lifted<R: Real>(x: R) -> R {
     R::of(part * 2f64.powi(i32::from(exponent) + 64))
 }
 
-/// Two factors whose product is the power of two that brings a positive `size` to \[1, 2); of any other, 1. One alone may be out of range.
+/// Two factors whose product is the power of two that brings a positive normal `size` to \[1, 2); of any other, 1. One alone may be out
+/// of range.
+#[inline(always)]
 pub fn normal(size: f64) -> [f64; 2] {
-    let power = if size > 0.0 && size.is_finite() { -(size.log2().floor() as i32) } else { 0 };
-    [power / 2, power - power / 2].map(|power| 2f64.powi(power))
+    let power = if size.is_normal() { 1023 - (size.to_bits() >> 52) as i64 } else { 0 };
+    [power / 2, power - power / 2].map(|power| f64::from_bits(((1023 + power) as u64) << 52))
 }
 
 /// A group of matrices, at most one per lane.
