@@ -83,7 +83,8 @@ def gradient_error(a, w, ct, bar, *, special=False):
     down = -powers
     found = np.ldexp(found.real, down) + (1j * np.ldexp(found.imag, down) if complex_ else 0)
     # what overflows is the largest number
-    most = np.ldexp(float(np.finfo(a.dtype).max), down)
+    with np.errstate(over="ignore"):
+        most = np.ldexp(float(np.finfo(a.dtype).max), down)
     bounded = np.clip(expected.real, -most, most)
     expected = bounded + 1j * np.clip(expected.imag, -most, most) if complex_ else bounded
     near = bool(((used > least / 30) & (used < 30 * least)).any())
