@@ -142,7 +142,8 @@ fn singular_matrices_have_orthogonal_ones() {
     fn all<T: Scalar>() {
         let eps = T::Real::EPS.f64();
         for n in [1, 3, 8, 9, 20, 54] {
-            let rank = |rank: usize| move |e: usize| f64::from(u8::from(e % (n + 1) == 0 && e / n < rank));
+            let rank =
+                |rank: usize| move |e: usize| f64::from(u8::from(e.is_multiple_of(n + 1) && e / n < rank));
             let of = |f: &dyn Fn(usize) -> f64| -> Vec<T> {
                 (0..n * n).map(|e| T::real(T::Real::of(f(e)))).collect()
             };
