@@ -132,12 +132,13 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
                 }
                 subtract::<T, S>((column, own_tau), g, (rows_bar, pitch), vectors);
                 let beta = (*a.add(j * n + j)).re();
-                let down = own_tau.scale(beta).conj();
+                // x / conj(beta tau); the squares of a small beta may underflow, |tau| is between 1 and 2
+                let (inverse, turned) = (T::Real::one() / beta, own_tau.scale(T::Real::one() / own_tau.abs2()));
                 let over = |x: T| {
-                    if T::PARTS == 1 { x / down } else { x * down.conj().scale(T::Real::one() / down.abs2()) }
+                    if T::PARTS == 1 { x / own_tau.scale(beta) } else { (x * turned).scale(inverse) }
                 };
                 let s = over(s);
-                let (cosine, tau_over) = (T::one() - own_tau, tau_bar.scale(T::Real::one() / beta));
+                let (cosine, tau_over) = (T::one() - own_tau, tau_bar.scale(inverse));
                 let b = (*ct.add(j * n + j)).re() - s.re() + (tau_over.conj() * cosine).re();
                 let entry = |rows: *mut S::R, i: usize| rows.add(i * pitch).cast::<T>().add(j);
                 *entry(rows_bar, 0) = s - tau_over + cosine.scale(b);
