@@ -181,7 +181,8 @@ def factors(choices, face):
 def spread_of(x):
     """The largest condition of the leading columns of a matrix."""
     widths = range(1, min(x.shape) + 1)
-    return max((np.linalg.cond(ref.wide(x)[:, :j]) for j in widths), default=1.0)
+    conditions = [np.linalg.cond(ref.wide(x)[:, :j]) for j in widths]
+    return max((np.nan_to_num(c, nan=np.inf, posinf=np.inf) for c in conditions), default=1.0)
 
 
 def nearest(choices, face):
