@@ -35,11 +35,18 @@ def numbers(text):
 
 
 @functools.cache
+def thresholds():
+    """The stems of every source, those of its folders too, and the thresholds in it."""
+    found = []
+    for path in itertools.chain.from_iterable((ROOT / folder).rglob("*.[rp][sy]") for folder in SOURCES):
+        stems = {part.removesuffix(path.suffix).lstrip("_") for part in path.relative_to(ROOT).parts[2:]}
+        if "tests" not in stems:
+            found.append((stems, numbers(path.read_text())))
+    return found
+
+
+@functools.cache
 def sizes(*stems, most=MOST):
     """Just below, at and just above every threshold of the files with one of these stems, and 1, 2, 3; sorted."""
-    around = {1, 2, 3}
-    for path in itertools.chain.from_iterable((ROOT / folder).rglob("*.[rp][sy]") for folder in SOURCES):
-        named = {part.removesuffix(path.suffix).lstrip("_") for part in path.relative_to(ROOT).parts[3:]}
-        if named & set(stems) and not named & {"tests"}:
-            around |= {size for t in numbers(path.read_text()) for size in (t - 1, t, t + 1)}
-    return sorted(size for size in around if 0 < size <= most)
+    own = {t for named, found in thresholds() if named & set(stems) for t in found}
+    return sorted({n for t in (2, *own) for n in (t - 1, t, t + 1) if 0 < n <= most})

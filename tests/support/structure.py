@@ -169,10 +169,10 @@ SCALED = ("graded_rows", "graded_columns", "huge_column", "huge_entry", "tiny", 
 
 
 def draw(name, rng, shape, dtype, phases="random"):
-    """An array of this class: the last two axes are a matrix's, a vector is a column; members of a stack are drawn apart.
+    """An array of this class: the last two axes are a matrix's, a vector is a column, members differ.
 
-    Complex arrays have the structure in both parts ("random": the columns also have random phases), or are real ("none")
-    or imaginary ("quarter").
+    Complex arrays have the structure in both parts ("random": the columns also have random phases), or are real
+    ("none") or imaginary ("quarter").
     """
     shape, dtype = tuple(shape), np.dtype(dtype)
     if 0 in shape:
