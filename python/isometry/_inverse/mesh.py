@@ -10,7 +10,7 @@ import numpy as np
 from isometry._arrays import Array, real_type
 from isometry._inverse.unitarity import unitary, widened
 
-# Times the entries of W, which are at most 1 in size: a power of two, with which denormals have all their digits and an inverse.
+# The entries of W are at most 1 in size; times this power of two denormals have all their digits and an inverse.
 _LIFT = 2.0**500
 
 
