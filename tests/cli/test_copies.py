@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -24,17 +25,17 @@ def copied(path, other):
 
 
 COPIES = {
-    "the ending twice": lambda folder, path: copied(path, path.with_name(path.name + ".wav")),
-    "another name": lambda folder, path: copied(path, path.with_name("z" + path.name)),
+    "the ending twice": lambda _, path: copied(path, path.with_name(path.name + ".wav")),
+    "another name": lambda _, path: copied(path, path.with_name("z" + path.name)),
     "another folder": lambda folder, path: copied(path, folder / "again" / "/".join(path.parts[-3:])),
     "in TRAIN": lambda folder, path: copied(path, folder / "TRAIN" / "copies" / f"{'-'.join(path.parts[-3:])}"),
     "in TEST": lambda folder, path: copied(path, folder / "TEST" / "copies" / f"{'-'.join(path.parts[-3:])}"),
-    "a link": lambda folder, path: path.with_name("link.wav").symlink_to(path),
-    "a hard link": lambda folder, path: os.link(path, path.with_name("link.wav")),
-    "another format": lambda folder, path: path.with_name(path.name + ".wav").write_bytes(
+    "a link": lambda _, path: path.with_name("link.wav").symlink_to(path),
+    "a hard link": lambda _, path: os.link(path, path.with_name("link.wav")),
+    "another format": lambda _, path: path.with_name(path.name + ".wav").write_bytes(
         wav(path.read_bytes()[1024:], rate=16000)
     ),
-    "two channels": lambda folder, path: path.with_name("two.wav").write_bytes(
+    "two channels": lambda _, path: path.with_name("two.wav").write_bytes(
         wav(np.repeat(np.frombuffer(path.read_bytes()[1024:], "<i2"), 2).tobytes(), rate=16000, channels=2)
     ),
 }
@@ -55,8 +56,8 @@ def test_a_recording_and_its_copies_count_once(tmp_path, name, every):
         for path in chosen:
             COPIES[name](folder, path)
         parts = [contents(part) for part in split(str(folder))]
-        together = sum(parts, [])
-        assert len(set(together)) == len(together) == len(paths) and set(together) == set(sum(before, []))
+        together = list(chain(*parts))
+        assert len(set(together)) == len(together) == len(paths) and set(together) == set(chain(*before))
         if name != "in TEST":
             assert sorted(parts[2]) == sorted(before[2]), "what tests still does"
         task = NextFrame(batch=1, length=500, data=str(folder))
@@ -170,8 +171,7 @@ def test_the_share_of_a_text_that_is_written_twice(length):
     assert repeated(text, other) == 0
     for start in (0, 1, 17, 500):
         found = repeated(text, other[:300] + text[start : start + length] + other[300:])
-        least = length if length >= 2 * PASSAGE else 0
-        assert least <= round(found * (1500 + length)) <= length
+        assert length - 2 * PASSAGE < round(found * (1500 + length)) <= length
 
 
 def test_a_text_that_holds_itself(isometry, tmp_path):

@@ -51,8 +51,8 @@ def made(path: Path) -> Iterator[None]:
             path.mkdir(parents=True, exist_ok=True)
         yield
     finally:
-        with suppress(OSError):
-            for folder in new:
+        for folder in new:
+            with suppress(OSError):
                 folder.rmdir()
 
 
