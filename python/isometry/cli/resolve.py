@@ -71,6 +71,8 @@ def _given(
     given = {} if config is None else read(config)
     given.pop(DIGEST, None)
     tables = {name: given.pop(name, {}) for name in TABLES} | {"": {}}
+    # what the command itself sets, as it stands in a config.toml that has every keyword of the layer
+    tables["layer"] = {k: v for k, v in tables["layer"].items() if k not in registry.DECIDED or v is not False}
     for name in (*given, *tables["layer"], *tables["task_options"]):
         settings.origins[name] = f"{config}: {name}"
     for name in ("task", "model", *SETTINGS):
