@@ -135,9 +135,10 @@ class Settings(dict[str, Any]):
         """The message of an error in a constructor or a draw that begins with an argument's name, in terms of its
         option."""
         word, _, rest = str(error).partition(" ")
-        name = ALIASES.get(word, word)
+        name, colon = word.removesuffix(":"), word.endswith(":")
+        name = ALIASES.get(name, name)
         if name in SETTINGS or any(name in self[table] for table in TABLES):
-            return UsageError(f"{self.option(name)} {rest}")
+            return UsageError(f"{self.option(name)}{':' * colon} {rest}")
         kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
         return UsageError(f"{where}: {kind}{error}")
 
