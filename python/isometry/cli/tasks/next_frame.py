@@ -41,8 +41,9 @@ class NextFrame:
         window, hop = check_tasks.even("window", window), check.count("hop", hop, 1)
         options = {"window": window, "hop": hop, "scale": scale, "floor": floor}
         parts = split(data)
-        copies = 0 if data is None else len(paths(data)) - sum(map(len, parts))
-        self.note = f"{copies} of {len(paths(data))} recordings are left out: copies of others" if copies else ""
+        files = [] if data is None else paths(data)
+        copies = len(files) - sum(map(len, parts))
+        self.note = f"{copies} of {len(files)} recordings are left out: copies of others" if copies > 0 else ""
         self.training, self.validation, self.test_part = (self._sequences(part, length, options) for part in parts)
         if batch > len(self.training):
             raise ValueError(

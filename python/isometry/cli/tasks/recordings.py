@@ -26,10 +26,11 @@ def split(data: str | None) -> tuple[list[Recording], list[Recording], list[Reco
 
     The test data are those in a folder named test (in any case), as in TIMIT; else one in ten, drawn once for all runs.
     """
+    test: list[Recording] = []
+    different = ""
     if data is None:
         rng = np.random.default_rng(0)
         found = [(f"recording {k}", syllables(rng)) for k in range(MADE)]
-        test, different = [], ""
     else:
         found, test = _read(data)
         count = len(found) + len(test)
