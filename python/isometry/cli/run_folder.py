@@ -84,8 +84,9 @@ class RunFolder:
         """Add a row, by its names; the first one writes them."""
         texts = {name: repr(float(value)) for name, value in row.items()}
         texts |= {"iteration": str(row["iteration"]), "seconds": f"{row['seconds']:.3f}"}
-        lines, self._names = ([], self._names) if self._names else ([list(texts)], list(texts))
+        self._names = self._names or list(texts)
         with named(self.metrics), open(self.metrics, "a", newline="", encoding="utf-8") as file:
+            lines = [self._names] if file.tell() == 0 else []
             csv.writer(file).writerows([*lines, [texts[name] for name in self._names]])
 
     def write_scores(self, scores: Mapping[str, Any]) -> None:
