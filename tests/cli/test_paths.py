@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from isometry.cli.compare import process
 from isometry.cli.compare.plan import plan
 from isometry.cli.compare.pool import Pool
 from isometry.cli.parser import make_parser
+from isometry.cli.tasks.adding import Adding
 from task_data import text
 
 TRAIN = ("train", "adding", "--model", "rnn", *TINY)
@@ -134,11 +136,27 @@ def test_data_of_every_name(tmp_path, isometry, name, way):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_settings_that_config_toml_cannot_hold(isometry, tmp_path):
+class Corpus(Adding):
+    """A task with a text and a list among its keywords."""
+
+    def __init__(self, *, length, batch, corpus="", parts=()):
+        super().__init__(length=length, batch=batch)
+        self.title = f"{corpus} {parts}"
+
+
+def test_settings_that_config_toml_cannot_hold(isometry, tmp_path, monkeypatch):
+    """Refused by name, wherever they stand; nothing is written."""
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Corpus=Corpus))
     byte = os.fsdecode(b"\xe9")
-    for words in (["--set", f"nonlinearity={byte}"], ["--set", f"negative_ones=['{byte}']"], ["--device"]):
-        status, out, err = isometry("train", "copying", "--model", "scornn", *TINY, *words, *[byte] * (len(words) == 1))
-        assert (status, out, len(err)) == (2, "", 1) and " ".join(words).partition("=")[0] in err[0], err
+    for name, value in (
+        ("corpus", byte),
+        ("corpus", f"a{byte}b"),
+        ("parts", f"['{byte}']"),
+        ("parts", f"[['{byte}']]"),
+    ):
+        words = ("train", "--task", "mine:Corpus", "--model", "rnn", *TINY, "--iterations", 1, "--set")
+        status, out, err = isometry(*words, f"{name}={value}")
+        assert (status, out, len(err)) == (2, "", 1) and f"--set {name} must be text in UTF-8" in err[0], err
     assert not list(tmp_path.iterdir())
 
 
