@@ -10,6 +10,7 @@ from torch.nn.parameter import is_lazy
 
 from ..._rules import check
 from .._dispatch.function import HALF, dtype_name, widened
+from .._hooks import settle
 from ..nn._replacing import additions, carry, check_weight
 from ._frozen import NOTE, freeze, was_trained
 
@@ -44,11 +45,10 @@ class Adapter(nn.Module):
     def weight(self) -> Tensor:
         """W Q for the weight W of the layer, computed in every access; differentiable.
 
-        A ValueError if forward pre-hooks of the layer compute W (``prune``, ``fully_shard``), which is known in a call
-        alone.
+        Forward pre-hooks of the layer are run first, without an input, since ``torch.nn.utils.prune`` and others
+        compute W in them; RuntimeError for one that cannot, and for weights that ``fully_shard`` has divided.
         """
-        if self.linear._forward_pre_hooks:
-            raise ValueError("weight is known in a call alone: linear has forward pre-hooks, which may compute it")
+        settle(self.linear, "weight")
         return self._turned_weight().to(self.linear.weight.dtype)
 
     @property
@@ -88,7 +88,7 @@ class Adapter(nn.Module):
             dtype=weight.dtype,
         )
         if (name := carry(linear, merged, merged)) is not None:
-            raise ValueError(f"linear has an attribute {name!r}, which has another meaning in a merged layer: delete it")
+            raise ValueError(f"linear has an attribute {name!r}, which means another thing in a merged layer")
         vars(merged).pop(NOTE, None)
         with torch.no_grad():
             merged.weight.copy_(self.weight)

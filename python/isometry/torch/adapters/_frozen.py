@@ -1,11 +1,11 @@
-"""Freezing, and back: each module notes which of its own parameters were trained, so copies and parts of a model know."""
+"""Freezing, and back. Each module notes which of its own parameters were trained, so that copies and parts know too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from torch import Tensor, nn
+from torch import nn
 
 #: The attribute of a module: the names of its own parameters, and whether they were trained before an adapter came.
 NOTE = "_trained_before_adapters"
@@ -26,14 +26,14 @@ def freeze(modules: Sequence[nn.Module]) -> None:
 
 def restore(modules: Iterable[nn.Module]) -> None:
     """Train the parameters that were trained before, and freeze the others that have been noted."""
-    trained: dict[Tensor, bool] = {}
+    trained: dict[nn.Parameter, bool] = {}
     for module in modules:
         for name, before in vars(module).pop(NOTE, {}).items():
             p = module._parameters.get(name)
             if p is not None:  # shared ones are trained if one of the modules knows that they were
                 trained[p] = before or trained.get(p, False)
-    for p, before in trained.items():
-        p.requires_grad_(before)
+    for shared, before in trained.items():
+        shared.requires_grad_(before)
 
 
 def was_trained(module: nn.Module, name: str) -> bool:

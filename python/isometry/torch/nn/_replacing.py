@@ -70,11 +70,13 @@ def unseen(model: nn.Module, layers: Collection[nn.Module]) -> str | None:
     for path, module in model.named_modules():
         kinds = {kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("torch.")}
         if "OptimizedModule" in kinds and module._modules.get("_orig_mod") in layers:
-            return f"{path or 'the model'!r} is compiled, and torch.compile calls the layer that it was given: compile afterwards"
+            name = f"{path}._orig_mod" if path else "_orig_mod"
+            return f"{name!r} is compiled, and torch.compile calls the layer that it was given: compile afterwards"
         for keeper in kinds & _KEEPERS:
             inside = [name for name, layer in module.named_modules() if layer in layers]
             if inside:
-                return f"{inside[0]!r} is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
+                name = f"{path}.{inside[0]}" if path else inside[0]
+                return f"{name!r} is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
         for name, value in vars(module).items() if module not in layers else ():
             layer = None if name == "_modules" else next(_held(value, layers, 3), None)
             if layer is not None:
@@ -110,4 +112,4 @@ def check_weight(argument: str, weight: Any) -> None:
     if weight.dtype not in HALF and REAL_OF.get(weight.dtype) is not weight.dtype:
         check.stored(argument, dtype_name(weight.dtype))
     if hasattr(weight, "device_mesh"):
-        raise TypeError(f"{argument} must be whole, not shards of a {type(weight).__name__}: shard the model afterwards")
+        raise TypeError(f"{argument} must be whole, not a sharded {type(weight).__name__}: shard the model afterwards")

@@ -82,7 +82,8 @@ def from_torch(module: nn.Module) -> Any:
             continue
         others |= {p: f"{path}.{name}" for name, p in each._parameters.items() if p is not None}
         if isinstance(each, torch.jit.ScriptModule) and each.original_name in {kind.__name__ for kind in _KINDS}:
-            raise NotImplementedError(f"from_torch: {path or 'module'!r} is a {each.original_name} compiled by torch.jit")
+            kind = each.original_name
+            raise NotImplementedError(f"from_torch: {path or 'module'!r} is a {kind} that torch.jit has compiled")
     if (why := unseen(module, layers)) is not None:
         raise NotImplementedError(f"from_torch: {why}")
     copies: dict[Tensor, nn.Parameter] = {}
@@ -201,4 +202,5 @@ def _filled(target: nn.Parameter, source: Tensor, arranged: Callable[[Tensor], T
     """A parameter with the values of another, its attributes and its ``requires_grad``."""
     target.copy_(source if arranged is None else arranged(source))
     vars(target).update(vars(source))
-    return target.requires_grad_(source.requires_grad)
+    target.requires_grad_(source.requires_grad)
+    return target

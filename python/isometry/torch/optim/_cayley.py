@@ -238,7 +238,7 @@ class CayleyRMSprop(_Cayley):
         check_stiefel.rmsprop(group["alpha"], group["eps"], group["scaling"])
 
     def _check_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        average = state.get("square_avg", None)
+        average = state.get("square_avg")
         if average is not None:
             shape = tuple(p.shape[:-1] if self._holds_pairs(p, group) else p.shape)
             shape = (*shape[:-2], 1, 1) if group["scaling"] == "norm" else shape
