@@ -261,7 +261,7 @@ class Holder(torch.nn.Module):
 
 
 def test_places_that_a_call_does_not_read(kind="gru"):
-    """Compiled, distributed, sharded, held by an attribute: the path is named, and no layer is replaced."""
+    """Compiled, distributed, sharded, held by an attribute, as its weights: named, and no layer is replaced."""
     holds = (
         lambda layer: layer,
         lambda layer: [layer],
@@ -281,6 +281,7 @@ def test_places_that_a_call_does_not_read(kind="gru"):
             ("1.0", lambda layer: modules.WRAPPERS["sharded"](torch.nn.Sequential(layer))),
             ("1", modules.scripted),
             *(("1.body", lambda layer, hold=hold: Holder(layer, hold)) for hold in holds),
+            ("1.body.weight_hh_l0", lambda layer: Holder(layer, lambda layer: [layer.weight_hh_l0])),
         ]:
             model = torch.nn.Sequential(theirs(kind), make(theirs(kind)))
             with pytest.raises(NotImplementedError, match=f"^from_torch: '{path}' is "):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from torch import nn
@@ -12,28 +12,35 @@ NOTE = "_trained_before_adapters"
 
 
 def freeze(modules: Sequence[nn.Module]) -> None:
-    """Freeze the modules' own parameters. What a module has noted of a parameter that is frozen stays."""
-    for module in modules:
-        noted = vars(module).setdefault(NOTE, {})
-        for name, p in module._parameters.items():
-            if p is not None:  # noted before any is frozen, since several modules may share one
-                noted[name] = p.requires_grad or noted.get(name, False)
-    for module in modules:
-        for p in module._parameters.values():
-            if p is not None:
-                p.requires_grad_(False)
+    """Freeze the modules' own parameters. One that an adapter has frozen before is noted as it was then."""
+    trained = _noted(modules, {p: p.requires_grad for _, _, p in _own(modules)})
+    for module, name, p in _own(modules):
+        vars(module).setdefault(NOTE, {})[name] = trained[p]
+        p.requires_grad_(False)
 
 
-def restore(modules: Iterable[nn.Module]) -> None:
+def restore(modules: Sequence[nn.Module]) -> None:
     """Train the parameters that were trained before, and freeze the others that have been noted."""
-    trained: dict[nn.Parameter, bool] = {}
+    for p, trained in _noted(modules, {}).items():
+        p.requires_grad_(trained)
     for module in modules:
-        for name, before in vars(module).pop(NOTE, {}).items():
-            p = module._parameters.get(name)
-            if p is not None:  # shared ones are trained if one of the modules knows that they were
-                trained[p] = before or trained.get(p, False)
-    for shared, before in trained.items():
-        shared.requires_grad_(before)
+        vars(module).pop(NOTE, None)
+
+
+def _own(modules: Sequence[nn.Module]) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:
+    for module in modules:
+        for name, p in module._parameters.items():
+            if p is not None:
+                yield module, name, p
+
+
+def _noted(modules: Sequence[nn.Module], trained: dict[nn.Parameter, bool]) -> dict[nn.Parameter, bool]:
+    """What is noted of the parameters; a shared one was trained if one of its modules knows that it was."""
+    for module, name, p in _own(modules):
+        before = vars(module).get(NOTE, {}).get(name)
+        if before is not None:
+            trained[p] = before or trained.get(p, False)
+    return trained
 
 
 def was_trained(module: nn.Module, name: str) -> bool:
@@ -47,7 +54,7 @@ def was_trained(module: nn.Module, name: str) -> bool:
 def all_or_nothing(modules: Sequence[nn.Module]) -> Iterator[None]:
     """A context that leaves the modules' own parameters and notes as they were if it raises."""
     notes = [dict(vars(module)[NOTE]) if NOTE in vars(module) else None for module in modules]
-    trained = [(p, p.requires_grad) for module in modules for p in module._parameters.values() if p is not None]
+    trained = [(p, p.requires_grad) for _, _, p in _own(modules)]
     try:
         yield
     except BaseException:

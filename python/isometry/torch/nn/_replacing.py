@@ -64,43 +64,43 @@ def carry(module: nn.Module, plain: nn.Module, found: nn.Module) -> str | None:
     return None
 
 
-def unseen(model: nn.Module, layers: Collection[nn.Module]) -> str | None:
-    """Why a change in the place of one of these layers would not be seen by a call of the model, if so."""
-    names = {layer: path for path, layer in model.named_modules() if layer in layers}
+def unseen(model: nn.Module, leaving: Mapping[Any, str]) -> str | None:
+    """Why a call of the model would still reach layers, or parameters, that leave it, if so; values are their names."""
     for path, module in model.named_modules():
         kinds = {kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("torch.")}
-        if "OptimizedModule" in kinds and module._modules.get("_orig_mod") in layers:
-            name = f"{path}._orig_mod" if path else "_orig_mod"
+        if "OptimizedModule" in kinds and module._modules.get("_orig_mod") in leaving:
+            name = leaving[module._modules["_orig_mod"]]
             return f"{name!r} is compiled, and torch.compile calls the layer that it was given: compile afterwards"
         for keeper in kinds & _KEEPERS:
-            inside = [name for name, layer in module.named_modules() if layer in layers]
+            inside = [leaving[layer] for layer in module.modules() if layer in leaving]
             if inside:
-                name = f"{path}.{inside[0]}" if path else inside[0]
-                return f"{name!r} is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
-        for name, value in vars(module).items() if module not in layers else ():
-            layer = None if name == "_modules" else next(_held(value, layers, 3), None)
-            if layer is not None:
+                return (
+                    f"{inside[0]!r} is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
+                )
+        for name, value in vars(module).items() if module not in leaving else ():
+            held = None if name in ("_modules", "_parameters") else next(_held(value, leaving, 3), None)
+            if held is not None:
                 where = f"{path}.{name}" if path else name
-                return f"{names[layer]!r} is also held by the attribute {where!r}, where it would stay"
+                return f"{leaving[held]!r} is also held by the attribute {where!r}, where it would stay"
     return None
 
 
-def _held(value: Any, layers: Collection[nn.Module], depth: int) -> Iterator[nn.Module]:
-    """The layers among the values of an attribute, in containers, bound methods and partial functions too."""
-    if isinstance(value, nn.Module):
-        if value in layers:
+def _held(value: Any, leaving: Mapping[Any, str], depth: int) -> Iterator[Any]:
+    """Those among the values of an attribute, in containers, bound methods and partial functions too."""
+    if isinstance(value, nn.Module | Tensor):
+        if value in leaving:
             yield value
     elif not depth:
         return
     elif isinstance(value, Mapping):
-        yield from _held(list(value.values()), layers, depth)
+        yield from _held(list(value.values()), leaving, depth)
     elif isinstance(value, list | tuple | set | frozenset):
         for each in value:
-            yield from _held(each, layers, depth - 1)
+            yield from _held(each, leaving, depth - 1)
     elif isinstance(value, MethodType):
-        yield from _held(value.__self__, layers, depth - 1)
+        yield from _held(value.__self__, leaving, depth - 1)
     elif isinstance(value, partial):
-        yield from _held((value.func, *value.args, *value.keywords.values()), layers, depth)
+        yield from _held((value.func, *value.args, *value.keywords.values()), leaving, depth)
 
 
 def check_weight(argument: str, weight: Any) -> None:

@@ -75,19 +75,21 @@ def from_torch(module: nn.Module) -> Any:
         name = type(module).__name__
         raise TypeError(f"module must be a torch.nn.RNN, GRU or LSTM itself, not the subclass {name}")
     layers: dict[nn.Module, str] = {}
+    weights: dict[Tensor, str] = {}
     others: dict[Tensor, str] = {}
     for path, each in module.named_modules():
         if type(each) in _KINDS:
-            layers[each] = repr(path)
+            layers[each] = path
+            weights |= {p: f"{path}.{name}" for name, p in each.named_parameters()}
             continue
         others |= {p: f"{path}.{name}" for name, p in each._parameters.items() if p is not None}
         if isinstance(each, torch.jit.ScriptModule) and each.original_name in {kind.__name__ for kind in _KINDS}:
             kind = each.original_name
             raise NotImplementedError(f"from_torch: {path or 'module'!r} is a {kind} that torch.jit has compiled")
-    if (why := unseen(module, layers)) is not None:
+    if (why := unseen(module, layers | weights)) is not None:
         raise NotImplementedError(f"from_torch: {why}")
     copies: dict[Tensor, nn.Parameter] = {}
-    made = {layer: _layer(layer, where, copies, others) for layer, where in layers.items()}
+    made = {layer: _layer(layer, repr(path), copies, others) for layer, path in layers.items()}
     for parent in list(module.modules()):
         for name, child in list(parent._modules.items()):
             if child in made:
