@@ -267,6 +267,22 @@ def test_the_weight_is_that_of_a_call(kind, name):
     assert adapter.weight.requires_grad
 
 
+@pytest.mark.parametrize("kind", ["OFT", "HRA"])
+@pytest.mark.parametrize("constraint", ["orthogonal", "weight_norm", "spectral_norm"])
+def test_parametrised_layers(kind, constraint):
+    """Calls and weight agree, merge refuses to drop the parametrization, detach gives all back."""
+    made = nn.Sequential(nn.Linear(8, 8)).eval()
+    getattr(nn.utils.parametrizations, constraint)(made[0]).parametrizations.weight[0].requires_grad_(False)
+    before, x = flags(made), torch.randn(3, 8)
+    attach(made, kind, "0", **({"block_size": 4} if kind == "OFT" else {"r": 2}))
+    randomised(made)
+    torch.testing.assert_close(x @ made[0].weight.mT + made[0].bias, made(x))
+    assert [name for name, trained in flags(made).items() if trained] == ["0.upper" if kind == "OFT" else "0.vectors"]
+    with pytest.raises(ValueError, match="^0: linear has .* remove "):
+        merge(made)
+    assert flags(detach(made)) == before
+
+
 def test_places_that_a_call_does_not_read():
     """A compiled, distributed or sharded layer, or one that an attribute holds: named, and nothing changes."""
 
@@ -338,6 +354,11 @@ def test_weights_that_no_adapter_takes(kind):
             with pytest.raises(TypeError, match=f"^{where} must be .*{named}"):
                 call()
         assert flags(made) == before and type(made["good"]) is nn.Linear
+    other = type("Linear", (nn.Module,), {"__module__": "quantised"})()
+    with pytest.raises(TypeError, match=r"^linear must be a torch\.nn\.Linear, not quantised\.Linear"):
+        OFT(other)
+    with pytest.raises(ValueError, match="^model has a parameter without a value yet, '1.weight'"):
+        attach(nn.Sequential(nn.Linear(8, 8), nn.LazyLinear(2)), kind, "0")
     linear = nn.Linear(8, 8)
     linear.bias = nn.Parameter(torch.zeros(8, dtype=torch.int32), requires_grad=False)
     with pytest.raises(TypeError, match="^the bias of linear must be float16, .*, not int32"):

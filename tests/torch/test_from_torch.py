@@ -268,16 +268,13 @@ def test_places_that_a_call_does_not_read(kind="gru"):
         lambda layer: {"a": (layer,)},
         lambda layer: layer.forward,
         lambda layer: functools.partial(layer, hx=None),
+        lambda layer: lambda x: layer(x),
+        lambda layer: lambda x, layer=layer: layer(x),
     )
     with modules.Process():
         for path, make in [
-            *(
-                (f"1.{name}", wrap)
-                for name, wrap in (
-                    ("_orig_mod", modules.WRAPPERS["compiled"]),
-                    ("module", modules.WRAPPERS["distributed"]),
-                )
-            ),
+            ("1._orig_mod", modules.WRAPPERS["compiled"]),
+            ("1.module", modules.WRAPPERS["distributed"]),
             ("1.0", lambda layer: modules.WRAPPERS["sharded"](torch.nn.Sequential(layer))),
             ("1", modules.scripted),
             *(("1.body", lambda layer, hold=hold: Holder(layer, hold)) for hold in holds),

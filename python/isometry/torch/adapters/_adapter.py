@@ -122,13 +122,19 @@ class Adapter(nn.Module):
 def real_layer(linear: object) -> nn.Linear:
     """The layer to adapt, after checking its kind."""
     if not isinstance(linear, nn.Linear):
-        check.kind("linear", "a torch.nn.Linear", linear)
+        raise TypeError(f"linear must be a torch.nn.Linear, not {kind_name(linear)}")
     if is_lazy(linear.weight):
         raise ValueError("linear has no weight yet: a torch.nn.LazyLinear gets its sizes in its first call")
     check_weight("the weight of linear", linear.weight)
     if linear.bias is not None:
         check_weight("the bias of linear", linear.bias)
     return linear
+
+
+def kind_name(value: object) -> str:
+    """The name of its class, with the module's for another ``Linear`` than torch.nn's, as of quantised layers."""
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__name__}" if kind.__name__ == "Linear" else kind.__name__
 
 
 def empty(linear: nn.Linear, *shape: int) -> nn.Parameter:

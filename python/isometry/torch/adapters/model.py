@@ -7,10 +7,11 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..._rules import check
 from ..nn._replacing import unseen
-from ._adapter import Adapter
+from ._adapter import Adapter, kind_name
 from ._frozen import all_or_nothing, freeze, restore
 from .hra import HRA
 from .oft import OFT
@@ -51,7 +52,8 @@ def attach(
     ValueError
         If a name is that of no linear layer (near names are listed), or one of them has an adapter already; if a call
         of the model would not reach the adapter, because the layer alone was compiled, is inside a wrapper that keeps
-        its parameters, or is also held by another attribute; and what the class raises. The model is then as before.
+        its parameters, or is also held by another attribute; if a layer has no weight yet; and what the class raises.
+        The model is then as before.
     TypeError
         If the model itself is a linear layer: ``OFT(layer)`` adapts that. And what the class raises, as for a weight in
         int8.
@@ -69,6 +71,9 @@ def attach(
     _check_model(model)
     if isinstance(model, nn.Linear | Adapter):
         raise TypeError(f"model must contain the layers: {kind}(layer) adapts a single one")
+    for name, p in model.named_parameters():
+        if is_lazy(p):
+            raise ValueError(f"model has a parameter without a value yet, {name!r}: call it once before")
     made: dict[nn.Module, Adapter] = {}
     modules = [module for module in model.modules() if not isinstance(module, Adapter)]
     with all_or_nothing(modules):
@@ -227,7 +232,7 @@ def _nothing(model: nn.Module, word: str, free: Sequence[str], adapted: Sequence
     """The message for a target that is no free linear layer."""
     if any(name == word or name.endswith("." + word) for name in adapted):
         return f"targets: {word!r} has an adapter already"
-    others = {type(m).__name__ for name, m in model.named_modules() if name == word or name.endswith("." + word)}
+    others = {kind_name(m) for name, m in model.named_modules() if name == word or name.endswith("." + word)}
     if others:
         return f"targets: {word!r} is a {' or '.join(sorted(others))}, not a torch.nn.Linear"
     last = sorted({name.rpartition(".")[2] for name in free})

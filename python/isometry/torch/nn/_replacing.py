@@ -6,9 +6,9 @@ that holds a layer beside the registered one read what they were given, so a lay
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from types import MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -78,29 +78,44 @@ def unseen(model: nn.Module, leaving: Mapping[Any, str]) -> str | None:
                     f"{inside[0]!r} is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
                 )
         for name, value in vars(module).items() if module not in leaving else ():
-            held = None if name in ("_modules", "_parameters") else next(_held(value, leaving, 3), None)
-            if held is not None:
+            if name in ("_modules", "_parameters") or name in _HOOKS:
+                continue
+            if (held := next(_held(value, leaving, 4), None)) is not None:
                 where = f"{path}.{name}" if path else name
                 return f"{leaving[held]!r} is also held by the attribute {where!r}, where it would stay"
     return None
 
 
 def _held(value: Any, leaving: Mapping[Any, str], depth: int) -> Iterator[Any]:
-    """Those among the values of an attribute, in containers, bound methods and partial functions too."""
+    """Those among an attribute's value and, so many levels deep, what containers and functions hold."""
     if isinstance(value, nn.Module | Tensor):
         if value in leaving:
             yield value
-    elif not depth:
-        return
-    elif isinstance(value, Mapping):
-        yield from _held(list(value.values()), leaving, depth)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            yield from _held(each, leaving, depth - 1)
-    elif isinstance(value, MethodType):
-        yield from _held(value.__self__, leaving, depth - 1)
-    elif isinstance(value, partial):
-        yield from _held((value.func, *value.args, *value.keywords.values()), leaving, depth)
+    elif depth:
+        for part in _parts(value):
+            yield from _held(part, leaving, depth - 1)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What a container or a function holds."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        return value
+    if isinstance(value, MethodType):
+        return value.__self__, value.__func__
+    if isinstance(value, partial):
+        return value.func, *value.args, *value.keywords.values()
+    if isinstance(value, FunctionType):
+        return [*map(_content, value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
+    return ()
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that has no value yet
+        return None
 
 
 def check_weight(argument: str, weight: Any) -> None:
