@@ -53,7 +53,8 @@ class Adapter(nn.Module):
 
     @property
     def bias(self) -> Tensor | None:
-        """That of the layer."""
+        """That of the layer; hooks as for `weight`."""
+        settle(self.linear, "bias")
         return self.linear.bias
 
     def _turned_weight(self) -> Tensor:

@@ -156,7 +156,7 @@ class HRA(Adapter):
         vectors = u.detach().to(empty(linear, 0), copy=True)
         adapter = cls.__new__(cls)  # without vectors drawn at random, and r may be odd
         super(HRA, adapter).__init__(linear)
-        adapter.vectors = nn.Parameter(torch.linalg.qr(vectors)[0] if orthonormal else vectors)
+        adapter.vectors = nn.Parameter((torch.linalg.qr(vectors)[0] if orthonormal else vectors).contiguous())
         return adapter
 
     def to_peft(self) -> Tensor:
