@@ -1,5 +1,7 @@
 """Torch's recurrent layers on these kernels and back: what the layers share with torch, and what they refuse."""
 
+import argparse
+import collections
 import copy
 import functools
 
@@ -266,6 +268,8 @@ def test_places_that_a_call_does_not_read(kind="gru"):
         lambda layer: layer,
         lambda layer: [layer],
         lambda layer: {"a": (layer,)},
+        lambda layer: collections.deque([layer]),
+        lambda layer: argparse.Namespace(own=argparse.Namespace(layer=layer)),
         lambda layer: layer.forward,
         lambda layer: functools.partial(layer, hx=None),
         lambda layer: lambda x: layer(x),

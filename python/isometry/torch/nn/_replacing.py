@@ -6,9 +6,10 @@ that holds a layer beside the registered one read what they were given, so a lay
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from types import CellType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -21,7 +22,9 @@ from .._dispatch.function import HALF, REAL_OF, dtype_name
 _HOOKS = tuple(name for name, value in vars(nn.Module()).items() if "hooks" in name and isinstance(value, Mapping))
 _TENSOR_HOOKS = tuple(name for name in dir(Tensor) if name.startswith("_") and name.endswith("_hooks"))
 #: Wrappers that keep the parameters which they were given.
-_KEEPERS = {"DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule"}
+_KEEPERS = {"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDPModule"}
+#: How deep, and among how many values of a level, layers are looked for in an attribute.
+_DEPTH, _MOST = 5, 100_000
 
 
 def additions(module: nn.Module, parameters: Collection[str], modules: Collection[str] = ()) -> str | None:
@@ -80,27 +83,33 @@ def unseen(model: nn.Module, leaving: Mapping[Any, str]) -> str | None:
         for name, value in vars(module).items() if module not in leaving else ():
             if name in ("_modules", "_parameters") or name in _HOOKS:
                 continue
-            if (held := next(_held(value, leaving, 4), None)) is not None:
+            if (held := _held(value, leaving)) is not None:
                 where = f"{path}.{name}" if path else name
                 return f"{leaving[held]!r} is also held by the attribute {where!r}, where it would stay"
     return None
 
 
-def _held(value: Any, leaving: Mapping[Any, str], depth: int) -> Iterator[Any]:
-    """Those among an attribute's value and, so many levels deep, what containers and functions hold."""
-    if isinstance(value, nn.Module | Tensor):
-        if value in leaving:
-            yield value
-    elif depth:
-        for part in _parts(value):
-            yield from _held(part, leaving, depth - 1)
+def _held(value: Any, leaving: Mapping[Any, str]) -> Any:
+    """One of those that is an attribute's value, or that containers, functions and objects in it hold; else None."""
+    level, seen = [value], set()
+    for _ in range(_DEPTH):
+        parts: list[Any] = []
+        for each in level:
+            if isinstance(each, nn.Module | Tensor):
+                if each in leaving:
+                    return each
+            elif id(each) not in seen:
+                seen.add(id(each))
+                parts += _parts(each)
+        level = parts[:_MOST]
+    return None
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """What a container or a function holds."""
-    if isinstance(value, Mapping):
+    """What a container, a function or an object of a class of one's own holds."""
+    if isinstance(value, dict):
         return list(value.values())
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple | set | frozenset | deque):
         return value
     if isinstance(value, MethodType):
         return value.__self__, value.__func__
@@ -108,7 +117,9 @@ def _parts(value: Any) -> Iterable[Any]:
         return value.func, *value.args, *value.keywords.values()
     if isinstance(value, FunctionType):
         return [*map(_content, value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
-    return ()
+    if isinstance(value, type | ModuleType) or type(value).__module__.partition(".")[0] in ("builtins", "torch"):
+        return ()
+    return list(getattr(value, "__dict__", {}).values())
 
 
 def _content(cell: CellType) -> Any:
