@@ -211,10 +211,13 @@ def test_a_single_adapter_gives_back_what_was_trained(kind):
         linear = nn.Linear(8, 4)
         linear.weight.requires_grad_(weight)
         linear.bias.requires_grad_(bias)
-        linear.tag = "a"
-        merged = copy.deepcopy({"OFT": OFT, "HRA": HRA}[kind](linear, 2)).merge()
-        assert (merged.weight.requires_grad, merged.bias.requires_grad) == (weight, bias) and merged.tag == "a"
-        assert vars(merged).keys() - vars(nn.Linear(1, 1)).keys() == {"tag"}
+        linear.tag, linear.weight.tag = "a", "b"
+        adapter = {"OFT": OFT, "HRA": HRA}[kind](linear, 2)
+        assert adapter.merge().weight.tag == "b"
+        for made in (adapter, copy.deepcopy(adapter)):
+            merged = made.merge()
+            assert (merged.weight.requires_grad, merged.bias.requires_grad) == (weight, bias)
+            assert merged.tag == "a" and vars(merged).keys() - vars(nn.Linear(1, 1)).keys() == {"tag"}
 
 
 ADDED = {

@@ -68,12 +68,14 @@ class Adapter(nn.Module):
         -------
         torch.nn.Linear
             With the weight W Q, computed in at least float32 and rounded to the dtype of the given layer, and a copy of
-            its bias. The adapter and its layer stay as they are.
+            its bias; trained as the layer was before the adapter, with the attributes that were set on it. The adapter
+            and its layer stay as they are.
 
         Raises
         ------
         ValueError
-            If the layer has a forward or hooks of its own, which a new layer would not have.
+            If the layer or the adapter has hooks, tensors or submodules of its own, or the layer a forward, which a new
+            layer would not have.
         """
         why = self._kept_apart()
         if why is not None:
@@ -97,6 +99,7 @@ class Adapter(nn.Module):
                 merged.bias.copy_(bias)
         for name, p in merged.named_parameters():
             p.requires_grad_(was_trained(linear, name))
+            vars(p).update(vars(linear.get_parameter(name)))
         return merged.train(self.training)
 
     def _kept_apart(self) -> str | None:
