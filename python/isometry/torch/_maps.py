@@ -25,12 +25,22 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .._rules import check
 from . import _square, _thin
+from ._dispatch.function import HALF, REAL_OF, dtype_name
 from ._dispatch.mode import DEVICE, mode
 from .formulas._precision import doubled, full_precision
 from .formulas._solve import triangular
 from .linalg import geqrf, householder_product, ormqr
 from .operators import Cayley, Exponential
+
+
+def check_weight(name: str, weight: Tensor) -> None:
+    """A weight that has these maps: dense, in a precision that is computed in or widened."""
+    if weight.layout is not torch.strided:
+        check.strided(name, weight.layout)
+    if weight.dtype not in HALF and weight.dtype not in REAL_OF:
+        check.stored(name, dtype_name(weight.dtype), or_complex=True)
 
 
 def weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> Tensor:

@@ -53,6 +53,8 @@ def orthogonal(
         No such tensor, one of fewer than two axes, or an unknown map; later, an assigned tensor of another shape.
     NotImplementedError
         Assigning to "cayley" or "matrix_exp" with ``use_trivialization=False``.
+    TypeError
+        A sparse tensor, or one of another dtype, such as int8.
 
     Notes
     -----
@@ -82,6 +84,7 @@ def orthogonal(
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    _maps.check_weight(name, weight)
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
+from .._hooks import settle
 from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_starts, unbatched
 from ._keywords import Marks, Output
 from ._pairs import unpaired
@@ -168,6 +169,11 @@ class RecurrentLayer(Stepping, nn.Module):
         return False
 
     @property
+    def _runs_as_defined(self) -> bool:
+        """Whether a call is the `forward` of this class, not one of a subclass or put in its place."""
+        return type(self).forward is RecurrentLayer.forward and not callable(vars(self).get("forward"))
+
+    @property
     def _state(self) -> tuple[int, ...]:
         """The shape of the state of one sequence."""
         return (self.hidden_size,)
@@ -195,6 +201,7 @@ class RecurrentLayer(Stepping, nn.Module):
     @property
     def all_weights(self) -> list[list[nn.Parameter]]:
         """The parameters of each recurrence, in the order of ``h_n``."""
+        settle(self, "all_weights")
         return [[getattr(self, name + suffix) for name in self._names] for suffix in self._suffixes]
 
     def reset_parameters(self) -> None:
@@ -222,8 +229,7 @@ class RecurrentLayer(Stepping, nn.Module):
 
     def _read(self, name: str) -> Tensor:
         """A parameter or buffer in the precision of the computation."""
-        stored: Tensor = getattr(self, name)
-        return widened(stored)
+        return widened(getattr(self, name))
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""
@@ -292,9 +298,8 @@ class RecurrentLayer(Stepping, nn.Module):
             return self._forward_packed(input, hx)
         if not isinstance(input, Tensor):
             check.kind("input", "a torch.Tensor or a PackedSequence", input)
-        name = type(self).__name__
         if input.dim() not in (2, 3):
-            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
+            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
         batched = input.dim() == 3
         rank = input.dim() + len(self._state) - 1
         if hx is not None and hx.dim() != rank:

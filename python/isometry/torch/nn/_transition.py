@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..._rules import check, check_recurrence
 from .._dispatch.function import COMPLEX_OF
+from .._hooks import settle
 from ._base import RecurrentLayer
 from ._contract import check_weights
 from ._pairs import paired
@@ -114,7 +115,10 @@ class TransitionLayer(RecurrentLayer):
             If ``reverse`` is given for a layer that is not bidirectional.
         TypeError
             If the weights have a precision that the layer does not compute in.
+        RuntimeError
+            If a forward pre-hook, which is run first, cannot compute weights without an input.
         """
+        settle(self, "recurrent_matrix")
         check_weights(type(self).__name__, self.weight_ih_l0, self.is_complex)
         return self._rounded(self._transition(self._suffix(layer, reverse)).matrix())
 

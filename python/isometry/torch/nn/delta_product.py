@@ -21,7 +21,7 @@ from ..formulas.delta import softplus_gate
 from ._base import RecurrentLayer
 from ._contract import check_step
 from ._keywords import LayerKeywords, Marks, Output
-from ._streaming import held
+from ._streaming import held_for_steps
 
 #: The two linear maps, each a weight and its bias, and the factor of the gates (`softplus_gate`).
 _Weights = tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None], Tensor | None]
@@ -290,12 +290,12 @@ class DeltaProduct(RecurrentLayer):
         >>> output.shape, state.shape
         (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
         """
-        own = held(self)
+        own = held_for_steps(self)
         if own is not None and (found := own.step(input, hx)) is not None:
             return found[0].reshape(*input.shape[:-1], self.hidden_size), found[1]
         check_step(self, input)
         time = int(self.batch_first and input.dim() == 2)
-        output, state = self.forward(input.unsqueeze(time), hx)
+        output, state = self(input.unsqueeze(time), hx)
         return (output if self.last_only else output.squeeze(time)), state
 
 

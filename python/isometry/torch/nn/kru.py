@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..._objects.kronecker import sizes
 from ..._rules import check
+from .._hooks import settle
 from ..operators.kronecker import Kronecker
 from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -121,6 +122,7 @@ class KRU(OrthogonalRNN):
 
         It is zero if and only if all factors are unitary. A multiple of it, added to the loss, keeps them near that.
         """
+        settle(self, "penalty")
         terms = []
         for suffix in self._suffixes:
             for w in self._factors(suffix):
