@@ -43,6 +43,11 @@ def real(argument: str, dtype: str) -> None:
         raise TypeError(f"{argument} must be real (float32 or float64), not {dtype}")
 
 
+def stored(argument: str, dtype: str) -> NoReturn:
+    """Torch face: a weight of a dtype in which no layer stores its own."""
+    raise TypeError(f"{argument} must be float16, bfloat16, float32 or float64, not {dtype}")
+
+
 def dense(argument: str, name: str) -> NoReturn:
     """A sparse array where a dense one is needed."""
     raise TypeError(
