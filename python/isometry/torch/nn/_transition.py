@@ -200,7 +200,7 @@ class TransitionLayer(RecurrentLayer):
         before = {name: parameters[key] for name, (parameters, key) in owned.items()}
         try:
             for name, (parameters, key) in owned.items():
-                t = found[name].to(before[name].device, dtype)
+                t = found[name].to(before[name].device, dtype, copy=True)  # a hook may change it
                 parameters[key] = nn.Parameter(t, requires_grad=False)
             settle(self, "set_recurrent_matrix")
             distance = torch.linalg.norm(self._transition(suffix).matrix().to(w.device, w.dtype) - w)
