@@ -300,3 +300,25 @@ def test_weights_of_divided_parameters():
                 value.abs().square().sin().sum().backward()
             for p, q in zip(module.parameters(), twin.parameters(), strict=True):
                 assert q.grad is None or torch.allclose(p.grad.full_tensor(), q.grad)
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if list(made(name).recurrent_parameters())])
+def test_the_parameters_of_w(name):
+    """A weight that is computed is replaced by those of which it is made, of its own direction alone."""
+    for change in (nn.utils.prune.identity, nn.utils.weight_norm, modules.halved, *PARAMETRISED.values()):
+        layer, alive = formed(name, 2, bidirectional=True), []
+        expected = {id(p) for p in layer.recurrent_parameters()}
+        for path, weight in places(layer):
+            owner = layer.get_submodule(path)
+            p, before = owner.get_parameter(weight), list(layer.parameters())
+            alive += before  # no number of one that is gone is that of another
+            if p.dim() > 1:
+                change(owner, weight)
+                made_of = {id(q) for q in layer.parameters()} - {id(q) for q in before}
+                expected |= made_of if id(p) in expected else set()
+        found = [id(p) for p in layer.recurrent_parameters()]
+        assert len(found) == len(set(found))
+        assert set(found) == expected & {id(p) for p in layer.parameters()}
+        groups = it.nn.parameter_groups(layer, lr=1.0, recurrent_lr=2.0)
+        torch.optim.SGD(groups)
+        assert {id(p) for p in groups[-1]["params"]} == set(found)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
-from .._hooks import settle
+from .._hooks import settle, sources
 from ..operators._inverse import projected
 from ._base import RecurrentLayer
 from ._contract import check_weights
@@ -106,7 +106,7 @@ class TransitionLayer(RecurrentLayer):
         """Yield the parameters of W, of every layer and direction, for a separate learning rate."""
         for suffix in self._suffixes:
             for name in self._transition_shapes():
-                yield getattr(self, name + suffix)
+                yield from sources(self, name + suffix, "recurrent_parameters")
 
     def recurrent_matrix(self, layer: int = 0, reverse: bool = False) -> Tensor:
         """W (hidden_size, hidden_size) of one layer and direction, differentiable.

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from ..._backend import Place
 from ..._rules import check
+from .._hooks import sources
 from ..delta._plan import DELTA_RULE, Call
 from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
@@ -174,7 +175,7 @@ class DeltaProduct(RecurrentLayer):
         for suffix in self._suffixes:
             for name in self._names:
                 if name.startswith(("transition", "log_decay")):
-                    yield getattr(self, name + suffix)
+                    yield from sources(self, name + suffix, "recurrent_parameters")
 
     # ------------------------------------------------------------ forward
 
