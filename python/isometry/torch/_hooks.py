@@ -6,11 +6,12 @@ plain attribute, or change it in place, in a forward pre-hook: between calls it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 
 def settle(module: nn.Module, reader: str) -> None:
@@ -47,6 +48,27 @@ def settle(module: nn.Module, reader: str) -> None:
 def computed(module: nn.Module) -> list[str]:
     """The names of the tensors of a module that are neither parameters nor buffers: a hook computes them."""
     return [name for name, value in vars(module).items() if isinstance(value, Tensor)]
+
+
+def sources(module: nn.Module, name: str, reader: str) -> Iterator[nn.Parameter]:
+    """The parameters of which a weight is made: itself, those of its parametrization, or those whose names continue its
+    own, as torch's hooks have them (``weight_orig``, ``weight_g``).
+
+    Raises
+    ------
+    RuntimeError
+        Naming `reader` and the weight, if there are none.
+    """
+    if name in module._parameters:
+        own = [module._parameters[name]]
+    elif parametrize.is_parametrized(module, name):
+        own = list(module.parametrizations[name].parameters())  # type: ignore[index, union-attr]
+    else:
+        other = name + "_reverse"
+        own = [p for key, p in module._parameters.items() if key.startswith(name + "_") and not key.startswith(other)]
+    if not own:
+        raise RuntimeError(f"{reader} cannot tell of which parameters a hook computes {name}: no name continues that")
+    yield from (p for p in own if p is not None)
 
 
 def hook_name(hook: Callable[..., Any]) -> str:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from .function import aliased
 from .private import REACHED, SingleLevelFunction, functorch, is_forward_mode_enabled, set_forward_mode_enabled
 
 Tensors = Sequence[Tensor | None]
@@ -65,7 +66,7 @@ def through(function: type[Function], value: object, *tensors: Tensor | None) ->
     the tensors, and returns results and their axes.
     """
     if not REACHED or functorch.peek_interpreter_stack() is None:
-        found: tuple[Tensor, ...] = function.apply(value, *tensors)
+        found: tuple[Tensor, ...] = function.apply(value, *aliased(tensors))
         return found
     return _through(function, value, alive(tensors))
 
@@ -79,7 +80,9 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
     top = functorch.peek_interpreter_stack()
     if top is None:
         recording = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-        found: tuple[Tensor, ...] = (function.apply if recording else function.forward)(value, *tensors)
+        found: tuple[Tensor, ...] = (
+            function.apply(value, *aliased(tensors)) if recording else function.forward(value, *tensors)
+        )
         return found
     number = top.level()
     if top.key() == functorch.TransformType.Grad:

@@ -22,7 +22,7 @@ from ... import _core
 from ..._backend import Place
 from .._dispatch.function import HALF, Array, arrays, empty, place, readable
 from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
-from .._dispatch.private import has_global_hooks
+from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
 from .._hooks import computed
 from ..operators.dense import Dense
 from ..sequences._cells import CELLS, NAMES, Call
@@ -90,6 +90,8 @@ class Held:
         self._transitions: dict[tuple[str, bool, bool], Any] = {}
         self._steps: list[OneStep] = []
         self._kind = torch.float32  # of the states
+        self._stored = torch.float32  # of the weights
+        self._accepted: tuple[torch.dtype, ...] = ()  # of inputs and states
 
     def _fresh(self) -> bool:
         """Whether it still belongs to the layer's parameters and buffers; if not, forgets everything."""
@@ -114,6 +116,8 @@ class Held:
             self._sources = []
             return False
         self._sources = [(owner, name, t, t._version, t.data_ptr(), t.requires_grad) for owner, name, t in named]
+        self._stored = layer.weight_ih_l0.dtype
+        self._accepted = accepted(self._stored, layer.is_complex)
         return True
 
     def _tensors(self) -> list[Tensor]:
@@ -145,8 +149,7 @@ class Held:
         traced = self._tensors() if torch.is_grad_enabled() else ()
         if mode(x, state, *traced) is not KERNEL:
             return None
-        stored = layer.weight_ih_l0.dtype
-        dtypes = accepted(stored, layer.is_complex)
+        stored, dtypes = self._stored, self._accepted
         if x.dtype not in dtypes or not (state is None or state.dtype in dtypes):
             return None
         steps = self._steps or self._prepare()
@@ -234,7 +237,9 @@ def held(layer: Any) -> Held | None:
 def held_for_steps(layer: Any) -> Held | None:
     """The same, unless a hook sees calls of the layer, so that a step must be one."""
     own = held(layer)
-    return None if own is None or layer._forward_hooks or has_global_hooks() else own
+    if own is None or layer._forward_hooks or global_forward_hooks or global_forward_pre_hooks:
+        return None
+    return own
 
 
 class Cached:

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._backend import Place
 from ..._rules import check
 from .._dispatch.private import transforms_active
+from .._hooks import sources
 from ..delta._plan import DELTA_RULE, Call
 from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
@@ -177,7 +178,7 @@ class DeltaProduct(RecurrentLayer):
         for suffix in self._suffixes:
             for name in self._names:
                 if name.startswith(("transition", "log_decay")):
-                    yield getattr(self, name + suffix)
+                    yield from sources(self, name + suffix, "recurrent_parameters")
 
     # ------------------------------------------------------------ forward
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from ..operators.dense import Dense
@@ -64,10 +63,8 @@ class FullCapacityURNN(OrthogonalRNN):
     is_complex = True
     _object, _trained = Dense, ("weight",)
 
-    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
-        excess = w.mH @ w - torch.eye(len(w), dtype=w.dtype, device=w.device)
-        if not excess.abs().max() <= self._reached(self.weight_ih_l0.dtype):
-            raise ValueError("w must be unitary")
+    def _inverse(self, w: Tensor, _suffix: str, bound: float) -> dict[str, Tensor]:
+        self._nearest(w, bound)
         return {"weight": w}
 
     def _sizes(self) -> dict[str, int]:

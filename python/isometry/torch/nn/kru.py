@@ -110,8 +110,9 @@ class KRU(OrthogonalRNN):
     def _transition(self, suffix: str) -> Kronecker:
         return Kronecker(self._factors(suffix))
 
-    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
-        found = Kronecker.from_matrix(w, self.factor_sizes).factors
+    def _inverse(self, w: Tensor, _suffix: str, bound: float) -> dict[str, Tensor]:
+        size = float(torch.linalg.norm(w))
+        found = Kronecker.from_matrix(w, self.factor_sizes, tol=bound / size if size else 0.0).factors
         return {f"factors_{f}": factor for f, factor in enumerate(found)}
 
     def _factors(self, suffix: str) -> list[Tensor]:

@@ -1,7 +1,7 @@
 //! An ensemble: recurrences of the same sizes in one call, each with an operator or arrays of its own.
 //!
 //! Work sharing follows the policy of batches ([`Batch`]): small members run one per thread, large ones one after another,
-//! each on all threads. A member is computed as in a call of its own and gives the same bits.
+//! each on all threads. A member is computed as in a call of its own and gives the same bits for the same W.
 
 use super::driver::sharing::layout;
 use crate::batch::Batch;
