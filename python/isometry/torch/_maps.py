@@ -165,7 +165,8 @@ def signs(x: Tensor) -> Tensor:
 def kept_signs(x: Tensor, kept: Tensor) -> Tensor:
     """The signs on the diagonal of X; where weight decay has brought it below 1/4, those that were kept."""
     diagonal = x.detach().diagonal(dim1=-2, dim2=-1).real
-    return torch.where(diagonal.abs() >= 0.25, diagonal.sign(), kept.to(diagonal.device, diagonal.dtype))
+    own = torch.where(diagonal.abs() >= 0.25, diagonal, kept.real.to(diagonal.device, diagonal.dtype))
+    return torch.copysign(torch.ones_like(own), own)
 
 
 def packed(q: Tensor) -> Tensor:
@@ -189,12 +190,6 @@ def base(q: Tensor) -> Tensor:
             return q.clone()
     x = packed(q)
     return reflected(x, signs(x)) if n == k else x
-
-
-def orthogonalised(base: Tensor) -> Tensor:
-    """A square base that was rounded to half precision, by a step of Newton and Schulz."""
-    eye = torch.eye(base.shape[-1], dtype=base.dtype, device=base.device)
-    return base @ (1.5 * eye - 0.5 * base.mH @ base)
 
 
 @full_precision

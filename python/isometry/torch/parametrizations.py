@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from . import _maps
-from ._dispatch.function import widened
+from ._bases import Orthonormal, nearest
+from ._dispatch.function import HALF, widened
 
 __all__ = ["orthogonal"]
 
@@ -110,6 +111,8 @@ class _Orthogonal(nn.Module):
         self.use_trivialization = use_trivialization
         if use_trivialization:
             self.register_buffer("base", None)
+        square = weight.shape[-2] == weight.shape[-1]
+        self._orthonormal = Orthonormal() if use_trivialization and square else None
         if orthogonal_map == "householder":
             # Those last assigned or loaded: weight decay moves the diagonal of X through zero.
             size = (*weight.shape[:-2], min(weight.shape[-2:]))
@@ -130,11 +133,18 @@ class _Orthogonal(nn.Module):
 
     def _full_base(self) -> Tensor | None:
         """The base in a precision of the kernels; None where there is none, as behind another parametrization."""
-        if not self.use_trivialization or self.base is None:
+        base = self.base if self.use_trivialization else None
+        if base is None:
             return None
-        base = widened(self.base)
-        rounded = base is not self.base and base.shape[-2] == base.shape[-1]
-        return _maps.orthogonalised(base) if rounded else base
+        return widened(base) if self._orthonormal is None else self._orthonormal(base)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> _Orthogonal:
+        """In another precision the base itself becomes orthonormal, so that it is saved like this."""
+        before = self.base if self._orthonormal is not None else None
+        super()._apply(fn, recurse)
+        if before is not None and self.base is not None and self.base.dtype is not before.dtype:
+            self.base = _settled(self.base)
+        return self
 
     @torch.no_grad()
     def right_inverse(self, w: Tensor) -> Tensor:
@@ -160,8 +170,17 @@ class _Orthogonal(nn.Module):
         return (x.mT if wide else x).to(w.dtype)
 
 
-def _adopt(chain: Any, state: dict[str, Any], prefix: str, *_: object) -> None:
-    """Before a state is loaded: the signs are those of X; a thin weight's base of torch, n x n, becomes a thin one."""
+@torch.no_grad()
+def _settled(base: Tensor) -> Tensor:
+    """A square base that has come to another precision, orthonormal in it unless that is half precision."""
+    known = type(base) is Tensor and not base.is_meta and base.dtype not in HALF
+    return nearest(base) if known else base
+
+
+def _adopt(chain: Any, state: dict[str, Any], prefix: str, metadata: dict[str, Any], *_: object) -> None:
+    """Before a state is loaded: the signs are those of X; a thin weight's base of torch, n x n, becomes a thin one, and
+    a square one is orthonormal in the precision of this module.
+    """
     law, x, base = chain[0], state.get(prefix + "original"), state.get(f"{prefix}0.base")
     if not isinstance(x, Tensor) or x.shape != law.shape:
         return  # `load_state_dict` reports it
@@ -176,6 +195,11 @@ def _adopt(chain: Any, state: dict[str, Any], prefix: str, *_: object) -> None:
             thin, tall = _maps.thinned(widened(base), tall)
             state[f"{prefix}0.base"] = thin.to(base.dtype)
             state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype)
+        elif law._orthonormal is not None and isinstance(base, Tensor) and law.base is not None:
+            own = base if metadata.get("assign_to_params_buffers") else base.to(law.base.dtype)
+            settled = _settled(own)
+            if settled is not own:
+                state[f"{prefix}0.base"] = settled
 
 
 def _write_signs(chain: Any, state: dict[str, Any], prefix: str, _: object) -> None:
