@@ -24,6 +24,7 @@ from .formulas import procrustes as formula
 from .formulas._precision import full_precision
 from .linalg import procrustes
 
+
 class Orthonormal:
     """The nearest orthonormal matrices of a base, found again when the base has changed.
 
@@ -81,6 +82,13 @@ def nearest(base: Tensor) -> Tensor:
     return found
 
 
+@torch.no_grad()
+def unrounded(w: Tensor, stored: torch.dtype) -> Tensor:
+    """The nearest orthonormal matrix of one that was stored in another precision; itself where it was none there."""
+    as_far = _least(w) * torch.finfo(stored).eps / torch.finfo(w.dtype).eps
+    return nearest(w) if bool(_rest(w)[1] <= as_far) else w
+
+
 def _rest(base: Tensor) -> tuple[Tensor, Tensor]:
     """B^H B - I and its norm."""
     rest = base.mH @ base - torch.eye(base.shape[-1], dtype=base.dtype, device=base.device)
@@ -103,7 +111,9 @@ class Bases(Plan):
         return (found.clone() if found is tensors[0] else found,), ()
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
-        return self.by_formula(settings, tensors, wanted, out[2])
+        with torch.enable_grad():
+            base = tensors[0].detach().requires_grad_()
+            return torch.autograd.grad(_formula(base), base, out[2][0])
 
     def formula(self, settings: Any, *tensors: Any) -> Results:
         return (_formula(*tensors),)
