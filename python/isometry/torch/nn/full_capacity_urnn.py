@@ -87,8 +87,9 @@ class FullCapacityURNN(OrthogonalRNN):
         for suffix in self._suffixes:
             weight, key = getattr(self, "weight" + suffix), f"{prefix}weight{suffix}"
             stored = state_dict.get(key)
-            copied = isinstance(stored, Tensor) and not local_metadata.get("assign_to_params_buffers")
-            if copied and stored.shape == weight.shape and not stored.is_meta and _is_lower(stored.dtype, weight):
+            if local_metadata.get("assign_to_params_buffers") or not isinstance(stored, Tensor) or stored.is_meta:
+                continue
+            if stored.shape == weight.shape and _is_lower(stored.dtype, weight):
                 state_dict[key] = _widened(stored.to(weight.dtype), stored.dtype)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
