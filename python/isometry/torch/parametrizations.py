@@ -16,6 +16,7 @@ from torch.nn.utils import parametrize
 
 from . import _maps
 from ._bases import Orthonormal, nearest
+from ._contiguous import Contiguous, arrange
 from ._dispatch.function import HALF, widened
 
 __all__ = ["orthogonal"]
@@ -93,12 +94,18 @@ def orthogonal(
     parametrize.register_parametrization(module, name, law, unsafe=True)
     chain: Any = module.parametrizations[name]  # type: ignore[index]
     if chain[0] is law:
+        chain.__class__ = _Chain
+        arrange(chain)
         chain.register_load_state_dict_pre_hook(_adopt)
         chain.register_state_dict_post_hook(_write_signs)
     return module
 
 
-class _Orthogonal(nn.Module):
+class _Chain(Contiguous, parametrize.ParametrizationList):
+    """A chain of parametrisations that begins with this one."""
+
+
+class _Orthogonal(Contiguous):
     """W from X, and X and the base from an assigned W."""
 
     base: Tensor | None
@@ -155,7 +162,7 @@ class _Orthogonal(nn.Module):
         wide = w.shape[-2] < w.shape[-1]
         tall = widened(w.mT if wide else w)
         if self.use_trivialization:
-            self.base = _maps.base(tall).to(w.dtype)
+            self.base = _maps.base(tall).to(w.dtype).contiguous()
             x = torch.zeros_like(tall)
             x.diagonal(dim1=-2, dim2=-1).fill_(-1)
         elif self.orthogonal_map == "householder":
@@ -167,7 +174,7 @@ class _Orthogonal(nn.Module):
             )
         if self.orthogonal_map == "householder":
             self.signs = _maps.signs(x).to(self.signs)
-        return (x.mT if wide else x).to(w.dtype)
+        return (x.mT if wide else x).to(w.dtype).contiguous()
 
 
 @torch.no_grad()
@@ -194,7 +201,7 @@ def _adopt(chain: Any, state: dict[str, Any], prefix: str, metadata: dict[str, A
         if law.use_trivialization and isinstance(base, Tensor) and n > k and base.shape[-2:] == (n, n):
             thin, tall = _maps.thinned(widened(base), tall)
             state[f"{prefix}0.base"] = thin.to(base.dtype)
-            state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype)
+            state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype).contiguous()
         elif law._orthonormal is not None and isinstance(base, Tensor) and law.base is not None:
             own = base if metadata.get("assign_to_params_buffers") else base.to(law.base.dtype)
             settled = _settled(own)

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._rules import check
+from .._contiguous import Contiguous
 from .._dispatch.function import HALF, dtype_name, widened
 
 
-class Adapter(nn.Module):
+class Adapter(Contiguous):
     """y = linear(Q x) for an orthogonal Q, whose parameters alone are trained."""
 
     linear: nn.Linear

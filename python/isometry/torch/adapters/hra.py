@@ -154,7 +154,7 @@ class HRA(Adapter):
         adapter = cls.__new__(cls)  # without vectors drawn at random, and r may be odd
         super(HRA, adapter).__init__(linear)
         vectors = u.detach().to(adapter._empty(0), copy=True)
-        adapter.vectors = nn.Parameter(torch.linalg.qr(vectors)[0] if orthonormal else vectors)
+        adapter.vectors = nn.Parameter((torch.linalg.qr(vectors)[0] if orthonormal else vectors).contiguous())
         return adapter
 
     def to_peft(self) -> Tensor:

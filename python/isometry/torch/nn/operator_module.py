@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
 from ..._rules import check
+from .._contiguous import Contiguous, arrange
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
 from ..operators import Adjoint, Columns, Composition, Operator
@@ -17,7 +19,7 @@ from ._directions import reflecting, scaled
 from ._pairs import paired, unpaired
 
 
-class OperatorModule(nn.Module):
+class OperatorModule(Contiguous):
     """An operator as a module: its arguments are parameters and buffers, trained, moved and saved with a model.
 
     As an attribute of a module, an operator itself registers no parameters, so an optimiser would not train it.
@@ -84,11 +86,12 @@ class OperatorModule(nn.Module):
             self._names.append(None if t is None else name)
             if t is None:
                 continue
-            stored = t if isinstance(t, nn.Parameter) and not t.is_complex() else paired(t.detach()).clone()
+            stored = t if isinstance(t, nn.Parameter) and not t.is_complex() else paired(t.detach()).clone(memory_format=torch.contiguous_format)
             if argument.trained and (argument in required or argument.name not in declaration.loose):
                 self.register_parameter(name, stored if isinstance(stored, nn.Parameter) else nn.Parameter(stored))
             else:
                 self.register_buffer(name, stored.detach(), persistent=argument.kind != "shape")
+        arrange(self)
         self._complex = tuple(t is not None and t.is_complex() for t in operator._arrays)
 
     def operator(self) -> Operator:
