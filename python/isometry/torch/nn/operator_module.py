@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
@@ -86,11 +85,7 @@ class OperatorModule(Contiguous):
             self._names.append(None if t is None else name)
             if t is None:
                 continue
-            stored = (
-                t
-                if isinstance(t, nn.Parameter) and not t.is_complex()
-                else paired(t.detach()).clone(memory_format=torch.contiguous_format)
-            )
+            stored = t if isinstance(t, nn.Parameter) and not t.is_complex() else paired(t.detach()).clone()
             if argument.trained and (argument in required or argument.name not in declaration.loose):
                 self.register_parameter(name, stored if isinstance(stored, nn.Parameter) else nn.Parameter(stored))
             else:
