@@ -60,11 +60,11 @@ def orthogonal(
     -----
     Different from torch's: every optimiser and weight decay keep W orthogonal (torch's reflections become zero, since
     the signs that it multiplies by are part of the trained tensor); complex weights have reflections too; float16 and
-    bfloat16 weights are computed in float32 and rounded once; the base is orthogonal in the precision of use, also after a
-    conversion or an average of weights; a thin weight of shape (n, k) has a base of its own size,
-    not (n, n), and no n x n intermediate. State dicts of torch load, with the same weight, those of a square weight
-    into torch as well. With reflections the signs of W are those on the (real part of the) diagonal of the
-    trained tensor, or where weight decay has brought an entry below 1/4, those last assigned or loaded.
+    bfloat16 weights are computed in float32 and rounded once; W stays orthogonal in another precision and in an average
+    of weights; a thin weight of shape (n, k) has a base of its own size, not (n, n), and no n x n intermediate. State
+    dicts of torch load, with the same weight, those of a square weight into torch as well. With reflections the signs
+    of W are those on the (real part of the) diagonal of the trained tensor, or where weight decay has brought an entry
+    below 1/4, those last assigned or loaded.
 
     The cost of a forward and a backward pass is of order n k^2.
 
