@@ -222,3 +222,15 @@ def test_a_step_inside_cached_is_a_call_of_the_kernel(own, monkeypatch):
     for pair, other in zip(inside, outside, strict=True):
         for a, b in zip(pair, other, strict=True):
             assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("members", [2, 0])
+def test_marks_of_a_vmap_are_those_of_all_members(members):
+    layer, x = product(), draw(T, members, B, D)
+    marks = torch.arange(T * B).reshape(T, B) % 3 == 0
+    found = torch.func.vmap(lambda x: layer(x, starts=marks)[0], 1)(x)
+    assert found.shape == (members, T, B, N)
+    for k in range(members):
+        close(found[k], layer(x[:, k], starts=marks)[0])
+    with pytest.raises(ValueError, match="^starts must be the same for all members of a vmap"):
+        torch.func.vmap(lambda x, marks: layer(x, starts=marks)[0], 1)(x, marks[:, None].expand(T, members, B))

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from ..._backend import Place
 from ..._rules import check
+from .._dispatch.private import transforms_active
 from ..delta._plan import DELTA_RULE, Call
 from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
@@ -342,7 +343,12 @@ def _pieces(starts: Tensor, reverse: bool) -> _Pieces:
     batch, steps = marks.shape
     heads = marks.clone()
     heads[:, 0] = True
-    first = heads.flatten().nonzero().squeeze(1)
+    try:
+        first = heads.flatten().nonzero().squeeze(1)
+    except RuntimeError:
+        if transforms_active():
+            raise ValueError("starts must be the same for all members of a vmap, not mapped over") from None
+        raise
     ends = torch.cat((first, torch.tensor([batch * steps], device="cpu")))
     columns = first.div(steps, rounding_mode="floor")
     at, sizes = torch.arange(batch * steps, device="cpu"), ends.diff()
