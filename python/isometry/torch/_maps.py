@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from . import _square, _thin
-from ._dispatch.mode import DEVICE, mode
+from ._dispatch.mode import DEVICE, mode, visible
 from .formulas._precision import doubled, full_precision
 from .formulas._solve import triangular
 from .linalg import geqrf, householder_product, ormqr
@@ -105,14 +105,31 @@ def exponential(x: Tensor) -> Tensor:
     """exp(A) E."""
     if _full_pays(x, _RATIO["matrix_exp"]):
         return _first_columns(Exponential, 1, x)
-    first, below, gram = _blocks(x)
+    large = not visible(x) or x.detach().abs().max().item() > _LARGE
+    first, below, gram = _blocks(_within(x) if large else x)
     k = first.shape[-1]
     # About ||X2||; dividing by it makes the two blocks beside the diagonal alike.
     size = gram.detach().abs().sum(-2, keepdim=True).amax(-1, keepdim=True).sqrt().clamp(min=1)
-    one = (size * torch.eye(k, dtype=size.dtype, device=size.device)).to(first.dtype)
+    eye = torch.eye(k, dtype=size.dtype, device=size.device)
+    one = (size * eye).to(first.dtype)
     row = torch.cat((first, -gram / size), -1), torch.cat((one, torch.zeros_like(one)), -1)
     columns = torch.matrix_exp(torch.cat(row, -2))[..., :k]
-    return torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2).to(x.dtype)
+    w = torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2)
+    for _ in range(3 if large else 0):  # of Newton and Schulz
+        w = w + w @ (eye - w.mH @ w) / 2
+    return w.to(x.dtype)
+
+
+#: The distance of exp(A) E from orthonormal is about eps ||A||: from numbers beyond _LARGE on it is corrected, and beyond
+#: _LARGEST it would be too large for that, and A has few digits that count.
+_LARGE, _LARGEST = 2.0**7, 2.0**36
+
+
+def _within(x: Tensor) -> Tensor:
+    """X, `doubled`, multiplied by less than 1 if it has numbers beyond _LARGEST."""
+    x = doubled(x)
+    most = x.detach().abs().amax((-2, -1), keepdim=True)
+    return x * (_LARGEST / most).clamp(max=1)
 
 
 #: Up to n = ratio k all n columns cost less than k x k matrices in double precision, by measurement.
