@@ -120,7 +120,7 @@ def exponential(x: Tensor) -> Tensor:
     return w.to(x.dtype)
 
 
-#: The distance of exp(A) E from orthonormal is about eps ||A||: from numbers beyond _LARGE on it is corrected, and beyond
+#: The distance of exp(A) E from orthonormal is about eps ||A||: from numbers beyond _LARGE on it is corrected; beyond
 #: _LARGEST it would be too large for that, and A has few digits that count.
 _LARGE, _LARGEST = 2.0**7, 2.0**36
 

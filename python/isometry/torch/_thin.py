@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ._dispatch.device import computed_there
+from ._square import unitary
 from .formulas._precision import doubled, full_precision
 from .formulas._solve import solve, triangular
 
@@ -214,7 +215,7 @@ def _exponential(x: Tensor) -> tuple[Tensor, Saved]:
     w = first.new_empty(x.shape)
     w[:, :k].copy_(columns[:, :k])
     torch.bmm(below, h, out=w[:, k:])
-    return w.to(x.dtype), (below, h, blocks, size)
+    return unitary(w).to(x.dtype), (below, h, blocks, size)
 
 
 def _exponential_gradient(ct: Tensor, below: Tensor, h: Tensor, blocks: Tensor, size: Tensor) -> Tensor:
