@@ -258,3 +258,13 @@ def test_outputs_and_states_are_contiguous(own):
         for output, state in calls:
             assert (output if isinstance(output, torch.Tensor) else output.data).is_contiguous()
             assert state.is_contiguous()
+
+
+@pytest.mark.parametrize("members", [2, 0])
+def test_marks_of_a_vmap_are_those_of_all_members(members):
+    layer, x = product(), draw(T, members, B, D)
+    marks = torch.arange(T * B).reshape(T, B) % 3 == 0
+    found = torch.func.vmap(lambda x: layer(x, starts=marks)[0], 1)(x)
+    assert found.shape == (members, T, B, N)
+    for k in range(members):
+        close(found[k], layer(x[:, k], starts=marks)[0])

@@ -100,10 +100,30 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
     if all(dim is None for dim in dims):
         return _below(_through, function, value, tensors)
     size = functorch.CVmapInterpreterPtr(top).batchSize()
-    out, axes = _below(function.vmap, size, dims, value, [t for t, _ in pairs])
+    if size == 0:
+        out, axes = _below(_nothing, function, dims, value, [t for t, _ in pairs])
+    else:
+        out, axes = _below(function.vmap, size, dims, value, [t for t, _ in pairs])
     return tuple(
         [t if axis is None else functorch._add_batch_dim(t, axis, number) for t, axis in zip(out, axes, strict=True)]
     )
+
+
+def _nothing(function: Any, dims: Sequence[int | None], value: object, tensors: Tensors) -> tuple[Any, Any]:
+    """The results of no member at all: none of those of one member, of which only the shapes count."""
+    one = [t if t is None or dim is None else _one(t, dim) for t, dim in zip(tensors, dims, strict=True)]
+    out, axes = function.vmap(1, dims, value, one)
+    return tuple([t if axis is None else t.narrow(axis, 0, 0) for t, axis in zip(out, axes, strict=True)]), axes
+
+
+def _one(t: Tensor, dim: int) -> Tensor:
+    """A batch of one member for one of none: ones, which are allowed everywhere, or numbers from 0 on where these
+    choose elements.
+    """
+    shape = (*t.shape[:dim], 1, *t.shape[dim + 1 :])
+    if t.is_floating_point() or t.is_complex():
+        return t.new_ones(shape)
+    return torch.arange(shape[-1], dtype=t.dtype, device=t.device).expand(shape)
 
 
 def _below(f: Any, *given: Any) -> Any:

@@ -9,13 +9,14 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._rules import check
+from .._contiguous import Contiguous
 from .._dispatch.function import HALF, dtype_name, widened
 from .._hooks import settle
 from ..nn._replacing import additions, carry, check_weight
 from ._frozen import NOTE, freeze, was_trained
 
 
-class Adapter(nn.Module):
+class Adapter(Contiguous):
     """y = linear(Q x) for an orthogonal Q, whose parameters alone are trained."""
 
     linear: nn.Linear

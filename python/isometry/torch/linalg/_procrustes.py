@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -97,4 +98,4 @@ PROCRUSTES: Plan = Procrustes("Procrustes")
 
 def _matrices(t: Tensor) -> np.ndarray:
     """(nb, m, n), in C order."""
-    return np.ascontiguousarray(t.numpy(force=True)).reshape(-1, *t.shape[-2:])
+    return np.ascontiguousarray(t.numpy(force=True)).reshape(math.prod(t.shape[:-2]), *t.shape[-2:])

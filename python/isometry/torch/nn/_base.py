@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
+from .._contiguous import Contiguous
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
 from .._hooks import settle
@@ -28,7 +29,7 @@ from ._stepping import Stepping
 from ._streaming import Kernel, OneStep
 
 
-class RecurrentLayer(Stepping, nn.Module):
+class RecurrentLayer(Stepping, Contiguous):
     """Shapes, packing, initial states, dropout, stacking, errors and representation of ``torch.nn.RNN``.
 
     A subclass sets its own keywords as attributes, calls this constructor, and defines the hooks ``_shapes``,
@@ -318,7 +319,7 @@ class RecurrentLayer(Stepping, nn.Module):
         output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None, starts)
         if self.last_only:
             return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
-        output = output.transpose(0, 1) if self.batch_first else output
+        output = output.transpose(0, 1) if self.batch_first else output.contiguous()
         return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
 
     if TYPE_CHECKING:

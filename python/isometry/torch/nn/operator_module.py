@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
 from ..._rules import check
+from .._contiguous import Contiguous, arrange
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
 from .._hooks import settle
@@ -18,7 +19,7 @@ from ._directions import reflecting, scaled
 from ._pairs import paired, unpaired
 
 
-class OperatorModule(nn.Module):
+class OperatorModule(Contiguous):
     """An operator as a module: its arguments are parameters and buffers, trained, moved and saved with a model.
 
     As an attribute of a module, an operator itself registers no parameters, so an optimiser would not train it.
@@ -90,6 +91,7 @@ class OperatorModule(nn.Module):
                 self.register_parameter(name, stored if isinstance(stored, nn.Parameter) else nn.Parameter(stored))
             else:
                 self.register_buffer(name, stored.detach(), persistent=argument.kind != "shape")
+        arrange(self)
         self._complex = tuple(t is not None and t.is_complex() for t in operator._arrays)
 
     def operator(self) -> Operator:
