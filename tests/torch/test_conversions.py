@@ -161,6 +161,20 @@ def test_weights(name, way):
         orthogonal(lambda: copy.deepcopy(module).weight)
 
 
+@EVERY
+@pytest.mark.parametrize("part", ["parameters", "buffers"])
+def test_one_part_in_another_precision(part, name):
+    """Of parameters and buffers alone, by `data`: W has the precision of the parameter."""
+    for shape, dtype, trivialization in CASES:
+        module = weighted(shape, name, dtype, trivialization)
+        for t in getattr(module, part)():
+            t.data = t.data.to(torch.complex128 if t.is_complex() else torch.float64)
+        assert module.weight.dtype is original(module).dtype
+        orthogonal(lambda: module.weight)
+        module.weight.abs().sum().backward()
+        assert original(module).grad.isfinite().all()
+
+
 def later(name):
     """A layer, other than before, with the same buffers."""
     state = torch.random.get_rng_state()

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._dispatch.function import widened
 from ._dispatch.graph import custom_operators
 from ._dispatch.mode import DEVICE, KERNEL, mode
 from ._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
@@ -38,25 +37,25 @@ class Orthonormal:
     def __reduce__(self) -> Any:
         return Orthonormal, ()
 
-    def __call__(self, base: Tensor) -> Tensor:
-        """Of a base (..., n, n), in a precision of the kernels."""
+    def __call__(self, base: Tensor, dtype: torch.dtype) -> Tensor:
+        """Of a base (..., n, n), in a precision of the kernels, which may be another than its own."""
         if base.is_meta:
-            return widened(base)
+            return base.to(dtype)
         how = mode(base)
         if how is not KERNEL and (how is not DEVICE or base.requires_grad):
-            wide = widened(base)
+            wide = base.to(dtype)
             whole = wide.reshape(-1, *wide.shape[-2:]) if wide.dim() > 3 else wide
             return computed(BASES, how, None, (), (whole,))[0].reshape(wide.shape)
         here = how is KERNEL
         state = (
             0 if base.is_inference() else base._version,
+            dtype,
             (base.data_ptr(), base.sum().item()) if here else None,
         )
         of, at, found = self._found
         if of is None or of() is not base or at != state:
             with torch.inference_mode(False), torch.no_grad():
-                wide = widened(base)
-                found = nearest(wide)
+                found = nearest(base.to(dtype))
                 found = None if found is base else found
             self._found = weakref.ref(base), state, found
         return base if found is None else found

@@ -139,15 +139,15 @@ class _Orthogonal(Contiguous):
         wide = x.shape[-2] < x.shape[-1]
         tall = widened(x.mT if wide else x)
         kept = self.signs if self.orthogonal_map == "householder" else None
-        w = _maps.weight(self.orthogonal_map, tall, kept, self._full_base())
+        w = _maps.weight(self.orthogonal_map, tall, kept, self._full_base(tall.dtype))
         return (w.mT if wide else w).to(x.dtype)
 
-    def _full_base(self) -> Tensor | None:
-        """The base in a precision of the kernels; None where there is none, as behind another parametrization."""
+    def _full_base(self, dtype: torch.dtype) -> Tensor | None:
+        """The base in this precision of the kernels; None where there is none, as behind another parametrization."""
         base = self.base if self.use_trivialization else None
         if base is None:
             return None
-        return widened(base) if self._orthonormal is None else self._orthonormal(base)
+        return base.to(dtype) if self._orthonormal is None else self._orthonormal(base, dtype)
 
     def _apply(self, fn: Any, recurse: bool = True) -> _Orthogonal:
         """In another precision the base itself becomes orthonormal, so that it is saved like this."""
