@@ -220,6 +220,22 @@ def test_a_single_adapter_gives_back_what_was_trained(kind):
             assert merged.tag == "a" and vars(merged).keys() - vars(nn.Linear(1, 1)).keys() == {"tag"}
 
 
+def taken_over(made):
+    layer = nn.Linear(8, 8)
+    layer.weight, layer.bias = made[1].weight, made[1].bias
+    made[1] = layer
+
+
+@pytest.mark.parametrize("end", [merge, detach])
+def test_parameters_that_move_while_the_model_is_adapted(end):
+    """To another name, another module, into and out of what computes a weight: they are trained afterwards."""
+    moves = {**{name: lambda made, f=f: f(made[1], "weight") for name, f in modules.COMPUTED.items()}, "": taken_over}
+    for name, move in moves.items():
+        made = attach(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)), "HRA", "0", r=2)
+        move(made)
+        assert all(flags(end(made)).values()), name
+
+
 ADDED = {
     **{name: lambda module, _, add=add: add(module) for name, add in modules.HOOKS.items()},
     **modules.COMPUTED,

@@ -59,6 +59,14 @@ def sources(module: nn.Module, name: str, reader: str) -> Iterator[nn.Parameter]
     RuntimeError
         Naming `reader` and the weight, if there are none.
     """
+    own = made_of(module, name)
+    if not own:
+        raise RuntimeError(f"{reader} cannot tell of which parameters a hook computes {name}: no name continues that")
+    yield from own
+
+
+def made_of(module: nn.Module, name: str) -> list[nn.Parameter]:
+    """`sources`, none where they are not known."""
     if name in module._parameters:
         own = [module._parameters[name]]
     elif parametrize.is_parametrized(module, name):
@@ -66,9 +74,7 @@ def sources(module: nn.Module, name: str, reader: str) -> Iterator[nn.Parameter]
     else:
         other = name + "_reverse"
         own = [p for key, p in module._parameters.items() if key.startswith(name + "_") and not key.startswith(other)]
-    if not own:
-        raise RuntimeError(f"{reader} cannot tell of which parameters a hook computes {name}: no name continues that")
-    yield from (p for p in own if p is not None)
+    return [p for p in own if p is not None]
 
 
 def hook_name(hook: Callable[..., Any]) -> str:

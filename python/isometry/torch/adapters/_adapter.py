@@ -101,6 +101,7 @@ class Adapter(Contiguous):
         for name, p in merged.named_parameters():
             p.requires_grad_(was_trained(linear, name))
             vars(p).update(vars(linear.get_parameter(name)))
+            vars(p).pop(NOTE, None)
         return merged.train(self.training)
 
     def _kept_apart(self) -> str | None:
