@@ -84,6 +84,8 @@ def test_a_run_knows_its_data(isometry, tmp_path, monkeypatch, task):
     status, _, err = isometry("train", "--resume", run, "--iterations", 4)
     assert status == 2 and len(err) == 1 and "config.toml: data" in err[0] and "--data PATH" in err[0]
     assert isometry("train", "--resume", run, "--iterations", 4, "--data", moved)[::2] == (0, [])
+    if moved.is_dir():
+        (moved / "zip.txt").write_text("no data of this task")
     (elsewhere / "link").symlink_to(moved)
     assert isometry("train", "--resume", run, "--iterations", 5, "--set", "data=link")[::2] == (0, [])
     assert iso.load_run(run).settings["data"] == str(elsewhere / "link")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 APPLE = "__MACOSX"  # a folder that macOS adds to archives, with a small file for each file
 
 
-def digest(data: str | None) -> str | None:
-    """SHA-256 of the file, or of the names and contents of the files of a folder; None without data, and for a pipe,
-    which cannot be read twice.
+def digest(data: str | None, names: str = "*") -> str | None:
+    """SHA-256 of the file, or of the names and contents of the files of a folder whose names match, in lower case; None
+    without data, and for a pipe, which cannot be read twice.
     """
     path = Path(data or "")
     if data is None or not (path.is_file() or path.is_dir()):
@@ -21,7 +22,8 @@ def digest(data: str | None) -> str | None:
         return _content(path).hex()
     whole = hashlib.sha256()
     for file in files(path):
-        whole.update(hashlib.sha256(os.fsencode(file.relative_to(path).as_posix())).digest() + _content(file))
+        if fnmatchcase(file.name.lower(), names):
+            whole.update(hashlib.sha256(os.fsencode(file.relative_to(path).as_posix())).digest() + _content(file))
     return whole.hexdigest()
 
 

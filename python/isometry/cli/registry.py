@@ -15,7 +15,7 @@ from typing import Any
 from isometry.cli.errors import UsageError
 
 OWN = "package.module:Class"
-FACTS = {"class", "requires", "source", "sizes"}  # entries of a table of papers.toml besides settings and keywords
+FACTS = {"class", "requires", "source", "sizes", "files"}  # of a table of papers.toml, besides settings and keywords
 REQUIRED = inspect.Parameter.empty  # the default of a keyword that has none
 DECIDED = {
     "input_size",
@@ -55,6 +55,12 @@ class Entry:
     def requires(self) -> tuple[str, ...]:
         """Optional packages it needs beyond those that every run needs."""
         return tuple(self.table.get("requires", ()))
+
+    @property
+    def files(self) -> str:
+        """The names, in lower case, of what the task reads in a folder of data; all for the user's own tasks."""
+        names: str = self.table.get("files", "*")
+        return names
 
     def defaults(self, task: str = "") -> dict[str, Any]:
         """Settings and keywords of the papers; a model's may differ from task to task."""

@@ -25,6 +25,7 @@ from isometry.cli.device import chosen, left_to_cpu, opened
 from isometry.cli.errors import INTERRUPTED, SUCCESS, Caution, UsageError
 from isometry.cli.files import write_text
 from isometry.cli.progress import figures
+from isometry.cli.registry import find
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
 from isometry.cli.settings import DIGEST, Settings, option, spelled, stored
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--task: the task stands in TASK already; give one of the two")
     if options.resume is None:
         settings = resolve(vars(options), options.config)
-        settings[DIGEST] = digest(settings["data"])
+        settings[DIGEST] = digest(settings["data"], find("task", settings["task"]).files)
         return _train(settings, None, options.out)
     if options.out is not None or options.config is not None:
         raise UsageError("--resume goes on in its own folder with its own settings: leave --out and --config away")
@@ -73,7 +74,8 @@ def known_again(settings: Settings, kept: Settings, folder: Path) -> None:
     """
     if settings["data"] is None:
         return
-    settings[DIGEST], said = digest(settings["data"]), f"{settings.option('data')} {settings['data']}"
+    said = f"{settings.option('data')} {settings['data']}"
+    settings[DIGEST] = digest(settings["data"], find("task", settings["task"]).files)
     if kept.get(DIGEST) is None or settings[DIGEST] is None:
         warnings.warn(Caution(f"{said}: taken as the data of {folder}, which has no digest of them"), stacklevel=2)
     elif settings[DIGEST] != kept[DIGEST]:

@@ -72,7 +72,7 @@ def plan(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"--models has two of the name {name}")
-    found, known = [], cache(digest)  # one reading of the data for all runs
+    found, known = [], cache(partial(digest, names=task.files))  # one reading of the data for all runs
     for entry, name in zip(entries, names, strict=True):
         own = dict(given) | {"model": entry.name, "set": _assignments(given.get("set") or (), task, entry, entries)}
         for text in own["set"]:
