@@ -212,3 +212,10 @@ def test_keywords_that_the_command_decides(isometry, tmp_path, model, name):
         else:
             with pytest.raises(UsageError, match=f"c.toml: {name} is no keyword"):
                 resolve({}, tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize("model", ["rnn", "lstm", "scornn"])
+def test_keywords_that_no_layer_takes(isometry, model):
+    """One that is there for its message alone is refused, and not listed."""
+    status, out, err = isometry("train", "adding", "--model", model, "--set", "output=last")
+    assert (status, out, len(err)) == (2, "", 1) and "--set output is no keyword" in err[0] and ", output" not in err[0]

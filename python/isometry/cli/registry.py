@@ -131,7 +131,8 @@ def _keywords(found: type, *, sizes: bool) -> Keywords:
             passes_on |= parameter.kind is parameter.VAR_KEYWORD
             positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
             size = sizes and ((positional and parameter.default is REQUIRED) or parameter.name in DECIDED)
-            if (positional or parameter.kind is parameter.KEYWORD_ONLY) and not size:
+            refused = parameter.annotation in (None, "None")  # there for its message alone
+            if (positional or parameter.kind is parameter.KEYWORD_ONLY) and not (size or refused):
                 defaults.setdefault(parameter.name, parameter.default)
         if not passes_on:
             return Keywords(defaults, open=False)
