@@ -7,10 +7,12 @@ import pytest
 import torch
 import torch.nn.utils.prune
 from torch.autograd import gradcheck, gradgradcheck
+from torch.nn.utils import parametrize
 
 import isometry.torch as it
 import reference as ref
 from isometry.torch.adapters._blocks import blocks
+from support import modules
 from tolerance import close, eps, forward, gradient
 
 KINDS = pytest.mark.parametrize("kind", ["OFT", "HRA"])
@@ -369,3 +371,29 @@ def test_inside_a_transformer(kind):
         setattr(merged, name, getattr(model, name).merge())
     close(model(x).detach(), merged(x).detach(), 1e-12)
     close(fast, merged(x).detach(), 1e-12)
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+@pytest.mark.parametrize("name", [*modules.COMPUTED, "parametrised"])
+@KINDS
+def test_what_computes_the_parameter_of_an_adapter(kind, name):
+    """`weight` is that of a call, the state and training have what it is computed of."""
+    add = modules.COMPUTED.get(name, lambda module, name: parametrize.register_parametrization(module, name, Doubled()))
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)), torch.randn(3, 8)
+    it.adapters.attach(model, kind, "0", **({"block_size": 8} if kind == "OFT" else {"r": 2}))
+    torch.nn.init.normal_(parameter(model[0]))  # a norm divides by that of the first
+    add(model[0], model[0]._trained)
+    model(x)
+    trained = {key: p for key, p in model.named_parameters() if p.requires_grad}
+    assert trained and trained.keys() <= it.adapters.adapter_state_dict(model).keys() < model.state_dict().keys()
+    with torch.no_grad():
+        for p in trained.values():
+            p.copy_(torch.randn_like(p))
+    weight = model[0].weight
+    torch.testing.assert_close(x @ weight.T + model[0].bias, model[0](x), rtol=1e-4, atol=1e-4)
+    it.adapters.attach(model, "HRA", "1", r=2)
+    assert all(p.requires_grad for p in trained.values())

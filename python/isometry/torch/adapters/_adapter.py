@@ -46,11 +46,18 @@ class Adapter(Contiguous):
     def weight(self) -> Tensor:
         """W Q for the weight W of the layer, computed in every access; differentiable.
 
-        Forward pre-hooks of the layer are run first, without an input, since ``torch.nn.utils.prune`` and others
-        compute W in them; RuntimeError for one that cannot, and for weights that ``fully_shard`` has divided.
+        Forward pre-hooks of the layer and of the adapter are run first, without an input, since
+        ``torch.nn.utils.prune`` and others compute weights in them; RuntimeError for one that cannot, and for weights
+        that ``fully_shard`` has divided.
         """
         settle(self.linear, "weight")
+        settle(self, "weight")
         return self._turned_weight().to(self.linear.weight.dtype)
+
+    @property
+    def _own_modules(self) -> dict[str, nn.Module]:
+        """Itself and what was added to it, as by ``torch.nn.utils.parametrize``, by name; not the layer."""
+        return {name: module for name, module in self.named_modules() if name.partition(".")[0] != "linear"}
 
     @property
     def bias(self) -> Tensor | None:

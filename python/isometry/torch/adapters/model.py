@@ -75,7 +75,8 @@ def attach(
         if is_lazy(p):
             raise ValueError(f"model has a parameter without a value yet, {name!r}: call it once before")
     made: dict[nn.Module, Adapter] = {}
-    modules = [module for module in model.modules() if not isinstance(module, Adapter)]
+    trained = {module for _, adapter in adapters(model) for module in adapter._own_modules.values()}
+    modules = [module for module in model.modules() if module not in trained]
     with all_or_nothing(modules):
         layers = dict(reversed([(layer, name) for name, layer in chosen(model, targets)]))
         if (why := unseen(model, layers)) is not None:
@@ -88,7 +89,12 @@ def attach(
                 raise type(error)(f"{name}: {error}") from error
     _replace(model, made)
     counts = [0, 0]
-    own = {p for _, adapter in adapters(model) for p in adapter.parameters(recurse=False)}
+    own = {
+        p
+        for _, adapter in adapters(model)
+        for module in adapter._own_modules.values()
+        for p in module.parameters(recurse=False)
+    }
     for p in model.parameters():
         p.requires_grad_(p in own)
         counts[p in own] += p.numel()
@@ -185,12 +191,10 @@ def adapter_state_dict(model: nn.Module) -> dict[str, Tensor]:
     []
     """
     _check_model(model)
-    state = model.state_dict()
-    found = {}
-    for name, adapter in adapters(model):
-        for own, _ in adapter.named_parameters(recurse=False):
-            key = f"{name}.{own}" if name else own
-            found[key] = state[key]
+    state, found = model.state_dict(), dict[str, Tensor]()
+    for name, _ in adapters(model):
+        start = f"{name}." if name else ""
+        found |= {key: t for key, t in state.items() if key.startswith(start) and not key.startswith(start + "linear.")}
     return found
 
 
