@@ -302,6 +302,28 @@ def test_weights_of_divided_parameters():
                 assert q.grad is None or torch.allclose(p.grad.full_tensor(), q.grad)
 
 
+def test_weights_divided_with_the_model_around_them():
+    """Its hooks gather them in its calls alone; in another precision the module is as before, an optimiser refuses."""
+    with modules.Process():
+        for name, read in (
+            ("scornn", "recurrent_matrix"),
+            ("kru", "penalty"),
+            ("cayley", "matrix"),
+            ("adapter", "weight"),
+        ):
+            module = it.adapters.HRA(nn.Linear(D, D), 2) if name == "adapter" else made(name)
+            modules.sharded(nn.Sequential(module))
+            with pytest.raises(
+                RuntimeError, match=f"{read if read != 'matrix' else 'operator'} needs whole parameters"
+            ):
+                value = getattr(module, read)
+                value() if callable(value) else value
+        module = modules.sharded(it.nn.FullCapacityURNN(D, N)).double()
+        assert module.weight_l0.dtype is torch.float64
+        with pytest.raises(TypeError, match="a parameter must be whole, not a sharded DTensor"):
+            it.optim.CayleySGD(module.recurrent_parameters(), lr=0.1)
+
+
 @pytest.mark.parametrize("name", [name for name in LAYERS if list(made(name).recurrent_parameters())])
 def test_the_parameters_of_w(name):
     """A weight that is computed is replaced by those of which it is made, of its own direction alone."""

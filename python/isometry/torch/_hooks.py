@@ -25,9 +25,11 @@ def settle(module: nn.Module, reader: str) -> None:
         Naming `reader` and the hook: a hook fails without an input, and weights are computed; or the parameters are
         sharded.
     """
+    kind = type(module).__name__
+    if any(type(p) is not nn.Parameter and hasattr(p, "device_mesh") for p in module._parameters.values()):
+        _gathered(module, kind, reader)  # divided with a module around it, which has the hooks
     if not module._forward_pre_hooks:
         return
-    kind = type(module).__name__
     for key, hook in tuple(module._forward_pre_hooks.items()):
         if (getattr(hook, "__module__", None) or "").startswith("torch.distributed"):
             _gathered(module, kind, reader)

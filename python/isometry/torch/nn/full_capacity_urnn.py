@@ -103,7 +103,12 @@ class FullCapacityURNN(OrthogonalRNN):
 
 def _is_lower(stored: torch.dtype, weight: Tensor) -> bool:
     """Whether numbers of a dtype have fewer digits than a parameter that a kernel reads."""
-    known = not weight.is_meta and weight.dtype in REAL_OF and stored.is_floating_point
+    known = (
+        type(weight) in (Tensor, torch.nn.Parameter)
+        and not weight.is_meta
+        and weight.dtype in REAL_OF
+        and stored.is_floating_point
+    )
     return known and torch.finfo(stored).eps > torch.finfo(weight.dtype).eps
 
 

@@ -57,6 +57,8 @@ class _Cayley(Optimizer):
         check_stiefel.rate("lr", lr)
         check.flag("reorthogonalize", group["reorthogonalize"])
         for p in group["params"]:
+            if hasattr(p, "device_mesh"):
+                raise TypeError(f"a parameter must be whole, not a sharded {type(p).__name__}")
             self._holds_pairs(p, group)
 
     def _holds_pairs(self, p: Tensor, group: dict[str, Any]) -> bool:
@@ -146,7 +148,7 @@ class CayleySGD(_Cayley):
     ValueError
         A negative rate, a parameter of another shape.
     TypeError
-        A parameter that is not dense, or not float32, float64, complex64 or complex128.
+        A parameter that is not dense and whole, or not float32, float64, complex64 or complex128.
 
     References
     ----------
@@ -201,7 +203,7 @@ class CayleyRMSprop(_Cayley):
     ValueError
         Options out of range, a parameter of another shape.
     TypeError
-        A parameter that is not dense, or not float32, float64, complex64 or complex128.
+        A parameter that is not dense and whole, or not float32, float64, complex64 or complex128.
 
     References
     ----------
