@@ -78,6 +78,8 @@ def test_what_no_parameters_reach():
         build("scornn").set_recurrent_matrix(w + 0j)
     with pytest.raises(TypeError, match="w must be a torch.Tensor"):
         build("scornn").set_recurrent_matrix(w.numpy())
+    with pytest.raises(TypeError, match="w must be a dense"):
+        build("scornn").set_recurrent_matrix(build("scornn").recurrent_matrix().detach().to_sparse())
     with pytest.raises(IndexError):
         build("scornn").set_recurrent_matrix(w, 1)
 

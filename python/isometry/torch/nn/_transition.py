@@ -141,10 +141,11 @@ class TransitionLayer(RecurrentLayer):
         ------
         ValueError
             A matrix that no parameters reach, which then stay as they were: another shape, one that is not orthogonal,
-            too few reflections or blocks, another determinant; a layer without an inverse map. Otherwise as
-            `recurrent_matrix`.
+            too few reflections or blocks, another determinant; a layer without an inverse map.
+        TypeError
+            If w is no tensor, or not a dense one.
         RuntimeError
-            If a hook or a parametrization computes one of these parameters.
+            If a hook or a parametrization computes one of these parameters. Otherwise as `recurrent_matrix`.
 
         Notes
         -----
@@ -165,6 +166,8 @@ class TransitionLayer(RecurrentLayer):
         suffix, n = self._suffix(layer, reverse), self.hidden_size
         if not isinstance(w, Tensor):
             check.kind("w", "a torch.Tensor", w)
+        if w.layout is not torch.strided:
+            check.strided("w", w.layout)
         if tuple(w.shape) != (n, n):
             raise ValueError(f"w must have shape {(n, n)}, not {tuple(w.shape)}")
         if w.is_complex() and not self.is_complex:
