@@ -281,3 +281,20 @@ def test_every_mode_of_torch(seed):
     torch.autograd.gradgradcheck(call, a)
     alone = torch.func.vmap(torch.func.grad(lambda a: (call(a) ** 3).sum()))(a.detach())
     assert (alone - torch.autograd.grad((w**3).sum(), a)[0]).abs().max() < 1e-12
+
+
+@DTYPE
+@pytest.mark.parametrize("size", [(1, 1), (3, 3), (SMALL, SMALL + 1), (17, 12)], ids=str)
+def test_the_formula_of_denormal_and_largest_numbers(dtype, size, seed):
+    """The inverses of the first overflow, and so do absolute values of complex ones of the second."""
+    limits = np.finfo(dtype)
+    signs = [seed.choice([-1.0, 1.0], size) for _ in range(2)]
+    for scale in (float(limits.smallest_subnormal), 0.1 * float(limits.tiny), float(limits.max)):
+        # of full rank: the diagonal is larger than what is beside it
+        parts = [np.where(np.eye(*size), sign * scale, sign * scale / 64) for sign in signs]
+        a = np.empty(size, dtype)
+        a.real = parts[0]
+        if is_complex(dtype):
+            a.imag = parts[1]
+        found = formula.nearest(torch.from_numpy(a), False).numpy()  # of a wide matrix too
+        assert np.abs(found - iso.linalg.procrustes(a)).max() < BOUND * max(size) * limits.eps, scale

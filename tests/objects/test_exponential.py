@@ -71,6 +71,19 @@ def test_the_formula_gives_an_orthogonal_matrix(n, norm, dtype, seed):
         close(w.numpy(), iso.Exponential(**arguments).matrix(), forward(dtype, n, 1 + norm))
 
 
+@DTYPE
+@pytest.mark.parametrize("share", [0.3, 0.7, 1.0])
+@pytest.mark.parametrize(("batch", "n"), SHAPES)
+def test_a_norm_beyond_the_largest_number(batch, n, share, dtype, seed):
+    """The sum of a row of A overflows where no entry does: in both kernels, and in the formula."""
+    size = share * float(np.finfo(dtype).max)
+    arguments = {k: np.sign(a.real).astype(a.dtype) * size for k, a in drawn(seed, n, dtype, batch).items()}
+    assert np.max(iso.orthogonality_error(iso.Exponential(**arguments).matrix())) < UNITARITY
+    leaves = {k: torch.from_numpy(a)[None] for k, a in arguments.items()}
+    w = torch.func.vmap(lambda own: it.Exponential(**own).matrix())(leaves)
+    assert it.orthogonality_error(w).max() < UNITARITY
+
+
 def derivatives(f, u):
     """Of a number by reverse and forward mode, of a batch, as a graph, and compiled."""
     v = u.clone().requires_grad_()

@@ -7,6 +7,7 @@ from torch.func import functional_call, grad, grad_and_value, jacfwd, jacrev, jv
 
 import isometry.torch as it
 from derivatives import draw, gradients, leaves, same, score
+from isometry.torch.formulas.activation import activate as formula
 from kernel_calls import recorded
 
 N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
@@ -245,3 +246,22 @@ def test_a_batch_of_inputs_is_more_sequences(seed, monkeypatch):
     found = vmap(grad(f))(x)
     assert len(calls.of("recurrence")) == len(calls.of("recurrence_vjp")) == 1
     same(found, torch.stack([grad(f)(one) for one in x]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("name", ["modrelu", "modrelu_realrep"])
+def test_modrelu_of_denormal_numbers(name, dtype):
+    """They are zeros, in the values and gradients of the formula, too: their inverses overflow."""
+    if name == "modrelu_realrep" and dtype.is_complex:
+        dtype = dtype.to_real()
+    limits = np.finfo(str(dtype.to_real()).removeprefix("torch."))
+    parts = torch.tensor([3.0, -3.0, 0.0, 1e6], dtype=dtype.to_real()) * float(limits.smallest_subnormal)
+    z = torch.complex(parts, parts.flip(0)) if dtype.is_complex else parts
+    for size in (-0.5, 0.0, 0.5):
+        bias = torch.full((2 if name == "modrelu_realrep" else 4,), size, dtype=dtype.to_real())
+        own, other = leaves([z, bias]), leaves([z, bias])
+        found, expected = it.activate(own[0], name, bias=own[1]), formula(other[0], name, other[1])
+        same(found, expected)
+        grads = [torch.autograd.grad(y.abs().sum(), at) for y, at in ((found, own), (expected, other))]
+        for a, b in zip(*grads, strict=True):
+            same(a, b)

@@ -141,6 +141,19 @@ def test_the_formula_of_geqrf_where_a_column_is_its_own_factor(dtype, seed):
     same(*grads)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_the_formula_of_geqrf_of_denormal_and_largest_numbers(dtype):
+    """Inverses of the first overflow, and absolute values of complex ones of the second: Q R is the matrix."""
+    limits = np.finfo(dtype)
+    a = torch.from_numpy(np.array([[1, -1, 2], [1, 1, 0], [-1, 1, 1], [0, 1, -1]], dtype))
+    a = a * (1 + 1j) if a.is_complex() else a
+    for scale, tolerance in ((64 * limits.smallest_subnormal, 0.1), (limits.tiny / 4, 1e-5), (limits.max / 8, 1e-5)):
+        r, tau = (t.to(torch.complex128 if t.is_complex() else torch.float64) for t in formulas.geqrf(a * float(scale)))
+        down = float(scale) ** -0.5
+        product = torch.linalg.householder_product(r, tau) @ (r[:3] * down * down).triu()
+        assert (product - a).abs().max() < tolerance
+
+
 def test_only_wanted_gradients_are_returned(seed):
     _, (a, tau, x) = problem(seed, "ormqr")
     whole = torch.autograd.grad(linalg.ormqr(*(own := leaves([a, tau, x]))).sum(), own)

@@ -19,7 +19,8 @@ def _oplu(z: Tensor, halves: bool) -> Tensor:
 
 def _modrelu(z: Tensor, bias: Tensor) -> Tensor:
     """(|z| + b) z / |z| where |z| + b > 0 and z != 0, else 0; NaN stays."""
-    zero = z == 0
+    # denormal numbers too, as in the kernels: their inverses overflow
+    zero = z.abs() < torch.finfo(z.dtype).tiny
     # z / |z| is formed at 1 instead of 0, so that no derivative of the branch not taken is NaN.
     safe = torch.where(zero, torch.ones_like(z), z)
     # With e = z / |z| the cotangent of the bias is Re(conj(e) f_bar), which does not depend on |z|.
@@ -31,8 +32,8 @@ def _modrelu(z: Tensor, bias: Tensor) -> Tensor:
 def _modrelu_realrep(z: Tensor, bias: Tensor) -> Tensor:
     """modReLU of a[:n] + i a[n:]."""
     a, b = z.split(z.shape[-1] // 2, -1)
-    zero = (a == 0) & (b == 0)
-    safe = torch.where(zero, torch.ones_like(a), a)
+    zero = torch.hypot(a, b) < torch.finfo(z.dtype).tiny
+    safe, b = torch.where(zero, torch.ones_like(a), a), torch.where(zero, torch.zeros_like(b), b)
     size = torch.hypot(safe, b)
     off = zero | (size + bias <= 0)
     parts = [torch.where(off, torch.zeros_like(part), part + bias * (part / size)) for part in (safe, b)]

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ._precision import full_precision
+from ._scale import scale
 from ._solve import triangular
 
 
@@ -78,10 +79,10 @@ def _reflection(column: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if column.is_complex():
         own = own & (fixed[..., 0].imag == 0)
     # beside a scale that is constant for derivatives; columns that are their own factor take part as e_1
-    size = fixed.abs().amax(-1)
-    size = torch.where(own, torch.ones_like(size), size)
+    by, size = (t.squeeze(-1) for t in scale(fixed, (-1,)))
+    by, size = torch.where(own, 1, by), torch.where(own, 1, size)
     first = torch.eye(1, column.shape[-1], dtype=column.dtype, device=column.device)[0]
-    scaled = torch.where(own.unsqueeze(-1), first, column / size.unsqueeze(-1))
+    scaled = torch.where(own.unsqueeze(-1), first, column * by.unsqueeze(-1) / size.unsqueeze(-1))
     alpha = scaled[..., 0]
     real = alpha.real if column.is_complex() else alpha
     norm = torch.linalg.vector_norm(scaled, dim=-1)
@@ -89,4 +90,4 @@ def _reflection(column: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     tau = torch.where(own, torch.zeros_like(alpha), (beta - alpha) / beta)
     v = scaled / (alpha - beta).unsqueeze(-1)
     v = torch.cat((torch.ones_like(v[..., :1]), torch.where(own.unsqueeze(-1), 0, v[..., 1:])), -1)
-    return torch.where(own, column[..., 0], (beta * size).to(column.dtype)), tau, v
+    return torch.where(own, column[..., 0], (beta * size / by).to(column.dtype)), tau, v

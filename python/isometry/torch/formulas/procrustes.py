@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ._precision import full_precision
+from ._scale import scale
 
 # W and its first two derivatives.
 _STEPS = 2
@@ -24,16 +25,16 @@ def nearest(a: Tensor, special: bool) -> Tensor:
     """W (*, m, n); with `special` of determinant 1."""
     m, n = a.shape[-2:]
     if m < n:
-        return nearest(a.mH, special).mH
+        # .mH and its gradients would be conjugates that are not carried out, which .numpy() refuses
+        return nearest(a.mT.conj_physical(), special).mT.conj_physical()
     if n == 0:
         return a.clone()
     fixed = a.detach()
     finite = torch.isfinite(fixed).all(-1, keepdim=True).all(-2, keepdim=True)
     fixed = torch.where(finite, fixed, 0)
-    size = fixed.abs().amax((-2, -1), keepdim=True)
-    size = torch.where(size > 0, size, 1)
+    by, size = scale(fixed, (-2, -1))
     # a member that is not finite becomes NaN, and does not reach the decomposition, which refuses it for all
-    a, fixed = a / torch.where(finite, size, torch.nan), fixed / size
+    a, fixed = a * by / torch.where(finite, size, torch.nan), fixed * by / size
     u, s, vh = torch.linalg.svd(fixed, full_matrices=False)
     v = vh.mH
     if special:

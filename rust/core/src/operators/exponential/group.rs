@@ -53,7 +53,7 @@ impl<T: Scalar> Group<T> {
         // SAFETY: the contract above; there is a norm for each lane.
         unsafe { Skew { upper, diagonal, sizes, out, packed, norms: norms_ }.call() };
         for (lane, norm) in norms.into_iter().enumerate() {
-            let levels = series::levels(norm.f64() * 256.0);
+            let levels = series::levels(norm.f64(), 8);
             group.levels[lane] = T::Real::of(levels as f64);
             group.most = group.most.max(levels);
         }

@@ -240,9 +240,10 @@ fn period(n: usize) -> usize {
     ((2.5 * (n as f64).sqrt()).log2() as usize).max(2)
 }
 
-/// s for ||A|| <= norm: 0 unless it is a finite number.
-pub(super) fn levels(norm: f64) -> usize {
-    if norm.is_finite() && norm > THETA { (norm / THETA).log2().ceil() as usize } else { 0 }
+/// s for ||A|| <= norm 2^power, which may be beyond the range of numbers: 0 unless the norm is finite.
+pub(super) fn levels(norm: f64, power: u32) -> usize {
+    // negative infinity of zero, and a conversion of what is negative gives 0
+    if norm.is_finite() { ((norm / THETA).log2() + f64::from(power)).ceil() as usize } else { 0 }
 }
 
 /// A bound of ||B^2||_2 from the sum of squares of its entries: the eigenvalues of a real one come in pairs.

@@ -11,8 +11,10 @@ use num_traits::Zero;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Keeps the sum of a row from overflowing.
-const PART: f64 = 1.0 / (1u64 << 32) as f64;
+/// Sums of a row are over 2^POWER, which keeps them from overflowing.
+const POWER: u32 = 32;
+/// 2^-POWER
+const PART: f64 = 1.0 / (1u64 << POWER) as f64;
 
 /// What the members share.
 #[derive(Clone, Copy)]
@@ -71,14 +73,23 @@ impl<'m, T: Scalar> Single<'m, T> {
             // SAFETY: the parameters of matrix b and the row exist.
             unsafe {
                 let row = row.add(i);
-                row.write(diagonal.map_or(T::zero(), |d| T::new(T::Real::zero(), *d.add(i))));
+                row.write(T::zero());
                 std::ptr::copy_nonoverlapping(upper.wrapping_add(first), row.add(1), n - 1 - i);
                 single.clear(A, i);
             }
         }
         member.barrier();
         single.folded(A, A, None, [1.0, 0.0], Symmetry::Skew);
-        single.levels = series::levels(single.norms(A)[0]);
+        if let Some(diagonal) = diagonal {
+            // not before: a fold adds x - conj(x), which may overflow
+            for i in member.share(n, 1) {
+                let x = single.at(A).wrapping_add(i * (single.pitch + 1));
+                // SAFETY: the parameters of matrix b and the row exist.
+                unsafe { x.write(T::new(T::Real::zero(), *diagonal.add(i))) };
+            }
+            member.barrier();
+        }
+        single.levels = series::levels(single.norms(A)[0], POWER);
         let levels = single.levels;
         single.scale(A, -(levels as i32));
         single
@@ -161,7 +172,7 @@ impl<'m, T: Scalar> Single<'m, T> {
         member.barrier();
     }
 
-    /// The largest sum of a row of |x|, and the sum of all squares; the same on all members.
+    /// The largest sum of a row of |x|, over 2^[`POWER`], and the sum of all squares; the same on all members.
     fn norms(&self, m: Slot) -> [f64; 2] {
         let (n, parts) = (self.n, T::PARTS);
         let sums = self.shared.sums.map(Region::ptr);
@@ -172,7 +183,7 @@ impl<'m, T: Scalar> Single<'m, T> {
             Measure { m, rows, pitch: self.pitch * parts, width: n * parts, scale, sums }.call();
             self.member.barrier();
             let of = |k: usize| (0..n).map(move |i| (*sums[k].add(i)).f64());
-            let norms = [of(0).fold(0.0, |most, x| if x <= most { most } else { x }) / PART, of(1).sum()];
+            let norms = [of(0).fold(0.0, |most, x| if x <= most { most } else { x }), of(1).sum()];
             self.member.barrier();
             norms
         }
@@ -252,7 +263,7 @@ impl<T: Scalar> Space for Single<'_, T> {
     /// of A.
     fn refine(&mut self, b: Slot, b2: Slot) {
         let [row, squares] = self.norms(b2);
-        let fewer = series::fewer(row.min(series::spectral::<T>(squares)), self.levels);
+        let fewer = series::fewer((row / PART).min(series::spectral::<T>(squares)), self.levels);
         if fewer > 0 {
             self.levels -= fewer;
             for (m, power) in [(A, 1), (b, 2), (b2, 4)] {
