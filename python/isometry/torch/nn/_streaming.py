@@ -23,7 +23,7 @@ from ..._backend import Place
 from .._dispatch.function import HALF, Array, arrays, empty, place, readable
 from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
 from ..operators.dense import Dense
-from ..sequences._cells import CELLS, NAMES, Call
+from ..sequences._cells import CELLS, NAMES, Call, forward
 from ..sequences._plan import _joined
 from ._contract import accepted
 
@@ -67,7 +67,7 @@ class Step(NamedTuple):
         tensors = list(self.tensors)
         tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
         read = self.own, tuple(tensors), None, None
-        CELLS[self.call.cell].forward(self.call, read, (h, None, None), at, self.packs)
+        forward(self.call, read, (h, None, None), at, self.packs)
         return states if self.units == shape[-1] else states[..., : self.units], states
 
 
