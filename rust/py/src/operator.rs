@@ -76,6 +76,14 @@ impl<'py, T: Number> Arguments<'py, T> {
         Ok(Arguments(given.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
     }
 
+    /// The first array with an axis of 1 in front, if it lacks one.
+    pub fn widened(mut self, rank: usize) -> Self {
+        if let Some(Borrowed::Own(input)) = self.0.first_mut() {
+            input.widen(rank);
+        }
+        self
+    }
+
     /// The arguments in the form of the core.
     pub fn given(&self) -> Vec<Given<'_, T>> {
         let one = |borrowed| match borrowed {

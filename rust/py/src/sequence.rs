@@ -85,6 +85,7 @@ impl<'py, T: Number> Arrays<'py, T> {
     ) -> PyResult<Self> {
         let cell = declared(cell).map_err(exception)?;
         let arrays = Arguments::of(cell.arguments, arrays)?;
+        let arrays = if members.is_none() { arrays.widened(3) } else { arrays };
         let object = |(object, given): &(String, Bound<'py, PyTuple>)| {
             Ok::<_, PyErr>((object.clone(), Arguments::new(object, given)?))
         };

@@ -197,8 +197,8 @@ class Recurrence(Plan):
         backward(call, _read((of_cell, steps, around)), kept, arrays(cts), (bars, step_bars, start_bar), at, stack)
         if where >= 0:
             both = grads[where]
-            more = [None if both is None else both[:, -1]]
-            grads[where] = None if both is None else both[:, :-1]
+            first, last = (None, None) if both is None else (both[:, :-1], both[:, -1])
+            grads, more = [*grads[:where], first, *grads[where + 1 :]], [last]
         if weight is not None:
             (w_bar,), matrix = more, BY_STEM[settings.stem].matrix
             if w_bar is None:
