@@ -11,7 +11,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -102,6 +102,18 @@ valgrind:  ## the Rust tests with small sizes, and those at the limits, under va
 	for path in scalar avx2; do for test in $$tests; do \
 		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --fair-sched=yes --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: $(TESTS) || exit 1; \
 	done; done
+
+# Neither of the two has a model of forks of threads and of limits of memory. Miri flushes no denormals, and would take hours for many threads.
+miri: export ISOMETRY_SIMD := scalar
+miri: export ISOMETRY_TEST_WORK := 300
+miri: export MIRIFLAGS := -Zmiri-env-forward=ISOMETRY_SIMD -Zmiri-env-forward=ISOMETRY_TEST_WORK
+miri:  ## the Rust tests with the smallest sizes under Miri, portable; TESTS="NAME ...": some, as all take hours
+	cargo +nightly miri test --locked -p isometry-core --lib -- --skip forked --skip denormals --skip threads --skip raised_flag $(TESTS)
+
+races: export RUSTFLAGS := -Zsanitizer=thread
+races: export ISOMETRY_TEST_WORK := 4000
+races:  ## the Rust tests of threads under ThreadSanitizer
+	cargo +nightly test -Zbuild-std --target "$$(rustc --print host-tuple)" --release --locked -p isometry-core --lib -- --test-threads 1 --skip forked --skip where_no_threads parallel:: recurrence:: batch::
 
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu

@@ -56,8 +56,9 @@ def pip(python, *words):
 
 
 def tools(_):
-    """maturin, and zig, the linker of `--portable`."""
-    pip(sys.executable, *PROJECT["build-system"]["requires"], "ziglang")
+    """The developers' maturin, and zig, the linker of `--portable`."""
+    developers = PROJECT["project"]["optional-dependencies"]["dev"]
+    pip(sys.executable, *(tool for tool in developers if tool.startswith("maturin")), "ziglang")
 
 
 def sdist(arguments):

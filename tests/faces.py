@@ -19,6 +19,7 @@ class Subject:
     arguments: dict
     layout: str = "plain"
     n: int = field(default=0)
+    checks: bool = True  # NumPy face: refuse NaN in methods
 
     @classmethod
     def draw(cls, case, rng, n=6, batch=()):
@@ -30,6 +31,10 @@ class Subject:
 
     def with_layout(self, layout):
         return replace(self, layout=layout)
+
+    def unchecked(self):
+        """NaN passes."""
+        return replace(self, checks=False)
 
     # ------------------------------------------------------------ the reference's results
 
@@ -159,10 +164,10 @@ class NumpySubject(Subject):
         return self.case.object.build(self.face, {**given, **self.options})
 
     def matrix(self):
-        return self.operator().matrix()
+        return self.operator().matrix(check_finite=self.checks)
 
     def apply(self, x):
-        return self.operator().apply(self.given(x))
+        return self.operator().apply(self.given(x), check_finite=self.checks)
 
     def apply_adjoint(self, y):
         return self.operator().apply_adjoint(self.given(y))
@@ -181,7 +186,7 @@ class NumpySubject(Subject):
         return self.operator().astype(dtype)
 
     def apply_vjp(self, x, ct):
-        grads, x_bar = self.operator().apply_vjp(self.given(x), self.given(ct))
+        grads, x_bar = self.operator().apply_vjp(self.given(x), self.given(ct), check_finite=self.checks)
         return spread(grads), x_bar
 
     def matrix_vjp(self, ct):

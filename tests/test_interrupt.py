@@ -1,13 +1,16 @@
 """Ctrl-C during a long call raises KeyboardInterrupt within about a second, and the package remains usable."""
 
+import math
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 
+import numpy as np
 import pytest
 
+import isometry as iso
 from subprocesses import environment
 
 pytestmark = pytest.mark.alone
@@ -128,3 +131,27 @@ def interrupt(command, between=0.5):
     assert word == "interrupted", f"the call of {seconds} s came back without KeyboardInterrupt\n{out}{err}"
     took = float(caught) - start
     assert took <= 1 + between, f"{took:.2f} s from ctrl-C to KeyboardInterrupt"
+
+
+@pytest.mark.parametrize("kind", ["recurrence", "delta rule"])
+def test_a_signal_handler_computes_with_denormals(kind):
+    """Handlers that run inside a call see the floating-point mode of their caller, as does what follows the call."""
+    n, seen = 512, []
+    op, x, v = iso.Dense(0.5 * np.eye(n)), np.ones((1500, 4, 1)), np.ones((n, 1))
+    q = np.ones((1, 4000, 4, 64))
+    kernels = {
+        "recurrence": lambda: iso.recurrence(op, x, v, activation="identity"),
+        "delta rule": lambda: iso.delta_rule(q, q, q, q[..., 0], normalise=True),
+    }
+    positive = lambda: 5e-324 > 0 and math.ulp(0.0) * 2 > 0 and float(np.float64(1e-310) / 2) > 0
+    old = signal.signal(signal.SIGALRM, lambda *_: seen.append(positive()))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.06, 0.06)
+        end = time.monotonic() + 0.6
+        while time.monotonic() < end or len(seen) < 3:
+            kernels[kind]()
+            assert positive()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert all(seen), seen

@@ -9,7 +9,7 @@ import pytest
 from elsewhere import Elsewhere, ElsewhereSubject
 from faces import FACES, NumpySubject, TorchSubject
 from forms import FORMS
-from laws import broken
+from laws import broken, broken_structure
 from laws import broken_packages as packages
 from laws.test_adjoint import adjoint
 from laws.test_batch import broadcast, stacked
@@ -24,12 +24,15 @@ from laws.test_layouts import same_bits, untouched
 from laws.test_marks import CELLS, apart
 from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
 from laws.test_recurrence import bptt, cut, loop, marked, marked_bptt
+from laws.test_structure import apart as members_apart
+from laws.test_structure import everywhere
 from laws.test_threads import threaded
 from laws.test_training import pair, together
 from laws.test_unitary import unitary
 from laws.test_vjp import differences, vjp
 from layers import LAYERS, build
 from registry import Case
+from support import structure
 
 REAL = Case("householder", "sign", np.float64)
 SINGLE = Case("householder", "plain", np.float32)
@@ -157,6 +160,33 @@ def test_the_laws_of_expressions(law, batch, cases, wrongs, seed):
 def test_the_law_of_conversions(at, seed):
     for wrong in (packages.ConvertsNothing, packages.ConvertsToDense, packages.DropsTheImaginaryPart):
         rejects(converts, wrong.draw(at, seed, 6), seed)
+
+
+# ---------------------------------------------------------------- laws of arguments with structure
+
+STRUCTURE = [
+    (everywhere, ("sparse",), ONE, (broken_structure.NanWhereZero, broken_structure.ApplyForgetsZeros)),
+    (everywhere, ("signs",), ONE, (broken_structure.LessOrthogonalWhereCopied,)),
+    (everywhere, ("repeated_rows",), ONE, (broken_structure.GradientNanWhereCopied, broken.ZeroGradient)),
+    (members_apart, (), STACK, (broken_structure.NanSpreads, broken_structure.FirstDecides, broken.BatchIndexIgnored)),
+]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in structure.CLASSES if kind not in structure.SCALED])
+def test_the_textbook_obeys_with_every_structure(kind, seed):
+    for at in BROAD:
+        everywhere(broken_structure.Careful.draw(at, seed, 6), seed, kind)
+    members_apart(broken_structure.Careful.draw(at, seed, 6, STACK), seed)
+
+
+@pytest.mark.parametrize("law,extra,batch,wrongs", STRUCTURE, ids=lambda value: getattr(value, "__name__", ""))
+def test_the_laws_of_structure(law, extra, batch, wrongs, seed):
+    for wrong in wrongs:
+        for at in BROAD:
+            subject = wrong.draw(at, seed, 6, batch)
+            with pytest.raises(AssertionError), np.errstate(all="ignore"):
+                for _ in range(20):  # a class need not have what is wrong in every draw
+                    law(subject, seed, *extra)
 
 
 # ---------------------------------------------------------------- laws of the package, not of an operator

@@ -9,7 +9,8 @@ import pytest
 
 from subprocesses import ROOT
 
-VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+VERSION = WORKSPACE["version"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
@@ -69,6 +70,93 @@ def test_what_a_crate_contains(crate):
     assert {"Cargo.toml", "README.md", "src/lib.rs"} <= set(done.stdout.split())
     package = tomllib.loads((ROOT / f"rust/{crate}/Cargo.toml").read_text())["package"]
     assert {"description", "license", "repository", "keywords", "categories", "rust-version"} <= set(package)
+
+
+def test_tools_are_pinned():
+    """An exact version of each tool that decides what passes, and of Rust a tested one; Dependabot raises both."""
+    extras = PROJECT["optional-dependencies"]
+    versions = dict(tool.split("==") for tool in [*extras["dev"], *(t for t in extras["test"] if "==" in t)])
+    assert set(versions) == {"maturin", "mypy", "ruff", "zizmor"}
+    rust = tomllib.loads((ROOT / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
+    parts = [[int(part) for part in version.split(".")] for version in (rust, WORKSPACE["rust-version"])]
+    assert len(parts[0]) == 3 and parts[0] >= parts[1]
+    updates = (ROOT / ".github/dependabot.yml").read_text()
+    assert "package-ecosystem: pip\n" in updates and "package-ecosystem: rust-toolchain\n" in updates
+
+
+def test_the_package_links_and_names_what_the_repository_does():
+    citation = (ROOT / "CITATION.cff").read_text()
+    (author,), urls, home = WORKSPACE["authors"], PROJECT["urls"], WORKSPACE["repository"]
+    assert PROJECT["authors"] == [{"name": author}] and f"- name: {author}\n" in citation
+    assert urls["Homepage"] == urls["Source"] == home and f"repository-code: {home}\n" in citation
+    owner, name = home.removeprefix("https://github.com/").split("/")
+    assert urls["Documentation"] == f"https://{owner}.github.io/{name}/"
+    assert f" {urls['Documentation']}.\n" in (ROOT / ".github/workflows/site.yml").read_text()
+    files = [url.partition("/blob/main/")[2] for url in urls.values() if "/blob/" in url]
+    assert files == ["CHANGELOG.md"] and (ROOT / files[0]).is_file()
+    assert all(url.startswith(home) for label, url in urls.items() if label != "Documentation")
+
+
+def test_the_package_states_the_systems_and_pythons_that_are_tried():
+    """Every system with a wheel, and every Python between an oldest and a newest that workflows test with."""
+    classifiers = PROJECT["classifiers"]
+    systems = {"linux": "POSIX :: Linux", "apple": "MacOS", "windows": "Microsoft :: Windows"}
+    targets = re.findall(r" target: (\S+?),? ", (ROOT / ".github/workflows/wheels.yml").read_text())
+    built = {f"Operating System :: {systems[next(key for key in systems if key in target)]}" for target in targets}
+    assert {line for line in classifiers if line.startswith("Operating System")} == built
+    stated = [int(minor) for minor in re.findall(r"Python :: 3\.(\d+)\n", "\n".join([*classifiers, ""]))]
+    texts = [path.read_text() for path in WORKFLOWS]
+    tried = {int(minor) for text in texts for minor in re.findall(r'python(?:-version)?: \[?"3\.(\d+)"', text)}
+    assert stated == list(range(min(tried), max(tried) + 1)) and PROJECT["requires-python"] == f">=3.{stated[0]}"
+
+
+def starts(workflow, path):
+    """Whether a pull request that changes this file starts the workflow."""
+    event = re.search(r"\n  pull_request:\n(?:    paths: \[(.*)\]\n)?", workflow)
+    patterns = (event[1] or "**").split(", ") if event else []
+    wildcards = {"**": ".*", "*": "[^/]*"}
+    parts = [re.split(r"(\*+)", pattern.strip('"')) for pattern in patterns]
+    return any(re.fullmatch("".join(wildcards.get(part, re.escape(part)) for part in split), path) for split in parts)
+
+
+def test_a_file_starts_the_workflows_that_build_it():
+    """A change of what is in a wheel builds the wheels of all systems; one of Rust is also tested on them by cargo."""
+    some = '\n  pull_request:\n    paths: [a/**, "*.md", B.*]\n'
+    found = [path for path in ("a/b/c", "x.md", "B.toml", "a", "b/x.md", "b/B.toml") if starts(some, path)]
+    assert found == ["a/b/c", "x.md", "B.toml"]
+    assert starts("\n  pull_request:\n  push:\n", "a") and not starts("\n  push:\n", "a")
+    command = ["git", "ls-files"]
+    files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    ci, rust, wheels = ((ROOT / f".github/workflows/{name}.yml").read_text() for name in ("ci", "rust", "wheels"))
+    compiled = [path for path in files if path.startswith(("rust/", "Cargo.", "rust-toolchain"))]
+    packed = [*compiled, *(path for path in files if path.startswith(("python/", ".ci/", "pyproject", "LICENSE")))]
+    assert len(packed) > len(compiled) > 100
+    assert all(starts(ci, path) for path in files)
+    assert not [path for path in packed if not starts(wheels, path)]
+    assert not [path for path in compiled if not starts(rust, path)]
+    for text in (rust, wheels):
+        assert {"ubuntu-24.04-arm", "macos-15", "windows-2025"} <= set(re.findall(r"runner: ([\w.-]+)", text))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_job_ends_within_an_hour(path):
+    """One that hangs does not wait for GitHub's limit of six hours."""
+    text = path.read_text()
+    jobs = re.findall(r"\n    runs-on: ", text)
+    minutes = [int(limit) for limit in re.findall(r"\n    timeout-minutes: (\d+)\n", text)]
+    assert len(minutes) == len(jobs) > 0 and max(minutes) <= 60
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_calls_what_there_is(path):
+    """Targets of the Makefile, steps of .ci/run, and files."""
+    targets = set(re.findall(r"(?m)^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text()))
+    steps = targets | set(re.findall(r"(?m)^(\w+)\(\) \{", (ROOT / ".ci/run").read_text()))
+    text = path.read_text()
+    assert set(re.findall(r"\bmake ([a-z-]+)", re.sub("#.*", "", text))) <= targets
+    lists = re.findall(r"\n +steps: \[(.*)\]", text) + re.findall(r"steps: ([\w-]+) \}", text)
+    assert {step for line in lists for step in re.split(r",? ", line)} <= steps
+    assert all((ROOT / file).is_file() for file in re.findall(r"\.ci/[\w.]+", text))
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

@@ -25,6 +25,7 @@ def table(text):
     return {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines[2:]}
 
 
+@pytest.mark.usefixtures("here")
 def test_runs_of_two_models_go_on(isometry, tmp_path):
     """One folder for each run, equal to that of `train`; the same command again runs nothing; more of it runs more."""
     command = (*COPYING, "--models", "scornn,lstm", "--set", "scornn.negative_ones=2", "--seeds", "1,", "--threads", 1)

@@ -61,6 +61,7 @@ def test_a_finished_run_without_its_checkpoint(isometry, tmp_path):
     assert "no checkpoint" in refused(isometry, tmp_path, "train", "--resume", folder, status=1)
 
 
+@pytest.mark.usefixtures("here")
 def test_a_run_that_has_only_its_settings_begins(isometry, tmp_path):
     """It was killed before its first checkpoint."""
     folder = tmp_path / "all/scornn-0"
@@ -127,6 +128,7 @@ def test_a_lock_that_is_none(isometry, tmp_path, kind):
     assert "run/.lock is in the way" in message and os.path.lexists(lock)
 
 
+@pytest.mark.usefixtures("here")
 def test_two_comparisons_of_one_folder(isometry, tmp_path):
     """The second one is refused until the first has ended."""
     (tmp_path / "all").mkdir()

@@ -152,3 +152,88 @@ def test_a_module_that_is_not_there(isometry, tmp_path):
         assert status == 2 and len(err) == 1 and f"--model {module}:Cell" in err[0] and said in err[0]
     status, _, err = isometry("train", "copying", "--model", "math:Cell")
     assert status == 2 and "math has no class Cell" in err[0]
+
+
+SCORES = {"a": 1.0, "b": 2.0, "c": 3.0}
+
+
+def scoring(batch, held_out=(), best=None):
+    """A task with scores of a batch, and on held-out data, in these orders; each has its own value."""
+    changes = {"score": lambda *_: {name: SCORES[name] for name in batch}}
+    if held_out:
+        changes["evaluate"] = lambda *_: {name: SCORES[name] for name in held_out}
+    return variant(Noise, **changes, **({} if best is None else {"best": best}))
+
+
+CHANGES = {
+    "one more": (scoring("a"), scoring("ab")),
+    "one more, in front": (scoring("b"), scoring("ab")),
+    "the first": (scoring(""), scoring("a")),
+    "one fewer": (scoring("abc"), scoring("ac")),
+    "none": (scoring("a"), scoring("")),
+    "another name": (scoring("ab"), scoring("ac")),
+    "one more on held-out data": (scoring("a", "b"), scoring("a", "bc")),
+    "one fewer on held-out data": (scoring("a", "bc"), scoring("a", "c")),
+    "held-out data": (scoring("a"), scoring("a", "b")),
+    "another best": (scoring("a", "bc", ("b", min)), scoring("a", "bc", ("c", min))),
+    "another choice": (scoring("a", "bc", ("b", min)), scoring("a", "bc", ("b", max))),
+    "no best": (scoring("a", "bc", ("b", min)), scoring("a", "bc")),
+}
+ORDERS = {
+    "of a batch": (scoring("abc"), scoring("cab")),
+    "on held-out data": (scoring("", "abc"), scoring("", "bca")),
+    "of both": (scoring("ab", "c"), scoring("ba", "c")),
+}
+OWN = ("train", "--task", "mine:Noise", "--model", "rnn", "--hidden", 3, "--threads", 1, "--log-every", 2)
+
+
+def changed(isometry, monkeypatch, tasks, first, more):
+    """The updates of a run, and its end when it goes on to so many with another version of its task."""
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=tasks[0]))
+    assert isometry(*OWN, "--iterations", first, "--out", "run")[::2] == (0, [])
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=tasks[1]))
+    return lambda: isometry("train", "--resume", "run", "--iterations", more)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_other_scores_than_the_run_has(isometry, monkeypatch, tmp_path, name, first):
+    """Refused before the first update, at the end of a row or within it; the folder is as it was, and goes on."""
+    resume = changed(isometry, monkeypatch, CHANGES[name], first, 5)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    status, out, err = resume()
+    assert status in (1, 2) and out == "" and len(err) == 1 and ("mine:Noise" in err[0] or "best network" in err[0]), (
+        err
+    )
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=CHANGES[name][0]))
+    assert resume()[::2] == (0, []) and iso.load_run("run").metrics["iteration"][-1] == 5
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_scores_in_another_order(isometry, monkeypatch, name, first):
+    """Each stays in its column."""
+    assert changed(isometry, monkeypatch, ORDERS[name], first, 5)()[::2] == (0, [])
+    found = iso.load_run("run").metrics
+    assert all(set(found[score]) == {value} for score, value in SCORES.items())
+
+
+@pytest.mark.parametrize("method", ["score", "evaluate"])
+@pytest.mark.parametrize("names", [["a", "ab"], ["ab", "a"], ["a", "b"], ["ab", "ba"], ["", "a"]])
+def test_scores_that_change_within_a_run(isometry, monkeypatch, method, names):
+    """By another name the run ends and says so; its rows can be read and go on."""
+    calls = []
+
+    def found(*_):
+        calls.append(0)
+        return {name: SCORES[name] for name in names[len(calls) > 4]}
+
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=variant(Noise, **{method: found})))
+    status, _, err = isometry(*OWN, "--iterations", 12, "--out", "run")
+    metrics_ = iso.load_run("run").metrics
+    if set(names[0]) == set(names[1]):
+        assert (status, err) == (0, []) and set(metrics_["a"]) == {1.0} and set(metrics_["b"]) == {2.0}
+    else:
+        assert status == 2 and len(err) == 1 and f"mine:Noise: {method} gave" in err[0]
+        assert set(list(metrics_)[5:]) == set(names[0])

@@ -1,5 +1,8 @@
 """The folder of a run: one process at a time, and what a disk without room says."""
 
+import errno
+import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -89,6 +92,37 @@ def test_a_lock_without_fcntl(tmp_path):
     """As on Windows: nothing imports it, and a lock that is a file excludes others and goes."""
     out = script(SOFT, tmp_path).splitlines()
     assert out == [f"{tmp_path}: another process trains this run", "[]"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.EIO, errno.ENOSYS])
+def test_a_file_system_without_locks(isometry, monkeypatch, tmp_path, code):
+    """It is said once, and the run goes on; where a lock of another kind protects it nothing is said."""
+
+    def fails(_, operation):
+        if operation != fcntl.LOCK_UN:
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", fails)
+    for words in ((*OPTIONS, "--out", "run"), ("train", "--resume", "run", "--threads", 1)):
+        status, _, err = isometry(*words, "--iterations", 2 + words.count("--resume"))
+        assert status == 0 and len(err) == (code != errno.ENOSYS), err
+        assert all(line.startswith("isometry: warning: run cannot be locked (") for line in err)
+        assert not (tmp_path / "run/.lock").exists()
+
+
+def test_a_lock_where_nothing_can_be_written(isometry, monkeypatch, tmp_path):
+    """Not two lines about it."""
+    for code in (errno.EACCES, errno.EROFS, errno.ENOSPC):
+
+        def fails(*_, code=code, **__):
+            raise OSError(code, os.strerror(code))
+
+        with monkeypatch.context() as patch:
+            patch.setattr("filelock.FileLock.acquire", fails)
+            patch.setattr("pathlib.Path.write_text", fails)
+            status, _, err = isometry(*OPTIONS, "--iterations", 2, "--out", "run")
+        assert status == 1 and len(err) == 1 and f"config.toml: {os.strerror(code)}" in err[0]
+        assert not list(tmp_path.iterdir())
 
 
 LIMITED = """

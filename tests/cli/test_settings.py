@@ -1,13 +1,18 @@
 """Defaults are the papers', and config.toml is read back unchanged."""
 
+import re
 import tomllib
 
+import numpy as np
 import pytest
 
 from isometry.cli import registry, settings
+from isometry.cli.build import blamed, make_layer, make_task
 from isometry.cli.errors import UsageError
+from isometry.cli.network import Network
 from isometry.cli.parser import make_parser
 from isometry.cli.resolve import resolve
+from task_data import images, recordings, text
 
 TASKS, MODELS = registry.names("task"), registry.names("model")
 COPYING = {
@@ -151,3 +156,59 @@ def test_config_keeps_every_kind_of_value():
     read = tomllib.loads(settings.Settings(table | {"none": None}).as_toml())
     del read["isometry"]
     assert read == table
+
+
+ODD = ["x", "''", "[1]", "[true]", "-1", "0", "1.5", "true", "nan", "inf", "-1e300", "9"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_keywords_of_a_layer_with_odd_values(model):
+    """They are taken, or the message begins with the keyword's name."""
+    for name in registry.find("model", model).keywords().defaults:
+        for value in ODD:
+            found = resolve({"task": "adding", "model": model, "hidden": "6", "set": [f"{name}={value}"]})
+            try:
+                layer = make_layer(found, 2)
+                with blamed(found, f"--model {model}"):
+                    Network(layer, 2, 1, last_only=True)
+            except UsageError as error:
+                assert re.match(rf"--set {name}\b", str(error)), (name, value, str(error))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_keywords_of_a_task_with_odd_values(tmp_path, task):
+    """Likewise; of a batch that is drawn, too."""
+    data = {
+        "characters": text,
+        "next-frame": lambda folder: recordings(folder / "r"),
+        "pixels": lambda f: images(f / "i"),
+    }
+    known = registry.find("task", task).keywords()
+    taken = known.take(registry.TAKEN)
+    given = {"task": task, "model": "rnn", **{name: "3" for name in ("length", "batch") if name in taken}}
+    if "data" in taken and task != "waveform":
+        given["data"] = str(data[task.removeprefix("permuted-")](tmp_path))
+    for name in known.defaults:
+        for value in ODD:
+            found = resolve(given | {"set": [f"{name}={value}"]})
+            try:
+                with blamed(found, "TASK"):
+                    make_task(found).draw(np.random.default_rng(0))
+            except UsageError as error:
+                assert re.match(rf"--(set {name}|batch|length)\b", str(error)), (name, value, str(error))
+
+
+@pytest.mark.parametrize("name", sorted(registry.DECIDED - {"device"}))
+@pytest.mark.parametrize("model", ["rnn", "scornn", "torch.nn:GRU"])
+def test_keywords_that_the_command_decides(isometry, tmp_path, model, name):
+    """They are refused by name; a config.toml that holds the value of every run is taken."""
+    for value in ("true", "1"):
+        status, out, err = isometry("train", "adding", "--model", model, "--set", f"{name}={value}")
+        assert (status, out, len(err)) == (2, "", 1) and f"--set {name} is no keyword" in err[0]
+    for value, taken in (("false", True), ("true", False)):
+        (tmp_path / "c.toml").write_text(f"task = 'adding'\nmodel = '{model}'\n[layer]\n{name} = {value}\n")
+        if taken:
+            assert name not in resolve({}, tmp_path / "c.toml")["layer"]
+        else:
+            with pytest.raises(UsageError, match=f"c.toml: {name} is no keyword"):
+                resolve({}, tmp_path / "c.toml")

@@ -280,7 +280,7 @@ def test_long_recordings_are_cut(tmp_path):
     """Every frame but the first of a recording is a target once."""
     (tmp_path / "r").mkdir()
     for k in range(4):
-        (tmp_path / "r" / f"{k}.WAV").write_bytes(wav(np.arange(128 * 26).astype("<i2").tobytes()))
+        (tmp_path / "r" / f"{k}.WAV").write_bytes(wav((k + np.arange(128 * 26)).astype("<i2").tobytes()))
     task = NextFrame(batch=2, length=10, data=str(tmp_path / "r"))
     assert [len(f) - 1 for f in task.test_part] == [10, 10, 4]
     task = NextFrame(batch=2, length=12, data=str(tmp_path / "r"), window=128, hop=64, scale=0.5)

@@ -7,10 +7,26 @@ import numpy as np
 import reference as ref
 from fuzz.call import Numbers
 from registry import DTYPES, is_complex, real_of
+from support import structure
 
 F4, F8, C8, C16 = DTYPES
 INTEGERS = (np.int64, np.int32, np.uint8, np.int16)
 OTHER = {F4: F8, F8: F4, C8: C16, C16: C8}
+
+
+#: Classes whose entries are zero or of order one, as the bounds of the calls expect.
+STRUCTURES = [kind for kind in structure.CLASSES if kind not in structure.SCALED]
+
+
+def structured(rng, shape, dtype):
+    """Numbers with the structure of a class."""
+    return structure.draw(rng.choice(STRUCTURES), rng, shape, dtype, rng.choice(["random", "none", "quarter"]))
+
+
+def numbers(rng, *shape, dtype):
+    """Random numbers, sometimes with structure."""
+    plain = not shape or rng.integers(4)
+    return ref.normal(rng, *shape, dtype=dtype) if plain else structured(rng, shape, dtype)
 
 
 class Types:
@@ -27,7 +43,7 @@ class Types:
         return OTHER[dtype] if self.mixed and self.choices.once_in(3) else dtype
 
     def numbers(self, *shape, real=False):
-        return ref.normal(self.choices.rng, *shape, dtype=self.pick(real))
+        return numbers(self.choices.rng, *shape, dtype=self.pick(real))
 
 
 def coarsest(*dtypes):
@@ -91,7 +107,7 @@ def cotangent(choices, types, face, result, shape):
     """Of the result's own type; in the NumPy face of any valid one."""
     if face.mixes and choices.once_in(3):
         return types.numbers(*shape, real=not is_complex(result))
-    return ref.normal(choices.rng, *shape, dtype=result)
+    return numbers(choices.rng, *shape, dtype=result)
 
 
 def finished(choices, face, call):

@@ -38,7 +38,7 @@ def gated(choices, face):
         checks=False,
     )
     if choices.once_in(2):
-        ct = ref.normal(choices.rng, steps, batch, n, dtype=dtype)
+        ct = draw.numbers(choices.rng, steps, batch, n, dtype=dtype)
         call.function = "gru_vjp"
         call.arguments["ct"] = ct
         call.expected = lambda: unit.gradients(ct)
@@ -64,21 +64,21 @@ def arrays(rng, dtype, sizes, keywords, with_b, with_h0, for_all, with_start):
     """Inputs, weights that do not let the states grow, biases and initial states of order 1."""
     n, steps, batch, d = sizes
     drawn = {
-        "x": ref.normal(rng, steps, batch, d, dtype=dtype),
-        "w": ref.normal(rng, 3, n, n, dtype=dtype) / dtype(np.sqrt(n)),
-        "u": ref.normal(rng, 3, n, d, dtype=dtype),
+        "x": draw.numbers(rng, steps, batch, d, dtype=dtype),
+        "w": draw.numbers(rng, 3, n, n, dtype=dtype) / dtype(np.sqrt(n)),
+        "u": draw.numbers(rng, 3, n, d, dtype=dtype),
     }
     if with_b:
-        drawn["b"] = ref.normal(rng, 3, n, dtype=dtype)
+        drawn["b"] = draw.numbers(rng, 3, n, dtype=dtype)
     if with_h0:
-        drawn["h0"] = ref.normal(rng, *((n,) if for_all else (batch, n)), dtype=dtype)
+        drawn["h0"] = draw.numbers(rng, *((n,) if for_all else (batch, n)), dtype=dtype)
     if "starts" in keywords and with_start:
-        drawn["start_state"] = ref.normal(rng, *((batch, n) if for_all else (n,)), dtype=dtype)
+        drawn["start_state"] = draw.numbers(rng, *((batch, n) if for_all else (n,)), dtype=dtype)
     if keywords.get("reset") == "after" and for_all:
-        drawn["hidden_bias"] = ref.normal(rng, n, dtype=dtype)
+        drawn["hidden_bias"] = draw.numbers(rng, n, dtype=dtype)
     own = units(keywords["activation"], n)
     if own is not None:
-        drawn["activation_bias"] = ref.normal(rng, own, dtype=dtype) / 4
+        drawn["activation_bias"] = draw.numbers(rng, own, dtype=dtype) / 4
     return drawn
 
 

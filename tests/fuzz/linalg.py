@@ -162,7 +162,9 @@ def multiply(choices, face):
 def factors(choices, face):
     """R and the vectors of any matrix: Q R is the matrix."""
     types, first = draw.Types(choices, face), "input" if face.name == "torch" else "a"
-    x = types.numbers(*draw.SMALL.leading(choices), draw.SMALL.size(choices), draw.SMALL.size(choices))
+    shape = *draw.SMALL.leading(choices), draw.SMALL.size(choices), draw.SMALL.size(choices)
+    # without structure, where the sign of beta may be that of a rounding error; Q R is compared by laws of its own
+    x = ref.normal(choices.rng, *shape, dtype=types.pick())
     a, tau = np.zeros(x.shape, ref.wide(x).dtype), np.zeros((*x.shape[:-2], min(x.shape[-2:])), ref.wide(x).dtype)
     for index in members(x.shape[:-2]):
         a[index], tau[index] = ref.geqrf(x[index])
@@ -181,7 +183,8 @@ def factors(choices, face):
 def spread_of(x):
     """The largest condition of the leading columns of a matrix."""
     widths = range(1, min(x.shape) + 1)
-    return max((np.linalg.cond(ref.wide(x)[:, :j]) for j in widths), default=1.0)
+    conditions = [np.linalg.cond(ref.wide(x)[:, :j]) for j in widths]
+    return max((np.nan_to_num(c, nan=np.inf, posinf=np.inf) for c in conditions), default=1.0)
 
 
 def nearest(choices, face):

@@ -125,7 +125,7 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         first = first or dtype
         lead = draw.part(choices, full)
         shape = (*lead, *argument.shape(n, m))
-        a = np.asarray(argument.fill(choices.rng, shape, dtype))
+        a = np.asarray(filled(choices.rng, argument, shape, dtype))
         if argument.powers != (0, 0) and not calm and choices.once_in(3):
             low, high = argument.powers
             columns = (*shape[:-2], 1, shape[-1]) if argument.declared.rank == 2 else (*shape[:-1], 1)
@@ -140,6 +140,13 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         values[name] = a
     drawn = Drawn(stem, values, n, m, units, silent)
     return drawn, {**given, **drawn.options}, {k: site(drawn, k) for k in given}
+
+
+def filled(rng, argument, shape, dtype):
+    """Values of the argument's own kind; sometimes, where it may have any values, with the structure of a class."""
+    if shape and not (argument.refused or argument.directions) and rng.integers(4) == 0:
+        return draw.structured(rng, shape, dtype)
+    return argument.fill(rng, shape, dtype)
 
 
 def chosen(choices, entry, hard):

@@ -20,7 +20,8 @@ def real(*shape, **keywords):
 
 
 def numbers(choices, face, *shape):
-    return draw.Types(choices, face).numbers(*shape, real=True)
+    """Random ones: a signal of zeros, or of equal numbers, is refused."""
+    return ref.normal(choices.rng, *shape, dtype=draw.Types(choices, face).pick(real=True))
 
 
 def characters(choices, face):  # k has the table of another function's k

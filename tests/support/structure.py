@@ -1,7 +1,7 @@
 """Arrays with structure: zeros, copies, blocks, signs and scales, which random dense arrays never have.
 
-Each class is a function (rng, m, n) -> m x n matrix in double precision. `draw` gives it any shape and dtype; `CLASSES` names them all, so
-that a new class reaches every test which draws from it.
+Each class is a function (rng, m, n) -> m x n matrix in double precision. `draw` gives it any shape and dtype; `CLASSES`
+names them all, so that a new class reaches every test which draws from it.
 """
 
 import numpy as np
@@ -157,10 +157,10 @@ def denormal(rng, m, n):
 CLASSES = {
     f.__name__: f
     for f in (
-        dense, zero, negative_zero, ones, zero_rows, zero_columns, sparse, repeated_rows, repeated_columns, nearly_repeated_rows,
-        opposite_rows, holed_permutation, partial_identity, nearly_identity, diagonal, blocks, triangular, nilpotent, rank_one, rank_two,
-        small_integers, signs, checkerboard, skew, toeplitz, hilbert, vandermonde, graded_rows, graded_columns, huge_column, huge_entry,
-        tiny, denormal,
+        dense, zero, negative_zero, ones, zero_rows, zero_columns, sparse, repeated_rows, repeated_columns,
+        nearly_repeated_rows, opposite_rows, holed_permutation, partial_identity, nearly_identity, diagonal,
+        blocks, triangular, nilpotent, rank_one, rank_two, small_integers, signs, checkerboard, skew, toeplitz,
+        hilbert, vandermonde, graded_rows, graded_columns, huge_column, huge_entry, tiny, denormal,
     )
 }  # fmt: skip
 
@@ -169,10 +169,10 @@ SCALED = ("graded_rows", "graded_columns", "huge_column", "huge_entry", "tiny", 
 
 
 def draw(name, rng, shape, dtype, phases="random"):
-    """An array of this class: the last two axes are a matrix's, a vector is a column. Members of a stack are drawn apart.
+    """An array of this class: the last two axes are a matrix's, a vector is a column, members differ.
 
-    Complex arrays have the structure in both parts ("random": the columns also have random phases), or are real ("none") or imaginary
-    ("quarter").
+    Complex arrays have the structure in both parts ("random": the columns also have random phases), or are real
+    ("none") or imaginary ("quarter").
     """
     shape, dtype = tuple(shape), np.dtype(dtype)
     if 0 in shape:

@@ -222,3 +222,49 @@ def test_a_step_inside_cached_is_a_call_of_the_kernel(own, monkeypatch):
     for pair, other in zip(inside, outside, strict=True):
         for a, b in zip(pair, other, strict=True):
             assert torch.equal(a, b)
+
+
+FORMS = ({}, {"gate": False}, {"bidirectional": True}, {"num_layers": 2, "heads": 2, "householders": 3})
+
+
+@pytest.mark.parametrize("own", FORMS, ids=str)
+def test_marks_that_vmap_maps_over(own):
+    """Three members each: the layer on the marks of one member after another."""
+    for batch_first, last_only in itertools.product((False, True), repeat=2):
+        layer = product(**own, batch_first=batch_first, last_only=last_only)
+        sizes = (3, B, T) if batch_first else (3, T, B)
+        x, starts = draw(*sizes, D), torch.rand(sizes, generator=torch.Generator().manual_seed(0)) < 0.4
+        hx = draw(3, layer.num_layers * (1 + layer.bidirectional), B, *layer._state)
+        found = torch.vmap(lambda *of: layer(of[0], of[1], starts=of[2]))(x, hx, starts)
+        for member, of in enumerate(zip(x, hx, starts, strict=True)):
+            for a, b in zip(found, layer(of[0], of[1], starts=of[2]), strict=True):
+                close(a[member], b)
+    layer = product(trainable_h0=True)
+    with pytest.raises(ValueError, match="^starts must be the same for all members of a vmap"):
+        torch.vmap(lambda x, starts: layer(x, starts=starts))(draw(3, T, B, D), torch.ones(3, T, B, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("own", FORMS, ids=str)
+def test_outputs_and_states_are_contiguous(own):
+    """In every layout: sequences or steps first, one sequence, marks, a packed sequence, the last output, a step."""
+    for batch_first, last_only in itertools.product((False, True), repeat=2):
+        layer = product(**own, batch_first=batch_first, last_only=last_only)
+        x = draw(B, T, D) if batch_first else draw(T, B, D)
+        marks = torch.zeros(x.shape[:2], dtype=torch.bool)
+        marks[2] = True
+        packed = pack_sequence([draw(k, D) for k in (T, 2, 1)])
+        calls = [layer(x), layer(x, starts=marks), layer(draw(T, D)), layer(packed)]
+        calls += [] if layer.bidirectional else [layer.step(draw(B, D))]
+        for output, state in calls:
+            assert (output if isinstance(output, torch.Tensor) else output.data).is_contiguous()
+            assert state.is_contiguous()
+
+
+@pytest.mark.parametrize("members", [2, 0])
+def test_marks_of_a_vmap_are_those_of_all_members(members):
+    layer, x = product(), draw(T, members, B, D)
+    marks = torch.arange(T * B).reshape(T, B) % 3 == 0
+    found = torch.func.vmap(lambda x: layer(x, starts=marks)[0], 1)(x)
+    assert found.shape == (members, T, B, N)
+    for k in range(members):
+        close(found[k], layer(x[:, k], starts=marks)[0])

@@ -206,6 +206,7 @@ def test_states_with_values_first(name):
     first = given | {"initial_state": given["initial_state"].mT.contiguous()}
     found, last = called(name, first, state_v_first=True)
     assert torch.equal(found, o) and torch.equal(last, state.mT)
+    assert found.is_contiguous() and last.is_contiguous()
     with pytest.warns(DeprecationWarning, match="^transpose_state_layout is now called state_v_first"):
         older, same = called(name, first, transpose_state_layout=True)
     assert torch.equal(older, o) and torch.equal(same, last)

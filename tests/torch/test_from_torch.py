@@ -1,14 +1,17 @@
 """Torch's recurrent layers on these kernels and back: what the layers share with torch, and what they refuse."""
 
+import argparse
+import collections
 import copy
+import functools
 
 import pytest
 import torch
-import torch.nn.utils.prune
 from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
 from layers import B, D, N, T, draw
+from support import modules
 
 LAYERS = {
     "tanh": (torch.nn.RNN, {}),
@@ -132,23 +135,6 @@ def test_a_model():
         it.nn.from_torch(shared.state_dict())
 
 
-@each
-def test_hooks_are_refused(kind):
-    """So are weights that one computes; a model is then left as it was."""
-    for change in (
-        lambda layer: layer.register_forward_hook(lambda *_: None),
-        lambda layer: layer.register_forward_pre_hook(lambda *_: None),
-        lambda layer: torch.nn.utils.weight_norm(layer, "weight_hh_l0"),
-        lambda layer: torch.nn.utils.prune.l1_unstructured(layer, "weight_hh_l0", 0.5),
-        lambda layer: setattr(layer, "forward", lambda x: x),
-    ):
-        model = torch.nn.Sequential(theirs(kind), theirs(kind))
-        change(model[1])
-        with pytest.raises(NotImplementedError, match="hooks"):
-            it.nn.from_torch(model)
-        assert type(model[0]) is type(theirs(kind))
-
-
 @pytest.mark.parametrize(
     ("layer", "why"),
     [
@@ -164,3 +150,188 @@ def test_hooks_are_refused(kind):
 def test_what_torch_has_not(layer, why):
     with pytest.raises(TypeError, match=f"^layer .*{why}"):
         it.nn.to_torch(layer())
+
+
+def test_every_hook_of_torch_is_drawn():
+    """Whatever torch keeps hooks in is filled by one of the ways that the tests below try."""
+    kept = {name for name, value in vars(torch.nn.Module()).items() if "hooks" in name and not value}
+    for register in modules.HOOKS.values():
+        register(module := torch.nn.Linear(1, 1))
+        kept -= {name for name in kept if getattr(module, name)}
+    assert not kept
+    kept = {name for name in dir(torch.Tensor) if name.startswith("_") and name.endswith("_hooks")}
+    for register in modules.TENSOR_HOOKS.values():
+        register(p := torch.nn.Parameter(torch.zeros(2)))
+        kept -= {name for name in kept if getattr(p, name)}
+    assert not kept
+
+
+ADDED = {
+    **{name: lambda layer, _, add=add: add(layer) for name, add in modules.HOOKS.items()},
+    **modules.COMPUTED,
+    **modules.ADDITIONS,
+}
+
+
+@each
+def test_what_was_added_is_refused(kind):
+    """In both directions, alone and in a model, of which nothing is then replaced."""
+    for name, add in ADDED.items():
+        layer, ours = theirs(kind), it.nn.from_torch(theirs(kind))
+        add(layer, "weight_hh_l0")
+        model = torch.nn.Sequential(theirs(kind), torch.nn.Sequential(layer))
+        for call, where in (
+            (lambda layer=layer: it.nn.from_torch(layer), "module"),
+            (lambda model=model: it.nn.from_torch(model), "'1.0'"),
+        ):
+            with pytest.raises(NotImplementedError, match=f"^from_torch keeps no hooks .* remove .* of {where} first"):
+                call()
+        assert type(model[0]) is type(layer) is type(model[1][0]), name
+        add(ours, "weight_hh_l0")
+        with pytest.raises(NotImplementedError, match="^to_torch keeps no hooks .* of layer first"):
+            it.nn.to_torch(ours)
+
+
+@each
+@pytest.mark.parametrize("copied", modules.COPIES)
+def test_what_a_layer_has_been_through(kind, copied):
+    """The new layer computes the same, both ways, from contiguous parameters with the same flags."""
+    layer = modules.COPIES[copied](theirs(kind, 2))
+    ours, x = it.nn.from_torch(layer), draw(T, B, D)
+    back = it.nn.to_torch(modules.COPIES[copied](copy.deepcopy(ours)))
+    for new in (ours, back):
+        rounded = copied == "half and back"  # once more, on the way back
+        torch.testing.assert_close(new(x)[0], layer(x)[0], rtol=0, atol=1e-12 if not rounded else 1e-2)
+        assert all(p.is_contiguous() for p in new.parameters()) and new.training is layer.training
+        assert [p.requires_grad for p in new.parameters()] == [p.requires_grad for p in layer.parameters()]
+
+
+@each
+def test_attributes_of_a_layer_and_of_its_parameters(kind):
+    """Are carried over, unless they mean another thing there."""
+    layer = theirs(kind)
+    layer.tag, layer.weight_ih_l0.tag = ["a"], "b"
+    layer.weight_hh_l0.requires_grad_(False)
+    there = it.nn.from_torch(torch.nn.Sequential(layer))[0]
+    for new in (it.nn.from_torch(layer), it.nn.to_torch(it.nn.from_torch(layer)), there):
+        assert new.tag is layer.tag and new.weight_ih_l0.tag == "b" and not new.weight_hh_l0.requires_grad
+    for name, value in (
+        ("step", 3),
+        ("checkpoint", "sqrt"),
+        ("recurrent_parameters", None),
+        ("flatten_parameters", dict),
+    ):
+        changed = theirs(kind)
+        setattr(changed, name, value)
+        with pytest.raises(NotImplementedError, match=f"the attribute '{name}' of module"):
+            it.nn.from_torch(changed)
+    ours = it.nn.from_torch(layer)
+    ours.mode = "GRU"
+    with pytest.raises(NotImplementedError, match="the attribute 'mode' of layer"):
+        it.nn.to_torch(ours)
+
+
+@each
+def test_shared_parameters(kind):
+    """Layers share what they shared, of one layer too; a parameter of another module is named."""
+    model = torch.nn.Sequential(theirs(kind, 2), theirs(kind, 2), torch.nn.Linear(D, N))
+    model[1].weight_ih_l0 = model[0].weight_ih_l0
+    model[0].weight_hh_l1 = model[0].weight_hh_l0
+    count = sum(p.numel() for p in model.parameters())
+    expected = [layer(draw(T, B, D))[0] for layer in model[:2]]
+    it.nn.from_torch(model)
+    assert model[0].weight_ih_l0 is model[1].weight_ih_l0 and model[0].weight_hh_l0 is model[0].weight_hh_l1
+    assert sum(p.numel() for p in model.parameters()) == count
+    found = [layer(draw(T, B, D))[0] for layer in model[:2]]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    back = it.nn.to_torch(model[0])
+    assert back.weight_hh_l0 is back.weight_hh_l1
+    model = torch.nn.Sequential(theirs(kind), torch.nn.Linear(D, N), theirs(kind))
+    model[1].weight = model[2].weight_ih_l0
+    with pytest.raises(NotImplementedError, match=r"weight_ih_l0 of '2' is shared with '1\.weight'"):
+        it.nn.from_torch(model)
+    assert type(model[0]) is type(theirs(kind))
+
+
+class Holder(torch.nn.Module):
+    """Calls its layer by an attribute that is no submodule."""
+
+    def __init__(self, layer, hold):
+        super().__init__()
+        self.body = layer
+        self.__dict__["held"] = hold(layer)
+
+
+def test_places_that_a_call_does_not_read(kind="gru"):
+    """Compiled, distributed, sharded, held by an attribute, as its weights: named, and no layer is replaced."""
+    holds = (
+        lambda layer: layer,
+        lambda layer: [layer],
+        lambda layer: {"a": (layer,)},
+        lambda layer: collections.deque([layer]),
+        lambda layer: argparse.Namespace(own=argparse.Namespace(layer=layer)),
+        lambda layer: layer.forward,
+        lambda layer: functools.partial(layer, hx=None),
+        lambda layer: lambda x: layer(x),
+        lambda layer: lambda x, layer=layer: layer(x),
+    )
+    with modules.Process():
+        for path, make in [
+            ("1._orig_mod", modules.WRAPPERS["compiled"]),
+            ("1.module", modules.WRAPPERS["distributed"]),
+            ("1.0", lambda layer: modules.WRAPPERS["sharded"](torch.nn.Sequential(layer))),
+            ("1", modules.scripted),
+            *(("1.body", lambda layer, hold=hold: Holder(layer, hold)) for hold in holds),
+            ("1.body.weight_hh_l0", lambda layer: Holder(layer, lambda layer: [layer.weight_hh_l0])),
+        ]:
+            model = torch.nn.Sequential(theirs(kind), make(theirs(kind)))
+            with pytest.raises(NotImplementedError, match=f"^from_torch: '{path}' is "):
+                it.nn.from_torch(model)
+            assert type(model[0]) is type(theirs(kind))
+    with pytest.raises(NotImplementedError, match="^from_torch: '_orig_mod' is compiled"):
+        it.nn.from_torch(modules.WRAPPERS["compiled"](theirs(kind)))
+
+
+@pytest.mark.parametrize("wrap", ["around", "in place"])
+def test_a_compiled_model_reads_its_layers(wrap, kind="lstm"):
+    """It calls the new ones, before and after its first call."""
+    model, x = torch.nn.Sequential(theirs(kind)), draw(T, B, D)
+    expected, outer = model(x)[0], model
+    if wrap == "around":
+        outer = modules.WRAPPERS["compiled"](model)
+    else:
+        model.compile(backend="eager")
+    for first in (False, True):
+        if first:
+            outer(x)
+        assert it.nn.from_torch(outer) is outer
+        torch.testing.assert_close(outer(x)[0], expected, rtol=0, atol=1e-12)
+        outer(x)[0].sum().backward()
+        assert all(p.grad is not None for p in outer.parameters())
+        model[0] = theirs(kind)
+
+
+WEIGHTS = [torch.int8, torch.uint8, torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2]
+
+
+@each
+def test_weights_that_no_layer_stores(kind):
+    """A closed list of dtypes, by name; dense; one dtype, and the sizes of the layer. All or none are replaced."""
+
+    def changed(change):
+        layer = theirs(kind)
+        layer.weight_hh_l0 = torch.nn.Parameter(change(layer.weight_hh_l0.detach()), requires_grad=False)
+        return layer
+
+    wrong = [(lambda w, dtype=dtype: w.to(dtype), TypeError, str(dtype).removeprefix("torch.")) for dtype in WEIGHTS]
+    wrong += [
+        (lambda w: w.to_sparse(), TypeError, "torch.sparse_coo"),
+        (lambda w: w.float().to_mkldnn(), TypeError, "torch._mkldnn"),
+        (lambda w: w.float(), TypeError, "float64, as weight_ih_l0 is, not float32"),
+        (lambda w: w[:, 1:].clone(), ValueError, "have shape"),
+    ]
+    for change, error, named in wrong:
+        model = torch.nn.Sequential(theirs(kind), changed(change))
+        with pytest.raises(error, match=f"^weight_hh_l0 of '1' must .*{named}"):
+            it.nn.from_torch(model)
+        assert type(model[0]) is type(theirs(kind))

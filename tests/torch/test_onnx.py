@@ -164,6 +164,8 @@ def test_a_model_that_shuffles_and_drops(tmp_path):
 
 def test_what_onnx_cannot_compute():
     onnx = import_module("isometry.integrations.onnx")
+    with pytest.raises(TypeError, match=r"^model must be a torch\.nn\.Module, not int"):
+        onnx.export(3, ())
     x = draw(3, 3, dtype=torch.float32)
     with pytest.raises(NotImplementedError, match="ONNX cannot compute isometry.cayley_values"):
         onnx.export(OfInput(lambda x: it.Cayley(x).matrix()), (x,))

@@ -205,3 +205,94 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="^lr must"):
         optimizer.add_param_group({"params": [torch.nn.Parameter(torch.eye(2))], "lr": -1.0})
     assert len(optimizer.param_groups) == 1
+
+
+WRONG = {
+    "float16": torch.eye(3, dtype=torch.float16),
+    "bfloat16": torch.eye(3, dtype=torch.bfloat16),
+    "pairs in bfloat16": torch.view_as_real(torch.eye(3) + 0j).bfloat16(),
+    "int64": torch.eye(3, dtype=torch.int64),
+    "uint8": torch.eye(3, dtype=torch.uint8),
+    "bool": torch.eye(3, dtype=torch.bool),
+    "float8_e4m3fn": torch.eye(3).to(torch.float8_e4m3fn),
+    "sparse_coo": torch.eye(3).to_sparse(),
+    "mkldnn": torch.eye(3).to_mkldnn(),
+}
+
+
+@EACH
+@pytest.mark.parametrize("name", WRONG)
+def test_parameters_that_no_step_takes(kind, name):
+    """Refused with dtype or layout: by the constructor, by a new group, and by a step after the model was converted."""
+    wrong, right = (torch.nn.Parameter(t, requires_grad=False) for t in (WRONG[name], torch.eye(3)))
+    told = f"^a parameter must be .* not .*{name.rpartition(' ')[2]}"
+    with pytest.raises(TypeError, match=told):
+        make(kind, [right, wrong])
+    optimizer = make(kind, [right])
+    with pytest.raises(TypeError, match=told):
+        optimizer.add_param_group({"params": [wrong]})
+    assert len(optimizer.param_groups) == 1
+    if wrong.layout is torch.strided and wrong.is_floating_point() and wrong.itemsize == 2 and wrong.dim() == 2:
+        right.data, right.grad = wrong.data, wrong.data.clone()
+        with pytest.raises(TypeError, match=told):
+            optimizer.step()
+
+
+@EACH
+def test_sparse_gradients_are_refused(kind):
+    p = torch.nn.Parameter(torch.eye(3, dtype=torch.float64))
+    optimizer = make(kind, [p])
+    p.grad = torch.eye(3, dtype=torch.float64).to_sparse()
+    with pytest.raises(TypeError, match="^the gradient of a parameter must be a dense .* torch.sparse_coo"):
+        optimizer.step()
+    assert torch.equal(p, torch.eye(3, dtype=torch.float64))
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"lr": -1.0}, "^lr must"),
+        ({"lr": float("nan")}, "^lr must"),
+        ({"lr": None}, "^lr must be a number"),
+        ({"pairs": True}, "^a parameter must be"),
+        ({"reorthogonalize": 1}, "^reorthogonalize must be a bool"),
+    ],
+)
+def test_a_state_that_does_not_fit_changes_nothing(kind, change, told):
+    p = torch.nn.Parameter(haar(4))
+    optimizer = make(kind, [p])
+    run(optimizer, p, [draw(4, 4)])
+    state, before = copy.deepcopy(optimizer.state_dict()), copy.deepcopy(optimizer.state_dict())
+    state["param_groups"][0] |= change
+    with pytest.raises((TypeError, ValueError), match=told):
+        optimizer.load_state_dict(state)
+    assert repr(optimizer.state_dict()) == repr(before)
+
+
+def test_averages_of_another_shape_are_refused():
+    """Of another scaling, or another parameter."""
+    p = torch.nn.Parameter(haar(4))
+    for one, other, shape in (("norm", "elementwise", (1, 1)), ("elementwise", "norm", (4, 4))):
+        optimizer = make(one, [p])
+        run(optimizer, p, [draw(4, 4)])
+        state = copy.deepcopy(optimizer.state_dict())
+        state["param_groups"][0]["scaling"] = "elementwise" if other == "elementwise" else "norm"
+        with pytest.raises(ValueError, match=rf"^square_avg must have shape .* not \({shape[0]}, {shape[1]}\)"):
+            make(other, [p]).load_state_dict(state)
+    smaller = make("elementwise", [torch.nn.Parameter(haar(3))])
+    with pytest.raises(ValueError, match="^square_avg must have shape"):
+        smaller.load_state_dict(
+            copy.deepcopy(optimizer.state_dict()) | {"param_groups": smaller.state_dict()["param_groups"]}
+        )
+
+
+@EACH
+def test_states_of_other_optimisers_keep_the_options(kind):
+    """What the state does not say is as the optimiser was made."""
+    p = torch.nn.Parameter(haar(4))
+    optimizer = make(kind, [p], reorthogonalize=True)
+    optimizer.load_state_dict(torch.optim.SGD([p], lr=0.5).state_dict())
+    assert optimizer.param_groups[0]["lr"] == 0.5 and optimizer.param_groups[0]["reorthogonalize"]
+    run(optimizer, p, [draw(4, 4)])
+    assert it.orthogonality_error(p.detach()) < 2

@@ -1,5 +1,6 @@
 """`nn.parameter_groups`: the transitions with a learning rate of their own."""
 
+import pytest
 import torch
 
 import isometry.torch as it
@@ -22,3 +23,9 @@ def test_parameter_groups():
         assert group["lr"] == 0.1 and len(group["params"]) == len(list(layer.parameters()))
     optimiser = torch.optim.Adam(it.nn.parameter_groups(model, lr=1e-2, recurrent_lr=1e-3))
     assert [group["lr"] for group in optimiser.param_groups] == [1e-2, 1e-3]
+
+
+def test_what_is_no_module():
+    for wrong in (3, None, [build("gru")], torch.zeros(2), build("gru").parameters()):
+        with pytest.raises(TypeError, match=r"^module must be a torch\.nn\.Module, not "):
+            it.nn.parameter_groups(wrong, lr=0.1, recurrent_lr=0.1)

@@ -244,3 +244,28 @@ def test_init_of_other_types(dtype):
     for other in (torch.int64, torch.bool):
         with pytest.raises(TypeError, match="^tensor must be float32"):
             it.init.orthogonal_(torch.empty(3, 3, dtype=other))
+
+
+UNSTORED = {str(dtype).removeprefix("torch."): dtype for dtype in (torch.int8, torch.uint8, torch.int64, torch.bool)}
+UNSTORED |= {str(dtype).removeprefix("torch."): dtype for dtype in (torch.float8_e4m3fn, torch.float8_e5m2)}
+
+
+@pytest.mark.parametrize("orthogonal_map", ["matrix_exp", "cayley", "householder", None])
+def test_weights_that_no_map_takes(orthogonal_map):
+    """Quantised and sparse ones: the argument and the dtype or layout are named, and the module is as before."""
+    wrong = [(torch.eye(4).to(dtype), name) for name, dtype in UNSTORED.items()]
+    wrong += [(torch.eye(4).to_sparse(), "torch.sparse_coo"), (torch.eye(4).to_mkldnn(), "torch._mkldnn")]
+    for weight, named in wrong:
+        module = torch.nn.Linear(4, 4)
+        module.weight = torch.nn.Parameter(weight, requires_grad=False)
+        with pytest.raises(TypeError, match=f"^weight must be .*{named}"):
+            it.parametrizations.orthogonal(module, "weight", orthogonal_map)
+        assert type(module) is torch.nn.Linear and list(module._parameters) == ["weight", "bias"]
+        with pytest.raises(TypeError, match=f"^tensor must be .*{named}"):
+            it.init.orthogonal_(weight)
+
+
+def test_what_is_no_tensor():
+    for wrong in (3, None, [[1.0, 0.0], [0.0, 1.0]]):
+        with pytest.raises(TypeError, match=r"^tensor must be a torch\.Tensor, not "):
+            it.init.orthogonal_(wrong)

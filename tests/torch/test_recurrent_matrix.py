@@ -2,11 +2,15 @@
 
 import functools
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.nn.utils import prune
 
 import isometry.torch as it
 from layers import B, D, N, T, build, close, draw
+from support import structure
 
 #: Layers whose map reaches the W of another layer of the same kind.
 INVERSE = {
@@ -76,3 +80,114 @@ def test_what_no_parameters_reach():
         build("scornn").set_recurrent_matrix(w.numpy())
     with pytest.raises(IndexError):
         build("scornn").set_recurrent_matrix(w, 1)
+
+
+#: Sizes on both sides of every change of algorithm, and of what float32 and half precision can tell apart.
+SIZES = (1, 2, 3, 8, 9, 17, 34)
+PRECISIONS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+#: Layers of maps that reach one determinant alone, as they are made: 1 or that of their signs.
+ROTATIONS = ("scornn", "exprnn", "goru-cayley", "goru-exponential", "rnn-transition", "rnn-cayley")
+MADE = {
+    **{name: kind for name, kind in INVERSE.items() if name not in ("ornn-few", "unitary-ornn")},
+    "unitary-ornn": it.nn.UnitaryORNN,
+    "rnn-cayley": functools.partial(it.nn.RNN, transition=it.Cayley.random),
+}
+each_made = pytest.mark.parametrize("name", MADE)
+
+
+def made(name, n, dtype):
+    """A layer; None where there is none of this precision."""
+    own = {"reflections": n - 1} if name == "unitary-ornn" else {}
+    try:
+        return MADE[name](1, n, dtype=dtype, **own)
+    except TypeError as error:
+        assert "half precision has no complex numbers" in str(error)
+        return None
+
+
+def reach(n, dtype, w):
+    """How far W may be from w, in Frobenius norm: what the documentation states."""
+    if dtype in (torch.float16, torch.bfloat16):
+        return 2 * n * torch.finfo(dtype).eps
+    return float(torch.linalg.norm(w)) * (torch.finfo(dtype).eps + 32 * n**0.5 * torch.finfo(dtype).eps)
+
+
+def distance(layer, w):
+    """Of W, in the precision of the computation."""
+    with torch.no_grad():
+        return float(torch.linalg.norm(layer._transition("_l0").matrix().to(w.dtype) - w))
+
+
+@each_made
+def test_its_own_matrix_and_that_of_another_layer(name):
+    """In every precision and size; its own changes no bit."""
+    torch.manual_seed(0)
+    for n in SIZES:
+        for dtype in PRECISIONS:
+            layer, other = made(name, n, dtype), made(name, n, torch.float64)
+            if layer is None:
+                continue
+            before = {key: t.clone() for key, t in layer.state_dict().items()}
+            layer.set_recurrent_matrix(layer.recurrent_matrix())
+            assert all(torch.equal(t, before[key]) for key, t in layer.state_dict().items())
+            w = other.recurrent_matrix().detach()
+            if name == "rnn-cayley":  # of the same signs
+                layer.transition_l0.load_state_dict(other.transition_l0.state_dict())
+                nn.init.zeros_(layer.transition_l0.upper)
+            layer.set_recurrent_matrix(w)
+            assert distance(layer, w) <= reach(n, dtype, w), (n, dtype)
+            rounded = other.to(dtype).recurrent_matrix().detach()
+            layer.set_recurrent_matrix(rounded)
+            w = rounded.to(w.dtype)
+            assert distance(layer, w) <= reach(n, dtype, w) + n**0.5 * torch.finfo(dtype).eps, (n, dtype)
+
+
+@each_made
+def test_orthogonal_matrices_with_structure(name):
+    """What is accepted is reached, and what is refused changes nothing."""
+    rng, accepted = np.random.default_rng(0), 0
+    for k, kind in enumerate(structure.CLASSES):
+        n = SIZES[k % len(SIZES)]
+        layer = made(name, n, PRECISIONS[k % 2])
+        complex_ = np.complex128 if layer.is_complex else np.float64
+        w = torch.from_numpy(np.linalg.qr(structure.draw(kind, rng, (n, n), complex_))[0])
+        before = {key: t.clone() for key, t in layer.state_dict().items()}
+        try:
+            layer.set_recurrent_matrix(w)
+            assert distance(layer, w) <= reach(n, PRECISIONS[k % 2], w), (kind, n)
+            accepted += 1
+        except ValueError:
+            assert all(torch.equal(t, before[key]) for key, t in layer.state_dict().items())
+    assert accepted > 5 or name == "kru"
+
+
+@pytest.mark.parametrize("name", ROTATIONS)
+def test_the_other_determinant_is_refused(name):
+    """At every size and in every precision; so is a matrix that is orthogonal to a few digits."""
+    torch.manual_seed(0)
+    for n in (*SIZES, 130):
+        for dtype in PRECISIONS if n < 130 else PRECISIONS[3:]:
+            layer = made(name, n, dtype)
+            w = it.Householder.haar(n, dtype=torch.float64).matrix()
+            own = torch.linalg.slogdet(layer.recurrent_matrix().detach().double())[0]
+            w[0] *= -own * torch.linalg.slogdet(w)[0]
+            before = {key: t.clone() for key, t in layer.state_dict().items()}
+            for wrong in (w, w.to(dtype), 1.05 * layer.recurrent_matrix(), torch.nan * w):
+                with pytest.raises(ValueError, match="^w must|^w is not reached|^signs do not fit"):
+                    layer.set_recurrent_matrix(wrong)
+            assert all(torch.equal(t, before[key]) for key, t in layer.state_dict().items())
+
+
+def test_computed_parameters_are_not_set():
+    """By a hook or a parametrization; a hook that changes them in place says which W is reached."""
+    w, kinds = torch.linalg.qr(draw(N, N))[0], (nn.utils.weight_norm, nn.utils.parametrizations.weight_norm)
+    for name, weight in (("ornn", "vectors_l0"), ("full-capacity-urnn", "weight_l0"), ("rnn", "weight_hh_l0")):
+        for change in (*kinds, prune.identity):
+            layer = build(name)
+            change(layer, weight)
+            with pytest.raises(RuntimeError, match=f"set_recurrent_matrix cannot set {weight}: a hook or"):
+                layer.set_recurrent_matrix(w)
+    layer = build("rnn")
+    layer.register_forward_pre_hook(lambda layer, _: layer.weight_hh_l0.detach().clamp_(-0.1, 0.1))
+    with pytest.raises(ValueError, match="not reached"):
+        layer.set_recurrent_matrix(w)

@@ -14,6 +14,8 @@ from isometry._rules.check import Shape
 OWN_BIAS = "activation_bias"
 #: The state before marked steps, which the kernel takes behind all arrays.
 START_STATE = "start_state"
+#: Most steps times sequences of an x without features, which does not bound their work; the core has the same limit.
+FEATURELESS = 2**24
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class Cell:
         x = shapes[0]
         if x is None or len(x) != 3 or x[0] == 0 or x[1] == 0:
             raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x if x is None else tuple(x)}")
+        if x[2] == 0 and x[0] * x[1] > FEATURELESS:
+            raise ValueError(f"x must have d >= 1 features where T B exceeds {FEATURELESS}, not shape {tuple(x)}")
         sizes = {"T": x[0], "B": x[1], "d": x[2]}
         if n is not None:
             sizes["n"] = n

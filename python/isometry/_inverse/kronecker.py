@@ -27,6 +27,7 @@ def arguments(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Ar
 
 def factors(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Array]:
     """`arguments` in double precision, of finite numbers."""
+    w, exponent = _scaled(w)
     nb, found, rest = len(w), [], w
     for p, q in sizes[:-1]:
         rows, columns = rest.shape[1] // p, rest.shape[2] // q
@@ -42,7 +43,21 @@ def factors(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Arra
     _check(w, found, norm, tol)
     # of unit norm so far: orthogonal factors have the norms sqrt(p_f)
     even = (norm / (w.shape[1] * w.shape[2]) ** 0.25) ** (1 / len(sizes))
-    return [f * (even * (p * q) ** 0.25)[:, None, None] for f, (p, q) in zip(found, sizes, strict=True)]
+    half = 2.0 ** (exponent / (2 * len(sizes)))  # twice, as 2^e may be infinite
+    return [
+        f * (even * (p * q) ** 0.25 * half)[:, None, None] * half[:, None, None]
+        for f, (p, q) in zip(found, sizes, strict=True)
+    ]
+
+
+def _scaled(w: Array) -> tuple[Array, Array]:
+    """W 2^-e with largest parts in 1/2..1, and e (nb,): squares of its entries neither under- nor overflow."""
+    parts = np.maximum(np.abs(w.real), np.abs(w.imag))
+    exponent = np.frexp(parts.max((-2, -1)))[1]
+    half = exponent // 2  # 2^-e may be infinite
+    for power in (half, exponent - half):
+        w = w * np.ldexp(1.0, -power)[:, None, None]
+    return w, exponent
 
 
 def _check(w: Array, found: Sequence[Array], norm: Array, tol: float) -> None:

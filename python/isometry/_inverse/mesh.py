@@ -10,6 +10,9 @@ import numpy as np
 from isometry._arrays import Array, real_type
 from isometry._inverse.unitarity import unitary, widened
 
+# The entries of W are at most 1 in size; times this power of two denormals have all their digits and an inverse.
+_LIFT = 2.0**500
+
 
 def arguments(w: Array, first: str, tol: float) -> dict[str, Array]:
     """theta, and signs of a real W (nb, n, n), phi and phases of a complex one."""
@@ -88,6 +91,7 @@ def _angles(u: Array) -> tuple[Array, Array, Array, Array]:
 
 def _unit(x: Array, y: Array) -> tuple[Array, Array]:
     """(x, y) / ||(x, y)||; (0, 1) for zeros."""
+    x, y = x * _LIFT, y * _LIFT
     size = np.hypot(np.abs(x), np.abs(y))
     zero = size == 0
     size = np.where(zero, 1, size)
@@ -96,6 +100,7 @@ def _unit(x: Array, y: Array) -> tuple[Array, Array]:
 
 def _phase(z: Array) -> Array:
     """z / |z|; 1 for zeros."""
+    z = z * _LIFT
     size = np.abs(z)
     zero = size == 0
     return np.where(zero, 1, z / np.where(zero, 1, size))

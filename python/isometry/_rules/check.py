@@ -43,6 +43,12 @@ def real(argument: str, dtype: str) -> None:
         raise TypeError(f"{argument} must be real (float32 or float64), not {dtype}")
 
 
+def stored(argument: str, dtype: str, or_complex: bool = False) -> NoReturn:
+    """Torch face: a weight of a dtype that is neither computed in nor widened."""
+    known = "float16, bfloat16, float32" + (", float64, complex64 or complex128" if or_complex else " or float64")
+    raise TypeError(f"{argument} must be {known}, not {dtype}")
+
+
 def dense(argument: str, name: str) -> NoReturn:
     """A sparse array where a dense one is needed."""
     raise TypeError(

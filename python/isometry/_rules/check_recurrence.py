@@ -72,6 +72,25 @@ def layer_transition(layer: str, shape: Shape, n: int) -> None:
         raise ValueError(f"{layer} must have a square W of size hidden_size = {n}, not {shape}")
 
 
+def unitary_matrix(distance: float, bound: float, complex_: bool) -> None:
+    """A matrix to set is this far from the nearest orthogonal or unitary one; NaN is refused too."""
+    if not distance <= bound:
+        kind = "unitary" if complex_ else "orthogonal"
+        raise ValueError(
+            f"w must be {kind}: the nearest such matrix, isometry.torch.linalg.procrustes(w), is {distance:.1e} away "
+            f"in Frobenius norm, tolerance {bound:.1e}"
+        )
+
+
+def reached_matrix(distance: float, bound: float) -> None:
+    """A matrix to set is this far from that of the parameters; NaN is refused too."""
+    if not distance <= bound:
+        raise ValueError(
+            f"w is not reached by the parameters of this layer: the matrix that was found is {distance:.1e} away in "
+            f"Frobenius norm, tolerance {bound:.1e}"
+        )
+
+
 def recurrence_transition(shape: Shape, batch_shape: Shape) -> int:
     """The state size n of a transition: one square operator."""
     if batch_shape:

@@ -6,12 +6,15 @@ error. Torch and the other extras are imported only by the commands that need th
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 
-from isometry.cli.errors import FAILURE, INTERRUPTED, SUCCESS, USAGE, Failure, UsageError
+from isometry.cli.errors import FAILURE, INTERRUPTED, SUCCESS, USAGE, Caution, Failure, UsageError
 from isometry.cli.parser import make_parser
 
 __all__ = ["main", "reported"]
@@ -21,13 +24,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `argv` defaults to the process's arguments."""
 
     def command() -> int:
-        options = make_parser().parse_args(argv)
-        with warnings.catch_warnings():
+        with _printable(), warnings.catch_warnings():
+            warnings.simplefilter("default", Caution)
             warnings.showwarning = _warn
+            options = make_parser().parse_args(argv)
             status: int = options.run(options)
             return status
 
     return reported(command)
+
+
+@contextmanager
+def _printable() -> Iterator[None]:
+    """Standard output takes every path: what its encoding lacks is written with the bytes that a file system has."""
+    stream = sys.stdout
+    if not isinstance(stream, TextIOWrapper):  # of a notebook
+        yield
+        return
+    codecs.register_error("isometry.path", _bytes)
+    before = stream.errors
+    stream.reconfigure(errors="isometry.path")
+    try:
+        yield
+    finally:
+        if not stream.closed:
+            stream.reconfigure(errors=before)
+
+
+def _bytes(error: UnicodeError) -> tuple[str | bytes, int]:
+    """The bytes of a character that an encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return error.object[error.start : error.end].encode("utf-8", "surrogateescape"), error.end
 
 
 def reported(command: Callable[[], int]) -> int:
@@ -50,6 +78,8 @@ def reported(command: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get("ISOMETRY_TRACEBACK"):
             raise
+        if isinstance(error, OSError) and error.filename is not None:
+            return _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", FAILURE)
         return _complain(f"{type(error).__name__}: {error} (ISOMETRY_TRACEBACK=1 shows where)", FAILURE)
 
 

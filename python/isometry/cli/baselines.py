@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import nn
 
 import isometry.torch as it
+from isometry._rules import check
 
 
 class LSTM(it.nn.LSTM):
     """it.nn.LSTM whose biases start at zero, except the forget gate's."""
 
     def __init__(self, *sizes: int, forget_bias: float = 1.0, **keywords: Any) -> None:
+        if not abs(check.number("forget_bias", forget_bias)) <= torch.finfo(torch.float32).max:  # NaN compares false
+            raise ValueError(f"forget_bias must be a finite number of single precision, not {forget_bias}")
         super().__init__(*sizes, **keywords)
         n = self.hidden_size
         for name, parameter in self.named_parameters():

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_of
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -32,6 +33,7 @@ from isometry.cli.settings import Settings
 from isometry.readers._file import regular
 
 KEY, FORMAT = "isometry", 3
+SIZE = 8  # bytes before the header of the file, the number of its bytes
 #: The entries of the metadata besides the format, and their types.
 FACTS: dict[str, Any] = {
     "iteration": int,
@@ -67,6 +69,7 @@ def save(path: Path, session: Session) -> None:
         "network": session.network.sizes,
         "best": None if best is None else [best.iteration, best.value],
         "last_is_best": session.last_is_best,
+        "measure": session.measure,
     }
     copies = {name: value.cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
     with replacing(path) as temporary:
@@ -84,9 +87,10 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not path.exists():
         raise Failure(f"{path}: no checkpoint to go on from")
     try:
-        with safe_open(regular(path), framework="pt") as file:
-            facts = json.loads((file.metadata() or {})[KEY])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        data = regular(path).read_bytes()  # safe_open takes no path that is not UTF-8
+        tensors = tensors_of(data)
+        header = json.loads(data[SIZE : SIZE + int.from_bytes(data[:SIZE], "little")])
+        facts = json.loads(header["__metadata__"][KEY])
         if facts["format"] != FORMAT:
             raise ValueError(f"expected checkpoint format {FORMAT}, got {facts['format']}")
         for name, kinds in FACTS.items():
@@ -103,6 +107,8 @@ def load(path: Path, session: Session) -> None:
     try:
         if facts["network"] != session.network.sizes:
             raise ValueError(f"a network of {facts['network']}, not of {session.network.sizes}")
+        if (measure := facts.get("measure", session.measure)) != session.measure:  # earlier versions did not write it
+            raise ValueError(f"the best network is that of {measure}, not of {session.measure}")
         if facts["best"] is not None:
             iteration, value = facts["best"]
             session.best = Best(int(iteration), float(value), below(tensors, "best."))

@@ -16,6 +16,10 @@ class Failure(RuntimeError):
     """The arguments are right but the work cannot be done: exit status 1."""
 
 
+class Caution(UserWarning):
+    """What a user should know of a command that goes on: a line on standard error."""
+
+
 # optional packages: the module that is imported -> the distribution that is installed
 PACKAGES = {
     "torch": "torch",

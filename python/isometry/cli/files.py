@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,20 @@ def named(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def made(path: Path) -> Iterator[None]:
+    """Makes the folder and those above it; of the new ones those that are empty in the end are removed."""
+    new = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
+    try:
+        with named(path):
+            path.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for folder in new:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to; when complete the file replaces the old one, which stays until then."""
     temporary = path.with_suffix(".partial")
@@ -55,6 +69,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file with `replacing`."""
+    """Write a file with `replacing`; bytes of a path that are no UTF-8 become escapes."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from isometry.cli.errors import Failure
+from isometry.cli.errors import Caution, Failure
 
+#: Where no file can be written the first file of a run says so.
+UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG)
 SECONDS = 0.2  # for a lock whose file is just being removed, or whose process no longer exists
 
 
@@ -25,11 +29,15 @@ def locked(folder: Path, other: str) -> Iterator[None]:
             raise Failure(f"{file} is in the way: it is not the empty file of a lock")
     lock = FileLock(file, poll_interval=SECONDS / 10)
     try:
-        lock.acquire(timeout=SECONDS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of filelock, about a lock of another kind
+            lock.acquire(timeout=SECONDS)
     except Timeout as error:
         raise Failure(f"{folder}: {other}") from error
-    except OSError:  # a file system without locks; where nothing can be written, the first file says so
-        pass
+    except (OSError, NotImplementedError) as error:
+        if getattr(error, "errno", None) not in UNWRITABLE:
+            said = f"{folder} cannot be locked ({getattr(error, 'strerror', None) or error}): let no other process"
+            warnings.warn(Caution(f"{said} work in it"), stacklevel=3)
     try:
         yield
     finally:

@@ -59,7 +59,7 @@ def only_last_states(layer: nn.Module) -> Iterator[None]:
     Afterwards the layer returns all states again, as callers of `load_run` expect. A class that defines its own forward
     is left alone, since it may need all of them.
     """
-    if not isinstance(layer, RecurrentLayer) or type(layer).forward is not RecurrentLayer.forward:
+    if not isinstance(layer, RecurrentLayer) or not layer._runs_as_defined:
         yield
         return
     layer.last_only = True

@@ -26,8 +26,8 @@ class Parser(argparse.ArgumentParser):
 
 def filled(text: str) -> str:
     """A path. An empty one, as from an unset shell variable, is refused: it would be the working folder."""
-    if not text:
-        raise argparse.ArgumentTypeError("must name a file or folder, not ''")
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError(f"must name a file or folder, not {text!r}")
     return text
 
 

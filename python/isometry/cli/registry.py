@@ -22,6 +22,7 @@ DECIDED = {
     "hidden_size",
     "proj_size",
     "batch_first",
+    "last_only",
     "device",
     "dtype",
 }  # keywords of a layer that the command itself sets

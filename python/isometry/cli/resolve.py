@@ -5,7 +5,9 @@ option or --set  >  --config FILE  >  papers.toml: model on the task, model, tas
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 from isometry.cli import registry
 from isometry.cli.errors import UsageError, missing, require
 from isometry.cli.registry import REQUIRED, Entry, Keywords
-from isometry.cli.settings import SETTINGS, TABLES, Settings, literal, option, read
+from isometry.cli.settings import DIGEST, SETTINGS, TABLES, Settings, literal, option, read
 
 WITHOUT_DATA = "without_data"  # the table of a task for runs without --data
 EXTRAS = ("torch", "tqdm", "matplotlib", "safetensors", "tomli_w", "filelock")
@@ -46,7 +48,20 @@ def resolve(options: Mapping[str, Any], config: str | Path | None = None) -> Set
         settings[table] = known[table].plain() | shared | papers | tables[table]
         for name in known[table].required - settings[table].keys():
             raise UsageError(f"--set {name}=VALUE is missing: {entry.name} has no default for it")
+    _check_text(settings, settings)
     return settings
+
+
+def _check_text(table: Mapping[str, Any], settings: Settings) -> None:
+    """Refuse what config.toml cannot hold: text that is not UTF-8, such as bytes of a path in another encoding."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            _check_text(value, settings)
+        else:
+            try:
+                json.dumps(value, ensure_ascii=False, default=str).encode()
+            except UnicodeEncodeError as error:
+                raise UsageError(f"{settings.option(name)} must be text in UTF-8, not {value!r}") from error
 
 
 def _given(
@@ -54,7 +69,10 @@ def _given(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Checked settings, and keywords by table; those of --set that are not settings are in the table ""."""
     given = {} if config is None else read(config)
+    given.pop(DIGEST, None)
     tables = {name: given.pop(name, {}) for name in TABLES} | {"": {}}
+    # what the command itself sets, as it stands in a config.toml that has every keyword of the layer
+    tables["layer"] = {k: v for k, v in tables["layer"].items() if k not in registry.DECIDED or v is not False}
     for name in (*given, *tables["layer"], *tables["task_options"]):
         settings.origins[name] = f"{config}: {name}"
     for name in ("task", "model", *SETTINGS):
@@ -91,8 +109,11 @@ def _check_taken(settings: Settings, task: Entry, taken: Mapping[str, Any], give
     needed = task.table.get(WITHOUT_DATA, {}).get("requires", ())
     if settings["data"] is None and (lack := missing(needed, f"without it the task {task.name}")):
         raise UsageError(f"{settings.option('data')} is missing: {lack}")
-    if settings["data"] is not None and not Path(settings["data"]).exists():
-        raise UsageError(f"{settings.option('data')} {settings['data']}: no such file")
+    if settings["data"] is not None:
+        if not os.path.exists(settings["data"]):
+            moved = "" if settings.origins.get("data", "").startswith("--") else "; --data PATH names another place"
+            raise UsageError(f"{settings.option('data')} {settings['data']}: no such file{moved}")
+        settings["data"] = os.path.abspath(settings["data"])
 
 
 def _place(tables: dict[str, dict[str, Any]], known: Mapping[str, Keywords], settings: Settings) -> None:

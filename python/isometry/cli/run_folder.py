@@ -14,14 +14,14 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
 from isometry.cli.errors import Failure, UsageError
-from isometry.cli.files import named, text_of, toml_of, write_text
+from isometry.cli.files import made, named, text_of, toml_of, write_text
 from isometry.cli.lock import locked
 
 OWN = ("iteration", "loss", "baseline", "seconds", "orthogonality_error")
@@ -38,18 +38,22 @@ class RunFolder:
         self.curves = path / "curves.png"
         self.checkpoint = path / "checkpoint.safetensors"
         self.scores = path / "scores.toml"
+        self._names: list[str] = []  # of the columns, from the first row on
 
     @classmethod
     @contextmanager
     def create(cls, label: str, out: str | None) -> Iterator[RunFolder]:
         """A new folder, `out`, or runs/<label>, runs/<label>-2, ..., locked."""
-        folder = cls(_new(Path("runs") / label) if out is None else Path(out))
-        folder.refuse_files()
-        with named(folder.path):
-            folder.path.mkdir(parents=True, exist_ok=True)
-        with folder.locked():
-            folder.refuse_files()  # of a process that had the lock
-            yield folder
+        with _new(Path("runs") / label) if out is None else _given(Path(out)) as path:
+            folder = cls(path)
+            with folder.locked():
+                folder.refuse_files()  # of a process that had the lock
+                try:
+                    yield folder
+                except Exception:
+                    if not folder.begun:  # nothing to go on with
+                        folder.config.unlink(missing_ok=True)
+                    raise
 
     def refuse_files(self) -> None:
         """A UsageError if a new run would replace something here."""
@@ -77,12 +81,13 @@ class RunFolder:
         return locked(self.path, "another process trains this run")
 
     def append(self, row: Mapping[str, float]) -> None:
-        """Add a row; the first one writes the names."""
+        """Add a row, by its names; the first one writes them."""
         texts = {name: repr(float(value)) for name, value in row.items()}
         texts |= {"iteration": str(row["iteration"]), "seconds": f"{row['seconds']:.3f}"}
+        self._names = self._names or list(texts)
         with named(self.metrics), open(self.metrics, "a", newline="", encoding="utf-8") as file:
-            lines = [list(texts)] if file.tell() == 0 else []
-            csv.writer(file).writerows([*lines, list(texts.values())])
+            lines = [self._names] if file.tell() == 0 else []
+            csv.writer(file).writerows([*lines, [texts[name] for name in self._names]])
 
     def write_scores(self, scores: Mapping[str, Any]) -> None:
         """Write the result of `Session.finish`."""
@@ -108,11 +113,20 @@ class RunFolder:
         names, rows = self._rows()
         return {name: [float(row[k]) for row in rows] for k, name in enumerate(names)}
 
+    def refuse_scores(self, scores: Sequence[str], where: str) -> None:
+        """A UsageError unless the task gives the scores that the rows have, in any order."""
+        names, _ = self._rows()
+        there = names[COLUMNS:]
+        if names and set(there) != set(scores):
+            now, before = (", ".join(sorted(found)) or "none" for found in (scores, there))
+            raise UsageError(f"{where}: its scores are {now}; {self.metrics} has {before}")
+
     def rewind(self, iteration: int, log_every: int) -> None:
         """Keep what an uninterrupted run would have logged up to `iteration`: drop later rows and an odd last one."""
         names, rows = self._rows()
         kept = [row for row in rows if int(row[0]) <= iteration and (row[0] == "1" or int(row[0]) % log_every == 0)]
         text = io.StringIO(newline="")
+        self._names = names if kept else []
         csv.writer(text).writerows([names, *kept] if kept else [])
         write_text(self.metrics, text.getvalue())
         self.scores.unlink(missing_ok=True)
@@ -153,14 +167,28 @@ def _cut_settings(file: Path) -> bool:
     return file.read_bytes()[:10] in (b"", b"isometry =")
 
 
-def _new(path: Path) -> Path:
+@contextmanager
+def _given(path: Path) -> Iterator[Path]:
+    """The folder of --out, made if it does not exist."""
+    RunFolder(path).refuse_files()
+    with made(path):
+        yield path
+
+
+@contextmanager
+def _new(path: Path) -> Iterator[Path]:
     """Make the folder, or the first of path-2, path-3, ... that does not exist."""
-    for k in count(1):
-        candidate = path if k == 1 else path.with_name(f"{path.name}-{k}")
+    with made(path.parent):
+        for k in count(1):
+            candidate = path if k == 1 else path.with_name(f"{path.name}-{k}")
+            try:
+                candidate.mkdir()
+                break
+            except OSError as error:
+                if not os.path.lexists(candidate):
+                    raise Failure(f"{candidate}: {error.strerror or error}") from error
         try:
-            candidate.mkdir(parents=True)
-            return candidate
-        except OSError as error:
-            if not os.path.lexists(candidate):
-                raise Failure(f"{candidate}: {error.strerror or error}") from error
-    raise AssertionError
+            yield candidate
+        finally:
+            with suppress(OSError):  # not empty: the run has begun
+                candidate.rmdir()

@@ -61,6 +61,7 @@ class Session:
             self.optimizers = make_optimizers(settings, self.network, layer)
         self.baseline = float(getattr(self.task, "baseline", "nan"))
         self.baselines: dict[str, float] = dict(getattr(self.task, "baselines", {}))
+        self.note: str = getattr(self.task, "note", "")
         self.title = getattr(self.task, "title", type(self.task).__name__)
         self._rehearse()
         self.trained = self.group.wrap(self.network)
@@ -111,7 +112,8 @@ class Session:
             optimizer.step()
         self.iteration += 1
         self.count += 1
-        found = self.group.mean({"loss": loss.item()} | self._scores("score", values.detach(), target))
+        scores = self._scores("score", values.detach(), target)
+        found = self.group.mean({"loss": loss.item()} | self._same("score", scores, self.scored))
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in found.items()}
         return found["loss"]
 
@@ -125,7 +127,9 @@ class Session:
         """A row of metrics.csv: loss and scores are means over the batches since `start_row`, the rest are current
         values."""
         means = {name: total / self.count for name, total in self.sums.items()}
-        held_out = self.scores("evaluate") if self._due() else dict.fromkeys(self.held_out, float("nan"))
+        held_out = dict.fromkeys(self.held_out, float("nan"))
+        if self._due():
+            held_out = self._same("evaluate", self.scores("evaluate"), self.held_out)
         return {
             "iteration": self.iteration,
             "loss": means.pop("loss"),
@@ -166,6 +170,14 @@ class Session:
         name, choose = self.task.best
         value = row[name]
         return not math.isnan(value) and (self.best is None or choose(value, self.best.value) != self.best.value)
+
+    @property
+    def measure(self) -> list[str] | None:
+        """The score that says what is best, and whether it is the least or the largest."""
+        if not hasattr(self.task, "best"):
+            return None
+        name, choose = self.task.best
+        return [name, getattr(choose, "__name__", "")]
 
     def keep_best(self, row: Mapping[str, float]) -> None:
         """Remember the network if this row is the best so far."""
@@ -208,6 +220,19 @@ class Session:
         """The result of the task's `score` (of a batch), `evaluate` or `test` (on held-out data), if defined."""
         found = getattr(self.task, method)(*arguments) if hasattr(self.task, method) else {}
         return {name: float(value) for name, value in found.items()}
+
+    def _same(self, method: str, scores: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+        """The scores in the order of the columns; a UsageError unless they have the names that the first ones had."""
+        if scores.keys() != set(names):
+            given, first = (", ".join(sorted(found)) or "nothing" for found in (scores, names))
+            where = self.settings.where("task")
+            raise UsageError(f"{where}: {method} gave {given} after {self.iteration} updates, {first} at the start")
+        return {name: scores[name] for name in names}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the scores in a row."""
+        return (*self.scored, *self.held_out)
 
 
 def _new(scores: Mapping[str, float], taken: Sequence[str]) -> tuple[str, ...]:

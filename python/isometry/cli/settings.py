@@ -20,6 +20,7 @@ from isometry.cli.files import toml_of
 from isometry.cli.optim import ALGORITHMS, OF_MATRICES
 
 TABLES = ("layer", "task_options")  # keywords of the model's and of the task's class
+DIGEST = "data_digest"  # of what a run reads, by isometry.cli.data; an entry of config.toml that no option sets
 # constructors' names for settings, as in their messages
 ALIASES = {"hidden_size": "hidden", "steps": "length", "path": "data"}
 
@@ -134,9 +135,10 @@ class Settings(dict[str, Any]):
         """The message of an error in a constructor or a draw that begins with an argument's name, in terms of its
         option."""
         word, _, rest = str(error).partition(" ")
-        name = ALIASES.get(word, word)
+        name, colon = word.removesuffix(":"), word.endswith(":")
+        name = ALIASES.get(name, name)
         if name in SETTINGS or any(name in self[table] for table in TABLES):
-            return UsageError(f"{self.option(name)} {rest}")
+            return UsageError(f"{self.option(name)}{':' * colon} {rest}")
         kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
         return UsageError(f"{where}: {kind}{error}")
 
@@ -152,12 +154,18 @@ def option(name: str) -> str:
     return "TASK" if name == "task" else "--" + name.replace("_", "-")
 
 
+def spelled(name: str, value: object) -> list[str]:
+    """The words of the command line that give an option its value, which may begin with a dash."""
+    word, text = option(name), str(value)
+    return [f"{word}={text}"] if text.startswith("-") else [word, text]
+
+
 def read(path: str | Path) -> dict[str, Any]:
     """The table of a config file, checked for names that mean nothing."""
     table = toml_of(Path(path), UsageError)
     table.pop("isometry", None)
     for name, value in table.items():
-        if name not in {"task", "model", *SETTINGS, *TABLES}:
+        if name not in {"task", "model", DIGEST, *SETTINGS, *TABLES}:
             raise UsageError(f"{path}: unknown name {name!r}")
         if (name in TABLES) != isinstance(value, dict):
             raise UsageError(f"{path}: {name} must be {'a table' if name in TABLES else 'a value'}, not {value!r}")
@@ -167,6 +175,8 @@ def read(path: str | Path) -> dict[str, Any]:
 def stored(path: Path) -> Settings:
     """The settings of a run, which its config.toml holds: complete, each of its kind."""
     settings = Settings(read(path))
+    if not isinstance(settings.get(DIGEST, ""), str):
+        raise UsageError(f"{path}: {DIGEST} must be a text, not {settings[DIGEST]!r}")
     may_lack = {"batch"} | {name for name, setting in SETTINGS.items() if setting.default is None}
     for name in ("task", "model", *SETTINGS, *TABLES):
         settings.origins[name] = f"{path}: {name}"

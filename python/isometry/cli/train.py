@@ -12,23 +12,27 @@ is from orthogonal; values below 20 are rounding.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from isometry import use_backend
+from isometry.cli.data import digest
 from isometry.cli.device import chosen, left_to_cpu, opened
-from isometry.cli.errors import INTERRUPTED, SUCCESS, UsageError
+from isometry.cli.errors import INTERRUPTED, SUCCESS, Caution, UsageError
 from isometry.cli.files import write_text
 from isometry.cli.progress import figures
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
-from isometry.cli.settings import Settings, option, stored
+from isometry.cli.settings import DIGEST, Settings, option, spelled, stored
 
 # Settings that --resume may change. The package's kernels compute the same with any number of threads, but torch's own
-# operations may round differently; another backend or device rounds everything differently.
-CHANGEABLE = ("iterations", "threads", "backend", "device")
+# operations may round differently; another backend or device rounds everything differently. --data may name another
+# place of the same data.
+CHANGEABLE = ("iterations", "threads", "backend", "device", "data")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,22 +44,40 @@ def run(options: argparse.Namespace) -> int:
     elif options.task_option is not None:
         raise UsageError("--task: the task stands in TASK already; give one of the two")
     if options.resume is None:
-        return _train(resolve(vars(options), options.config), None, options.out)
+        settings = resolve(vars(options), options.config)
+        settings[DIGEST] = digest(settings["data"])
+        return _train(settings, None, options.out)
     if options.out is not None or options.config is not None:
         raise UsageError("--resume goes on in its own folder with its own settings: leave --out and --config away")
     folder = RunFolder(Path(options.resume))
     if not folder.config.is_file():
         raise UsageError(f"--resume: {folder.path} holds no run (no config.toml)")
-    stored(folder.config)
-    before = resolve({}, folder.config)
+    kept = stored(folder.config)
+    place = [text for text in options.set or () if text.partition("=")[0].strip() == "data"]
+    before = resolve({"data": options.data, "set": place}, folder.config)
     # another task or model first: the keywords in config.toml need not be its own
     same = all(vars(options)[kind] in (None, before[kind]) for kind in ("task", "model"))
     after = resolve(vars(options), folder.config) if same else before
+    same = same and (after["data"] is None) == (kept.get("data") is None)
     if not same or any(before[name] != after[name] for name in before.keys() - CHANGEABLE):
         raise UsageError(
             f"--resume goes on with the settings of {folder.path}: only {', '.join(map(option, CHANGEABLE))} may change"
         )
+    known_again(after, kept, folder.path)
     return _train(after, folder, None)
+
+
+def known_again(settings: Settings, kept: Settings, folder: Path) -> None:
+    """A UsageError unless the data are those with which the run began; a warning where it has no digest of them, as
+    where an earlier version began it, or where they come from a pipe.
+    """
+    if settings["data"] is None:
+        return
+    settings[DIGEST], said = digest(settings["data"]), f"{settings.option('data')} {settings['data']}"
+    if kept.get(DIGEST) is None or settings[DIGEST] is None:
+        warnings.warn(Caution(f"{said}: taken as the data of {folder}, which has no digest of them"), stacklevel=2)
+    elif settings[DIGEST] != kept[DIGEST]:
+        raise UsageError(f"{said}: not the data with which {folder} began; --data PATH names their place")
 
 
 def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int:
@@ -77,6 +99,7 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
             raise UsageError(f"--device {device}: the processes of torchrun share a batch on the CPU only")
         session = Session(settings, group, device)
         if folder is not None and folder.begun:
+            folder.refuse_scores(session.columns, settings.where("task"))
             checkpoint.load(folder.checkpoint, session)
         if not group.first:
             return INTERRUPTED if run_session(session, None) is End.INTERRUPTED else SUCCESS
@@ -94,10 +117,13 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
             print(f"{folder.path}: {note}", flush=True)
         if session.baselines:
             print(f"{folder.path}: baselines: {listed(session.baselines, ': ')}", flush=True)
+        if session.note:
+            print(f"{folder.path}: {session.note}", flush=True)
         end = run_session(session, folder)
         print(summary(folder))
         if end is End.INTERRUPTED:
-            print(f"interrupted; this goes on: isometry train --resume {folder.path}", flush=True)
+            words = shlex.join(["isometry", "train", *spelled("resume", folder.path)])
+            print(f"interrupted; this goes on: {words}", flush=True)
         return INTERRUPTED if end is End.INTERRUPTED else SUCCESS
 
 

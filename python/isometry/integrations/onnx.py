@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch._higher_order_ops.scan import scan
 
+from isometry._rules import check
 from isometry.torch import formulas
 from isometry.torch.formulas.delta import unit
 from isometry.torch.hadamard import HADAMARD
@@ -82,6 +83,8 @@ def export(
     >>> sizes = {"input": {0: Dim("T", min=2), 1: Dim("B", min=2)}}
     >>> program = export(layer, (x,), "layer.onnx", dynamic_shapes=sizes)  # doctest: +SKIP
     """
+    if not isinstance(model, nn.Module):
+        check.kind("model", "a torch.nn.Module", model)
     _refuse_complex(model)
     # The step of a scan that an earlier export compiled for fixed sizes would serve this one too.
     torch.compiler.reset()

@@ -25,12 +25,22 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .._rules import check
 from . import _square, _thin
-from ._dispatch.mode import DEVICE, mode
+from ._dispatch.function import HALF, REAL_OF, dtype_name
+from ._dispatch.mode import DEVICE, mode, visible
 from .formulas._precision import doubled, full_precision
 from .formulas._solve import triangular
 from .linalg import geqrf, householder_product, ormqr
 from .operators import Cayley, Exponential
+
+
+def check_weight(name: str, weight: Tensor) -> None:
+    """A weight that has these maps: dense, in a precision that is computed in or widened."""
+    if weight.layout is not torch.strided:
+        check.strided(name, weight.layout)
+    if weight.dtype not in HALF and weight.dtype not in REAL_OF:
+        check.stored(name, dtype_name(weight.dtype), or_complex=True)
 
 
 def weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> Tensor:
@@ -105,14 +115,31 @@ def exponential(x: Tensor) -> Tensor:
     """exp(A) E."""
     if _full_pays(x, _RATIO["matrix_exp"]):
         return _first_columns(Exponential, 1, x)
-    first, below, gram = _blocks(x)
+    large = not visible(x) or x.detach().abs().max().item() > _LARGE
+    first, below, gram = _blocks(_within(x) if large else x)
     k = first.shape[-1]
     # About ||X2||; dividing by it makes the two blocks beside the diagonal alike.
     size = gram.detach().abs().sum(-2, keepdim=True).amax(-1, keepdim=True).sqrt().clamp(min=1)
-    one = (size * torch.eye(k, dtype=size.dtype, device=size.device)).to(first.dtype)
+    eye = torch.eye(k, dtype=size.dtype, device=size.device)
+    one = (size * eye).to(first.dtype)
     row = torch.cat((first, -gram / size), -1), torch.cat((one, torch.zeros_like(one)), -1)
     columns = torch.matrix_exp(torch.cat(row, -2))[..., :k]
-    return torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2).to(x.dtype)
+    w = torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2)
+    for _ in range(3 if large else 0):  # of Newton and Schulz
+        w = w + w @ (eye - w.mH @ w) / 2
+    return w.to(x.dtype)
+
+
+#: The distance of exp(A) E from orthonormal is about eps ||A||: from numbers beyond _LARGE on it is corrected; beyond
+#: _LARGEST it would be too large for that, and A has few digits that count.
+_LARGE, _LARGEST = 2.0**7, 2.0**36
+
+
+def _within(x: Tensor) -> Tensor:
+    """X, `doubled`, multiplied by less than 1 if it has numbers beyond _LARGEST."""
+    x = doubled(x)
+    most = x.detach().abs().amax((-2, -1), keepdim=True)
+    return x * (_LARGEST / most).clamp(max=1)
 
 
 #: Up to n = ratio k all n columns cost less than k x k matrices in double precision, by measurement.
@@ -165,7 +192,8 @@ def signs(x: Tensor) -> Tensor:
 def kept_signs(x: Tensor, kept: Tensor) -> Tensor:
     """The signs on the diagonal of X; where weight decay has brought it below 1/4, those that were kept."""
     diagonal = x.detach().diagonal(dim1=-2, dim2=-1).real
-    return torch.where(diagonal.abs() >= 0.25, diagonal.sign(), kept.to(diagonal.device, diagonal.dtype))
+    own = torch.where(diagonal.abs() >= 0.25, diagonal, kept.real.to(diagonal.device, diagonal.dtype))
+    return torch.copysign(torch.ones_like(own), own)
 
 
 def packed(q: Tensor) -> Tensor:
@@ -189,12 +217,6 @@ def base(q: Tensor) -> Tensor:
             return q.clone()
     x = packed(q)
     return reflected(x, signs(x)) if n == k else x
-
-
-def orthogonalised(base: Tensor) -> Tensor:
-    """A square base that was rounded to half precision, by a step of Newton and Schulz."""
-    eye = torch.eye(base.shape[-1], dtype=base.dtype, device=base.device)
-    return base @ (1.5 * eye - 0.5 * base.mH @ base)
 
 
 @full_precision

@@ -52,7 +52,7 @@ _NORM, _STEPS = 4, 6
 
 @full_precision
 def _forward(x: Tensor, base: Tensor | None) -> Tensor:
-    w = _unitary(torch.matrix_exp(_skew(_matrices(x))))
+    w = unitary(torch.matrix_exp(_skew(_matrices(x))))
     return (w if base is None else torch.bmm(_matrices(base), w)).reshape(x.shape)
 
 
@@ -73,7 +73,7 @@ def _backward(x: Tensor, base: Tensor | None, ct: Tensor) -> Tensor:
     active = (halvings > torch.arange(_STEPS, device=a.device)).unsqueeze(-1)
     for step in range(_STEPS):
         power, along = both.split(n, -1)
-        power = power if step % 2 else _unitary(power)
+        power = power if step % 2 else unitary(power)
         next_ = torch.empty_like(both)
         torch.bmm(power, power, out=next_[:, :, :n])
         torch.bmm(along, power, out=next_[:, :, n:])
@@ -83,7 +83,7 @@ def _backward(x: Tensor, base: Tensor | None, ct: Tensor) -> Tensor:
     return (bar - bar.mH).mul_(size * less).tril_().reshape(x.shape)
 
 
-def _unitary(x: Tensor) -> Tensor:
+def unitary(x: Tensor) -> Tensor:
     """Closer to unitary: X + X (I - X^H X) / 2."""
     return torch.baddbmm(x, x, torch.bmm(x.mH, x), beta=1.5, alpha=-0.5)
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ._dispatch.device import computed_there
+from ._square import unitary
 from .formulas._precision import doubled, full_precision
 from .formulas._solve import solve, triangular
 
@@ -123,11 +124,12 @@ def _reflections(a: Tensor, kept: Tensor | None = None, count: int = 1) -> Refle
     """Those of packed matrices; of `count` stacks, X and the base, with the signs that are kept, real ones."""
     own = _diagonal(a)
     turns = own.is_complex()
-    if kept is None:
-        signs = own.real.sign() if turns else own.sign()
-    else:  # the base's own diagonal is +-1
-        own = own.unflatten(0, (count, -1))
-        signs = torch.where(own.abs() >= 0.25, own.sign(), kept.to(own)).flatten(0, 1)
+    signed = own.real if turns else own
+    if kept is not None:
+        of_x, *of_base = signed.tensor_split(count)
+        of_x = torch.where(of_x.abs() >= 0.25, of_x, kept.to(of_x))
+        signed = torch.cat((of_x, *of_base)) if of_base else of_x
+    signs = torch.copysign(torch.ones_like(signed), signed)
     v = a.tril(-1)
     _diagonal(v).fill_(1)
     m = torch.bmm(v.mH, v)
@@ -213,7 +215,7 @@ def _exponential(x: Tensor) -> tuple[Tensor, Saved]:
     w = first.new_empty(x.shape)
     w[:, :k].copy_(columns[:, :k])
     torch.bmm(below, h, out=w[:, k:])
-    return w.to(x.dtype), (below, h, blocks, size)
+    return unitary(w).to(x.dtype), (below, h, blocks, size)
 
 
 def _exponential_gradient(ct: Tensor, below: Tensor, h: Tensor, blocks: Tensor, size: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: torch.Generator | No
     ValueError
         A tensor of fewer than two axes.
     TypeError
-        One of another dtype.
+        No tensor, a sparse one, or one of another dtype.
 
     Examples
     --------
@@ -47,6 +47,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: torch.Generator | No
     >>> bool((w.T.float() @ w.float() - torch.eye(3)).abs().max() < 0.02)
     True
     """
+    if not isinstance(tensor, Tensor):
+        check.kind("tensor", "a torch.Tensor", tensor)
+    if tensor.layout is not torch.strided:
+        check.strided("tensor", tensor.layout)
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.dtype not in HALF:

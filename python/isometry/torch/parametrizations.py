@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from . import _maps
-from ._dispatch.function import widened
+from ._bases import Orthonormal, nearest
+from ._contiguous import Contiguous, arrange
+from ._dispatch.function import HALF, widened
 
 __all__ = ["orthogonal"]
 
@@ -53,15 +55,18 @@ def orthogonal(
         No such tensor, one of fewer than two axes, or an unknown map; later, an assigned tensor of another shape.
     NotImplementedError
         Assigning to "cayley" or "matrix_exp" with ``use_trivialization=False``.
+    TypeError
+        A sparse tensor, or one of another dtype, such as int8.
 
     Notes
     -----
     Different from torch's: every optimiser and weight decay keep W orthogonal (torch's reflections become zero, since
     the signs that it multiplies by are part of the trained tensor); complex weights have reflections too; float16 and
-    bfloat16 weights are computed in float32 and rounded once; a thin weight of shape (n, k) has a base of its own size,
-    not (n, n), and no n x n intermediate. State dicts of torch load, with the same weight, those of a square weight
-    into torch as well. With reflections the signs of W are those on the (real part of the) diagonal of the
-    trained tensor, or where weight decay has brought an entry below 1/4, those last assigned or loaded.
+    bfloat16 weights are computed in float32 and rounded once; W stays orthogonal in another precision and in an average
+    of weights; a thin weight of shape (n, k) has a base of its own size, not (n, n), and no n x n intermediate. State
+    dicts of torch load, with the same weight, those of a square weight into torch as well. With reflections the signs
+    of W are those on the (real part of the) diagonal of the trained tensor, or where weight decay has brought an entry
+    below 1/4, those last assigned or loaded.
 
     The cost of a forward and a backward pass is of order n k^2.
 
@@ -82,6 +87,7 @@ def orthogonal(
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    _maps.check_weight(name, weight)
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
@@ -92,12 +98,18 @@ def orthogonal(
     parametrize.register_parametrization(module, name, law, unsafe=True)
     chain: Any = module.parametrizations[name]  # type: ignore[index]
     if chain[0] is law:
+        chain.__class__ = _Chain
+        arrange(chain)
         chain.register_load_state_dict_pre_hook(_adopt)
         chain.register_state_dict_post_hook(_write_signs)
     return module
 
 
-class _Orthogonal(nn.Module):
+class _Chain(Contiguous, parametrize.ParametrizationList):
+    """A chain of parametrisations that begins with this one."""
+
+
+class _Orthogonal(Contiguous):
     """W from X, and X and the base from an assigned W."""
 
     base: Tensor | None
@@ -110,6 +122,8 @@ class _Orthogonal(nn.Module):
         self.use_trivialization = use_trivialization
         if use_trivialization:
             self.register_buffer("base", None)
+        square = weight.shape[-2] == weight.shape[-1]
+        self._orthonormal = Orthonormal() if use_trivialization and square else None
         if orthogonal_map == "householder":
             # Those last assigned or loaded: weight decay moves the diagonal of X through zero.
             size = (*weight.shape[:-2], min(weight.shape[-2:]))
@@ -130,11 +144,18 @@ class _Orthogonal(nn.Module):
 
     def _full_base(self) -> Tensor | None:
         """The base in a precision of the kernels; None where there is none, as behind another parametrization."""
-        if not self.use_trivialization or self.base is None:
+        base = self.base if self.use_trivialization else None
+        if base is None:
             return None
-        base = widened(self.base)
-        rounded = base is not self.base and base.shape[-2] == base.shape[-1]
-        return _maps.orthogonalised(base) if rounded else base
+        return widened(base) if self._orthonormal is None else self._orthonormal(base)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> _Orthogonal:
+        """In another precision the base itself becomes orthonormal, so that it is saved like this."""
+        before = self.base if self._orthonormal is not None else None
+        super()._apply(fn, recurse)
+        if before is not None and self.base is not None and self.base.dtype is not before.dtype:
+            self.base = _settled(self.base)
+        return self
 
     @torch.no_grad()
     def right_inverse(self, w: Tensor) -> Tensor:
@@ -145,7 +166,7 @@ class _Orthogonal(nn.Module):
         wide = w.shape[-2] < w.shape[-1]
         tall = widened(w.mT if wide else w)
         if self.use_trivialization:
-            self.base = _maps.base(tall).to(w.dtype)
+            self.base = _maps.base(tall).to(w.dtype).contiguous()
             x = torch.zeros_like(tall)
             x.diagonal(dim1=-2, dim2=-1).fill_(-1)
         elif self.orthogonal_map == "householder":
@@ -157,11 +178,20 @@ class _Orthogonal(nn.Module):
             )
         if self.orthogonal_map == "householder":
             self.signs = _maps.signs(x).to(self.signs)
-        return (x.mT if wide else x).to(w.dtype)
+        return (x.mT if wide else x).to(w.dtype).contiguous()
 
 
-def _adopt(chain: Any, state: dict[str, Any], prefix: str, *_: object) -> None:
-    """Before a state is loaded: the signs are those of X; a thin weight's base of torch, n x n, becomes a thin one."""
+@torch.no_grad()
+def _settled(base: Tensor) -> Tensor:
+    """A square base that has come to another precision, orthonormal in it unless that is half precision."""
+    known = type(base) is Tensor and not base.is_meta and base.dtype not in HALF
+    return nearest(base) if known else base
+
+
+def _adopt(chain: Any, state: dict[str, Any], prefix: str, metadata: dict[str, Any], *_: object) -> None:
+    """Before a state is loaded: the signs are those of X; a thin weight's base of torch, n x n, becomes a thin one, and
+    a square one is orthonormal in the precision of this module.
+    """
     law, x, base = chain[0], state.get(prefix + "original"), state.get(f"{prefix}0.base")
     if not isinstance(x, Tensor) or x.shape != law.shape:
         return  # `load_state_dict` reports it
@@ -175,7 +205,12 @@ def _adopt(chain: Any, state: dict[str, Any], prefix: str, *_: object) -> None:
         if law.use_trivialization and isinstance(base, Tensor) and n > k and base.shape[-2:] == (n, n):
             thin, tall = _maps.thinned(widened(base), tall)
             state[f"{prefix}0.base"] = thin.to(base.dtype)
-            state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype)
+            state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype).contiguous()
+        elif law._orthonormal is not None and isinstance(base, Tensor) and law.base is not None:
+            own = base if metadata.get("assign_to_params_buffers") else base.to(law.base.dtype)
+            settled = _settled(own)
+            if settled is not own:
+                state[f"{prefix}0.base"] = settled
 
 
 def _write_signs(chain: Any, state: dict[str, Any], prefix: str, _: object) -> None:

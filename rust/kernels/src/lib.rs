@@ -44,6 +44,7 @@ pub mod recurrence;
 pub mod rotation;
 pub mod scalar;
 pub mod simd;
+pub mod symmetric;
 pub mod tile;
 pub mod transform;
 pub mod upper;

@@ -27,6 +27,7 @@ use crate::quaternion::QuaternionKernels;
 use crate::recurrence::RecurrenceKernels;
 use crate::rotation::RotationKernels;
 use crate::simd::Simd;
+use crate::symmetric::SymmetricKernels;
 use crate::upper::UpperKernels;
 use crate::{Avx2, Avx512, Neon};
 use num_complex::Complex;
@@ -60,6 +61,7 @@ pub trait Real:
     + QuaternionKernels
     + RecurrenceKernels
     + RotationKernels
+    + SymmetricKernels
 {
     /// 512-bit vectors.
     type Avx512: Simd<R = Self>;

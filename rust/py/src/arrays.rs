@@ -187,13 +187,6 @@ impl<T: Element> Input<'_, T> {
         &self.shape
     }
 
-    /// Adds the axis of a batch of one, if it is the only one that is missing.
-    pub fn widen(&mut self, rank: usize) {
-        if self.shape.len() + 1 == rank {
-            self.shape.insert(0, 1);
-        }
-    }
-
     /// Sizes of exactly N axes, the first of which is a batch.
     pub fn sizes<const N: usize>(&self, argument: &str) -> PyResult<[usize; N]> {
         let mut sizes = [1; N];

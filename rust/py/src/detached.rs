@@ -29,9 +29,11 @@ pub fn run_interruptible<R: Send>(
                 return false;
             }
             *last = Instant::now();
-            match Python::attach(|py| py.check_signals()) {
-                Ok(()) => false,
-                Err(error) => {
+            // a daemon thread outlives the interpreter, which it can no longer ask: nobody waits for its result
+            match Python::try_attach(|py| py.check_signals()) {
+                None => true,
+                Some(Ok(())) => false,
+                Some(Err(error)) => {
                     if let Ok(mut raised) = raised.lock() {
                         *raised = Some(error);
                     }

@@ -166,7 +166,7 @@ pub fn linalg_procrustes(a: Any<'_>, special: bool, out: Any<'_>, threads: usize
     })
 }
 
-/// Their gradients, and a list of the matrices whose gradient takes eigenvectors.
+/// Their gradients.
 #[pyfunction]
 pub fn linalg_procrustes_vjp(
     a: Any<'_>,
@@ -175,7 +175,7 @@ pub fn linalg_procrustes_vjp(
     special: bool,
     out: Any<'_>,
     threads: usize,
-) -> PyResult<Vec<usize>> {
+) -> PyResult<()> {
     by_dtype!("a", &a, T, py => {
         let a = Input::<T>::new("a", &a)?;
         let sizes = a.sizes("a")?;

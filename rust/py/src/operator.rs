@@ -76,14 +76,6 @@ impl<'py, T: Number> Arguments<'py, T> {
         Ok(Arguments(given.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
     }
 
-    /// The first array with an axis of 1 in front, if it lacks one.
-    pub fn widened(mut self, rank: usize) -> Self {
-        if let Some(Borrowed::Own(input)) = self.0.first_mut() {
-            input.widen(rank);
-        }
-        self
-    }
-
     /// The arguments in the form of the core.
     pub fn given(&self) -> Vec<Given<'_, T>> {
         let one = |borrowed| match borrowed {
@@ -180,13 +172,14 @@ fn keeping<T: Number>(
         Saves::Result if save => f(None).map(|()| SavedValues::Result),
         Saves::Elements(each) if save && each > 0 => {
             let len = size("saved", &[batch, each])?;
-            let made = Python::attach(|py| {
+            // none in a daemon thread that outlives the interpreter
+            let made = Python::try_attach(|py| {
                 let array = empty::<T>(py, &[len])?;
                 let data = Output::<T>::new("saved", &array)?.slice().as_mut_ptr();
                 Ok((array.unbind(), data))
             });
             let lack = |_: PyErr| Error::OutOfMemory { bytes: work(&[len, size_of::<T>()]) };
-            let (array, data) = made.map_err(lack)?;
+            let (array, data) = made.ok_or(Error::Interrupted)?.map_err(lack)?;
             // SAFETY: a new array of this many elements, not shared yet; `array` keeps it alive.
             f(Some(unsafe { std::slice::from_raw_parts_mut(data, len) }))?;
             Ok(SavedValues::Own(array))

@@ -85,7 +85,6 @@ impl<'py, T: Number> Arrays<'py, T> {
     ) -> PyResult<Self> {
         let cell = declared(cell).map_err(exception)?;
         let arrays = Arguments::of(cell.arguments, arrays)?;
-        let arrays = if members.is_none() { arrays.widened(3) } else { arrays };
         let object = |(object, given): &(String, Bound<'py, PyTuple>)| {
             Ok::<_, PyErr>((object.clone(), Arguments::new(object, given)?))
         };
@@ -210,7 +209,9 @@ fn nth<A>(all: &[A], each: usize, i: usize) -> &[A] {
 /// The lengths of sequences.
 pub fn counts(lengths: &Any<'_>) -> PyResult<Vec<usize>> {
     let negative = |_| PyValueError::new_err("lengths: expected no negative number");
-    Input::<i64>::new("lengths", lengths)?.copied(|length| usize::try_from(length).map_err(negative))
+    let given = Input::<i64>::new("lengths", lengths)?;
+    let [_] = given.sizes("lengths")?;
+    given.copied(|length| usize::try_from(length).map_err(negative))
 }
 
 /// The parts of all members of an array that is written.

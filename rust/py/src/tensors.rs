@@ -114,10 +114,17 @@ pub struct Tensor<'py> {
 /// The tensor, if the object is one.
 pub fn tensor<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     let Some(exchange) = exchange(object) else { return Ok(None) };
-    let storage = exchange.storage.bind(object.py()).call1((object,))?;
-    let view = viewed(argument, object, exchange)?;
-    let (data, shape) = contiguous(argument, &view)?;
-    Ok(Some(Tensor { data, dtype: element(&view), shape, storage }))
+    let mut view = viewed(argument, object, exchange)?;
+    loop {
+        let storage = exchange.storage.bind(object.py()).call1((object,))?;
+        let again = viewed(argument, object, exchange)?;
+        // else another thread has given it another storage meanwhile: which of the two was taken is unknown
+        if again.data == view.data {
+            let (data, shape) = contiguous(argument, &again)?;
+            return Ok(Some(Tensor { data, dtype: element(&again), shape, storage }));
+        }
+        view = again;
+    }
 }
 
 /// The element type of a tensor, if the object is one; None inside where no kernel has it.

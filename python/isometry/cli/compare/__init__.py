@@ -19,12 +19,13 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isometry.cli.device import opened
 from isometry.cli.errors import INTERRUPTED, SUCCESS, Failure, UsageError, require
-from isometry.cli.files import named, write_text
+from isometry.cli.files import made, named, write_text
 from isometry.cli.lock import locked
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def _train(options: argparse.Namespace) -> int:
     for run in _missing(planned).values():
         if options.dask in (None, LOCAL):
             opened(run.settings)
-    _make(out)
-    with locked(out, "another comparison works here"):
+    with made(out), locked(out, "another comparison works here"):
         refuse_others(out, [CURVES])
         runs = _missing(planned)  # another comparison may have ended meanwhile
         print(f"{out}: {len(runs)} of {len(planned)} runs to do, {pool.processes} at once, threads in each: "
@@ -111,10 +111,9 @@ def _existing(targets: Sequence[Path], out: str | None) -> int:
             raise UsageError(f"{path} holds no run")
         found += own
     folder = None if out is None else Path(out)
-    if folder is not None:
-        _make(folder)
-    if not _report(list({path.resolve(): path for path in found}.values()), folder):
-        raise UsageError(f"{', '.join(map(str, targets))}: no run has a row yet")
+    with nullcontext() if folder is None else made(folder):
+        if not _report(list({path.resolve(): path for path in found}.values()), folder):
+            raise UsageError(f"{', '.join(map(str, targets))}: no run has a row yet")
     return SUCCESS
 
 
@@ -156,8 +155,3 @@ def _positive(option: str, text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"{option} must be an integer >= 1, not {text!r}")
     return int(text)
-
-
-def _make(path: Path) -> None:
-    with named(path):
-        path.mkdir(parents=True, exist_ok=True)

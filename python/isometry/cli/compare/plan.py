@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from isometry.cli import registry
+from isometry.cli.data import digest
 from isometry.cli.errors import UsageError
 from isometry.cli.registry import Entry
 from isometry.cli.resolve import formula, resolve
 from isometry.cli.run_folder import RunFolder
-from isometry.cli.settings import SETTINGS, Settings, option, stored
+from isometry.cli.settings import DIGEST, SETTINGS, Settings, spelled, stored
 from isometry.cli.train import CHANGEABLE
 
 
@@ -37,15 +39,14 @@ class Planned:
                     f"{self.folder.path} cannot go on: {done:,} of {total:,} updates are done, and its checkpoint is "
                     "gone; move it away, or give another folder with --out"
                 )
-            changed = {"iterations": total, "threads": threads}
-            changed |= {name: self.settings[name] for name in ("backend", "device")}
-            words = [word for name, value in changed.items() if value for word in (option(name), str(value))]
-            return ["train", "--resume", str(self.folder.path), *words]
-        words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]
+            changed = {"resume": self.folder.path, "iterations": total, "threads": threads}
+            changed |= {name: self.settings[name] for name in ("backend", "device", "data")}
+            return ["train", *(word for name, value in changed.items() if value for word in spelled(name, value))]
+        words = ["train", self.settings["task"], "--model", self.settings["model"], *spelled("out", self.folder.path)]
         for name, value in (self.given | {"threads": threads}).items():
             if name in SETTINGS and value is not None:
-                words += [option(name), str(value)]
-        return words + [word for text in self.given["set"] for word in ("--set", text)]
+                words += spelled(name, value)
+        return words + [word for text in self.given["set"] for word in spelled("set", text)]
 
     def _done(self) -> int:
         """The updates made: those of the checkpoint, and without one those of the last row."""
@@ -71,7 +72,7 @@ def plan(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"--models has two of the name {name}")
-    found = []
+    found, known = [], cache(digest)  # one reading of the data for all runs
     for entry, name in zip(entries, names, strict=True):
         own = dict(given) | {"model": entry.name, "set": _assignments(given.get("set") or (), task, entry, entries)}
         for text in own["set"]:
@@ -83,7 +84,7 @@ def plan(
         for seed in seeds:
             one = own | {"seed": str(seed)}
             run = Planned(f"{name}-{seed}", one, resolve(one), RunFolder(out / f"{name}-{seed}"))
-            _check_same(run)
+            _check_same(run, known)
             found.append(run)
     return found
 
@@ -131,17 +132,27 @@ def _count(given: dict[str, Any], task: Any, hidden: int) -> int:
     return sizes.count(sizes.network_of(settings, task), settings)
 
 
-def _check_same(run: Planned) -> None:
-    """A run that is already in the folder must be the planned one, or a part of it."""
-    path = run.folder.path
+def _check_same(run: Planned, known: Callable[[str], str | None]) -> None:
+    """A run that is already in the folder must be the planned one, or a part of it, of the same data wherever they
+    lie."""
     if not run.folder.config.is_file():
         run.folder.refuse_files()
+        return
+    kept, data = stored(run.folder.config), run.settings["data"]
+    there = resolve({"data": data} if kept.get("data") else {}, run.folder.config)
+    for name in there.keys() - CHANGEABLE:
+        if there[name] != run.settings[name]:
+            _refuse(run, name, there[name])
+    if kept.get(DIGEST) is None or data is None:
+        same = there["data"] == data and (data is None or os.path.abspath(kept["data"]) == data)
     else:
-        stored(run.folder.config)
-        there = resolve({}, run.folder.config)
-        for name in there.keys() - CHANGEABLE:
-            if there[name] != run.settings[name]:
-                raise UsageError(
-                    f"{path} holds a run with other settings ({name} is {there[name]!r} there, "
-                    f"{run.settings[name]!r} here): --out names another folder"
-                )
+        same = kept[DIGEST] == known(data)
+    if not same:
+        _refuse(run, "data", kept.get("data"))
+
+
+def _refuse(run: Planned, name: str, value: object) -> NoReturn:
+    raise UsageError(
+        f"{run.folder.path} holds a run with other settings ({name} is {value!r} there, {run.settings[name]!r} here): "
+        "--out names another folder"
+    )

@@ -81,7 +81,11 @@ class Pool:
         threading.Thread(target=self._follow, args=(name, started), daemon=True).start()
 
     def _follow(self, name: str, started: subprocess.Popen[str]) -> None:
-        self.ended.put((name, process.follow(name, started, show)))
+        try:
+            message = process.follow(name, started, show)
+        except Exception as error:  # of standard error; without an entry `run` would wait for ever
+            message = f"{type(error).__name__}: {error}"
+        self.ended.put((name, message))
 
     def _collect(self) -> None:
         """Wait for the end of a run, or for the time limit."""

@@ -28,6 +28,7 @@ def start(run: Planned, threads: int, cwd: str | None = None, patience: float = 
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="backslashreplace",  # a run may print anything
         cwd=cwd,
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),

@@ -14,10 +14,10 @@ import numpy as np
 
 from isometry.cli.plots import TAIL, trailing
 from isometry.cli.run_folder import COLUMNS, RunFolder
-from isometry.cli.settings import TABLES, Settings, stored
+from isometry.cli.settings import DIGEST, TABLES, Settings, stored
 
 EVERY_RUN_ITS_OWN = ("seed", "threads", "backend", "device")
-OF_THE_TASK = ("task", "length", "data")
+OF_THE_TASK = ("task", "length", "data", DIGEST)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ def load(path: Path) -> Result | None:
 
 def compared(results: Sequence[Result]) -> list[Comparison]:
     """One comparison for each task, its variants in the order of the runs."""
-    titles = _named([_of_task(r.settings) for r in results], "task")
+    places: dict[Any, str] = {}
+    titles = _named([_of_task(r.settings, places) for r in results], "task")
     found = []
     for title in dict.fromkeys(titles):
         own = [r for r, t in zip(results, titles, strict=True) if t == title]
@@ -148,8 +149,15 @@ def compared(results: Sequence[Result]) -> list[Comparison]:
     return found
 
 
-def _of_task(settings: Settings) -> dict[str, Any]:
-    return {name: settings.get(name) for name in OF_THE_TASK} | settings.get("task_options", {})
+def _of_task(settings: Settings, places: dict[Any, str]) -> dict[str, Any]:
+    """What tells tasks apart. The same data count as one wherever they lie: `places` holds where they were seen first,
+    with the digest's first digits where others were seen there."""
+    data, known = (settings.get(name) for name in ("data", DIGEST))
+    if data is not None:
+        seen = data in places.values() and (known or data) not in places
+        data = places.setdefault(known or data, f"{data} ({known[:8]})" if seen and known else data)
+    table = {name: settings.get(name) for name in OF_THE_TASK if name != DIGEST}
+    return table | {"data": data} | settings.get("task_options", {})
 
 
 def _of_model(settings: Settings) -> dict[str, Any]:

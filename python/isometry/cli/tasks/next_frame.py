@@ -18,7 +18,7 @@ from torch import Tensor
 
 import isometry
 from isometry._rules import check, check_tasks
-from isometry.cli.tasks.recordings import Recording, split
+from isometry.cli.tasks.recordings import Recording, paths, split
 
 STEPS_AT_ONCE = 20_000  # of all sequences of an evaluation together
 
@@ -40,8 +40,11 @@ class NextFrame:
     ) -> None:
         window, hop = check_tasks.even("window", window), check.count("hop", hop, 1)
         options = {"window": window, "hop": hop, "scale": scale, "floor": floor}
-        parts = [self._sequences(part, length, options) for part in split(data)]
-        self.training, self.validation, self.test_part = parts
+        parts = split(data)
+        files = [] if data is None else paths(data)
+        copies = len(files) - sum(map(len, parts))
+        self.note = f"{copies} of {len(files)} recordings are left out: copies of others" if copies > 0 else ""
+        self.training, self.validation, self.test_part = (self._sequences(part, length, options) for part in parts)
         if batch > len(self.training):
             raise ValueError(
                 f"batch must be at most {len(self.training)}, the number of sequences to train on, not {batch}"

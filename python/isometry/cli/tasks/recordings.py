@@ -1,12 +1,18 @@
-"""Audio for training, validation and test: the files of a folder, or synthesised sound, at 8 kHz."""
+"""Audio for training, validation and test: the files of a folder, or synthesised sound, at 8 kHz.
+
+Of files with the same samples, whatever their names and formats, one counts: TIMIT is also distributed with every
+recording twice, as SA1.WAV and SA1.WAV.wav. Where a copy is among the test data, that one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from isometry.cli.data import files
 from isometry.readers import read_audio
 
 RATE = 8000
@@ -20,26 +26,43 @@ def split(data: str | None) -> tuple[list[Recording], list[Recording], list[Reco
 
     The test data are those in a folder named test (in any case), as in TIMIT; else one in ten, drawn once for all runs.
     """
+    test: list[Recording] = []
+    different = ""
     if data is None:
         rng = np.random.default_rng(0)
         found = [(f"recording {k}", syllables(rng)) for k in range(MADE)]
-        test = []
     else:
-        paths = sorted(path for path in Path(data).rglob("*") if path.suffix.lower() == ".wav")
-        if len(paths) < 3:
-            what = f"has {len(paths)}" if Path(data).is_dir() else "must be a folder with"
-            raise ValueError(f"data {data} {what} files *.wav, 3 or more are needed")
-        inside = {path: "test" in (part.lower() for part in path.relative_to(data).parts[:-1]) for path in paths}
-        found, test = (
-            [(str(p), resampled(*read_audio(p))) for p in paths if inside[p] == that] for that in (False, True)
-        )
+        found, test = _read(data)
+        count = len(found) + len(test)
+        different = " different" if count < len(paths(data)) else ""
+        if count < 3:
+            what = f"has {count}" if Path(data).is_dir() else "must be a folder with"
+            raise ValueError(f"data {data} {what}{different} files *.wav, 3 or more are needed")
     order = np.random.default_rng(1).permutation(len(found))
     share = max(1, len(found) // SHARE)
     if not test:
         test, order = [found[k] for k in order[:share]], order[share:]
     if len(order) < 2:
-        raise ValueError(f"data {data} has {len(found)} files *.wav to train on, 2 or more are needed")
+        raise ValueError(f"data {data} has {len(found)}{different} files *.wav to train on, 2 or more are needed")
     return [found[k] for k in order[share:]], [found[k] for k in order[:share]], test
+
+
+def paths(data: str) -> list[Path]:
+    """The recordings of a folder, copies too."""
+    return [path for path in files(Path(data)) if path.suffix.lower() == ".wav"]
+
+
+def _read(data: str) -> tuple[list[Recording], list[Recording]]:
+    """Those outside folders named test, and those inside, each once."""
+    found: dict[bytes, tuple[bool, Recording]] = {}
+    for path in paths(data):
+        samples, rate = read_audio(path)
+        content = hashlib.sha256(f"{rate} ".encode() + samples.tobytes()).digest()
+        inside = "test" in (part.lower() for part in path.relative_to(data).parts[:-1])
+        if content not in found or (inside and not found[content][0]):
+            found[content] = inside, (str(path), resampled(samples, rate))
+    outside, test = ([one for inside, one in found.values() if inside == that] for that in (False, True))
+    return outside, test
 
 
 def resampled(samples: np.ndarray, rate: int) -> np.ndarray:

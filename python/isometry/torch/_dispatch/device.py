@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor, is_inference_mode_enabled
 from torch.autograd import Function
 
-from .function import formula_vjp
+from .function import aliased, formula_vjp
 from .mode import differentiated, wanted
 
 Tensors = Sequence[Tensor | None]
@@ -34,7 +34,7 @@ class Operations(Protocol):
 def computed_there(call: Operations, given: Tensors) -> tuple[Tensor, ...]:
     """The results of a call, with its gradient recorded where one is wanted."""
     if any(wanted(given)) and not is_inference_mode_enabled():
-        found: tuple[Tensor, ...] = _Recorded.apply(call, *given)  # type: ignore[no-untyped-call]
+        found: tuple[Tensor, ...] = _Recorded.apply(call, *aliased(given))  # type: ignore[no-untyped-call]
         return found
     return call.run(given, False)[0]
 

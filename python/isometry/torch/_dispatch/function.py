@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from operator import and_
+from threading import active_count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -136,6 +137,18 @@ def distinct(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
         again = t is not None and any(t is other for other in tensors[:i])
         made.append(t.view_as(t) if again and t is not None else t)
     return tuple(made)
+
+
+def aliased(tensors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    """What `Function.apply` may be given while other threads run: the tensors, with views for trained leaves.
+
+    For a leaf, `apply` waits for the mutex of its gradient while it holds the interpreter's lock. An operation of torch
+    (2.15) in another thread holds that mutex and then waits for the lock, for ever. The view is an operation of torch,
+    which waits for the mutex without the lock; it costs a microsecond, and one backward.
+    """
+    if active_count() == 1:
+        return tensors
+    return [t if t is None or not (t.requires_grad and t.is_leaf) else t.view_as(t) for t in tensors]
 
 
 def formula_vjp(

@@ -65,7 +65,7 @@ def custom_operators(kind: str, schema: str, found: Callable[..., tuple[Plan, An
         (kind, "str? backend, bool saving", forward, of_shapes),
         (f"{kind}_backward", "Tensor?[] out, Tensor[] cts, bool[] wanted", backward, of_gradients),
     ):
-        text = f"({schema}, Tensor?[] tensors, {more}) -> Tensor[]"
+        text = f"({', '.join(filter(None, (schema, 'Tensor?[] tensors', more)))}) -> Tensor[]"
         operator = torch.library.custom_op(f"isometry::{name}", f, mutates_args=(), device_types="cpu", schema=text)
         operator.register_fake(fake)
         made.append(getattr(torch.ops.isometry, name).default)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from .function import aliased
 from .private import REACHED, SingleLevelFunction, functorch, is_forward_mode_enabled, set_forward_mode_enabled
 
 Tensors = Sequence[Tensor | None]
@@ -65,7 +66,7 @@ def through(function: type[Function], value: object, *tensors: Tensor | None) ->
     the tensors, and returns results and their axes.
     """
     if not REACHED or functorch.peek_interpreter_stack() is None:
-        found: tuple[Tensor, ...] = function.apply(value, *tensors)
+        found: tuple[Tensor, ...] = function.apply(value, *aliased(tensors))
         return found
     return _through(function, value, alive(tensors))
 
@@ -79,7 +80,9 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
     top = functorch.peek_interpreter_stack()
     if top is None:
         recording = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-        found: tuple[Tensor, ...] = (function.apply if recording else function.forward)(value, *tensors)
+        found: tuple[Tensor, ...] = (
+            function.apply(value, *aliased(tensors)) if recording else function.forward(value, *tensors)
+        )
         return found
     number = top.level()
     if top.key() == functorch.TransformType.Grad:
@@ -97,10 +100,30 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
     if all(dim is None for dim in dims):
         return _below(_through, function, value, tensors)
     size = functorch.CVmapInterpreterPtr(top).batchSize()
-    out, axes = _below(function.vmap, size, dims, value, [t for t, _ in pairs])
+    if size == 0:
+        out, axes = _below(_nothing, function, dims, value, [t for t, _ in pairs])
+    else:
+        out, axes = _below(function.vmap, size, dims, value, [t for t, _ in pairs])
     return tuple(
         [t if axis is None else functorch._add_batch_dim(t, axis, number) for t, axis in zip(out, axes, strict=True)]
     )
+
+
+def _nothing(function: Any, dims: Sequence[int | None], value: object, tensors: Tensors) -> tuple[Any, Any]:
+    """The results of no member at all: none of those of one member, of which only the shapes count."""
+    one = [t if t is None or dim is None else _one(t, dim) for t, dim in zip(tensors, dims, strict=True)]
+    out, axes = function.vmap(1, dims, value, one)
+    return tuple([t if axis is None else t.narrow(axis, 0, 0) for t, axis in zip(out, axes, strict=True)]), axes
+
+
+def _one(t: Tensor, dim: int) -> Tensor:
+    """A batch of one member for one of none: ones, which are allowed everywhere, or numbers from 0 on where these
+    choose elements.
+    """
+    shape = (*t.shape[:dim], 1, *t.shape[dim + 1 :])
+    if t.is_floating_point() or t.is_complex():
+        return t.new_ones(shape)
+    return torch.arange(shape[-1], dtype=t.dtype, device=t.device).expand(shape)
 
 
 def _below(f: Any, *given: Any) -> Any:

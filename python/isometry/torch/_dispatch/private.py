@@ -28,6 +28,8 @@ def _on(*_: object) -> bool:
 # ---------------------------------------------------------------- modes
 
 transforms_active = _name("_C._are_functorch_transforms_active", _on)
+global_forward_hooks = _name("nn.modules.module._global_forward_hooks", (_on,))
+global_forward_pre_hooks = _name("nn.modules.module._global_forward_pre_hooks", (_on,))
 has_global_hooks = _name("nn.modules.module._has_any_global_hook", _on)
 dispatch_modes = _name("_C._len_torch_dispatch_stack", _on)
 tracing_state = _name("_C._get_tracing_state", _on)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .function import aliased
 from .graph import in_graph
 from .mode import DEVICE, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode
 from .plan import Plan, Results, Settings, Tensors
@@ -13,7 +14,7 @@ def computed(plan: Plan, how: Mode, backend: str | None, settings: Settings, ten
     if how is KERNEL:
         return plan.run(settings, tensors, False, plan.place(backend))[0]
     if how is RECORDED:
-        return plan.recorded(settings, backend, *tensors)
+        return plan.recorded(settings, backend, *aliased(tensors))
     if how is TRANSFORMED:
         return transformed(plan, settings, plan.place(backend), tensors)
     if how is GRAPH and plan.operators is not None:

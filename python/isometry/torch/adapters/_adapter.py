@@ -9,13 +9,19 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._rules import check
+from .._contiguous import Contiguous
 from .._dispatch.function import HALF, dtype_name, widened
+from .._hooks import settle
+from ..nn._replacing import additions, carry, check_weight
+from ._frozen import NOTE, freeze, was_trained
 
 
-class Adapter(nn.Module):
+class Adapter(Contiguous):
     """y = linear(Q x) for an orthogonal Q, whose parameters alone are trained."""
 
     linear: nn.Linear
+    _trained: str
+    """The name of its parameter."""
 
     if TYPE_CHECKING:
 
@@ -23,12 +29,8 @@ class Adapter(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        self.linear = linear.requires_grad_(False)
-
-    def _empty(self, *shape: int) -> nn.Parameter:
-        """A new parameter: float32 beside a layer in half precision, else of its dtype."""
-        weight = self.linear.weight
-        return nn.Parameter(torch.empty(shape, dtype=widened(weight).dtype, device=weight.device))
+        self.linear = linear
+        freeze(list(linear.modules()))
 
     @property
     def in_features(self) -> int:
@@ -42,12 +44,18 @@ class Adapter(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """W Q for the weight W of the layer, computed in every access; differentiable."""
+        """W Q for the weight W of the layer, computed in every access; differentiable.
+
+        Forward pre-hooks of the layer are run first, without an input, since ``torch.nn.utils.prune`` and others
+        compute W in them; RuntimeError for one that cannot, and for weights that ``fully_shard`` has divided.
+        """
+        settle(self.linear, "weight")
         return self._turned_weight().to(self.linear.weight.dtype)
 
     @property
     def bias(self) -> Tensor | None:
-        """That of the layer."""
+        """That of the layer; hooks as for `weight`."""
+        settle(self.linear, "bias")
         return self.linear.bias
 
     def _turned_weight(self) -> Tensor:
@@ -61,18 +69,19 @@ class Adapter(nn.Module):
         -------
         torch.nn.Linear
             With the weight W Q, computed in at least float32 and rounded to the dtype of the given layer, and a copy of
-            its bias. The adapter and its layer stay as they are.
+            its bias; trained as the layer was before the adapter, with the attributes that were set on it. The adapter
+            and its layer stay as they are.
 
         Raises
         ------
         ValueError
-            If the layer has a forward or hooks of its own, which a new layer would not have.
+            If the layer or the adapter has hooks, tensors or submodules of its own, or the layer a forward, which a new
+            layer would not have.
         """
+        why = self._kept_apart()
+        if why is not None:
+            raise ValueError(why)
         linear = self.linear
-        if not is_product(linear):
-            raise ValueError(
-                "linear has a forward or hooks of its own, which a merged layer would not have: remove them"
-            )
         weight, bias = linear.weight, linear.bias
         merged: nn.Linear = nn.utils.skip_init(
             nn.Linear,
@@ -82,22 +91,62 @@ class Adapter(nn.Module):
             device=weight.device,  # type: ignore[arg-type]
             dtype=weight.dtype,
         )
+        if (name := carry(linear, merged, merged)) is not None:
+            raise ValueError(f"linear has an attribute {name!r}, which means another thing in a merged layer")
+        vars(merged).pop(NOTE, None)
         with torch.no_grad():
             merged.weight.copy_(self.weight)
             if bias is not None:
                 merged.bias.copy_(bias)
+        for name, p in merged.named_parameters():
+            p.requires_grad_(was_trained(linear, name))
+            vars(p).update(vars(linear.get_parameter(name)))
         return merged.train(self.training)
+
+    def _kept_apart(self) -> str | None:
+        """Why no plain layer can take the place of the adapter and its layer, if so."""
+        linear, what = self.linear, self._additions()
+        if what is not None:
+            return f"the adapter has hooks or other additions, which a merged layer would not have: remove {what}"
+        if type(linear).forward is not nn.Linear.forward:
+            what = "the forward of its class"
+        else:
+            what = additions(linear, ["weight"] if linear.bias is None else ["weight", "bias"])
+        if what is None:
+            return None
+        return (
+            "linear has a forward or hooks of its own, or other additions, which a merged layer would not have: remove "
+            f"{what}"
+        )
+
+    def _additions(self) -> str | None:
+        """What was added to the adapter alone."""
+        return additions(self, [self._trained], ["linear"])
 
 
 def real_layer(linear: object) -> nn.Linear:
     """The layer to adapt, after checking its kind."""
     if not isinstance(linear, nn.Linear):
-        check.kind("linear", "a torch.nn.Linear", linear)
+        raise TypeError(f"linear must be a torch.nn.Linear, not {kind_name(linear)}")
     if is_lazy(linear.weight):
         raise ValueError("linear has no weight yet: a torch.nn.LazyLinear gets its sizes in its first call")
-    if linear.weight.is_complex():
-        raise TypeError(f"the weight of linear must be real, not {dtype_name(linear.weight.dtype)}")
+    check_weight("the weight of linear", linear.weight)
+    if linear.bias is not None:
+        check_weight("the bias of linear", linear.bias)
     return linear
+
+
+def kind_name(value: object) -> str:
+    """The name of its class, with the module's for another ``Linear`` than torch.nn's, as of quantised layers."""
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__name__}" if kind.__name__ == "Linear" else kind.__name__
+
+
+def empty(linear: nn.Linear, *shape: int) -> nn.Parameter:
+    """A new parameter: float32 beside a layer in half precision, else of its dtype."""
+    weight = linear.weight
+    dtype = torch.promote_types(weight.dtype, torch.float32)
+    return nn.Parameter(torch.empty(shape, dtype=dtype, device=weight.device))
 
 
 def is_product(linear: nn.Linear) -> bool:

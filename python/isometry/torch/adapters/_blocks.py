@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ def blocks(w: Tensor, x: Tensor) -> Tensor:
     how = mode(w, x)
     if how in WITHOUT_KERNELS or not x.numel():
         return _formula(w, x)
-    (y,) = computed(BLOCKS, how, None, (), (w, x.reshape(-1, *x.shape[-2:])))
+    (y,) = computed(BLOCKS, how, None, (), (w, x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])))
     return y.reshape(*x.shape[:-1], w.shape[-2])
 
 

@@ -16,7 +16,7 @@ from .._dispatch.private import has_global_hooks
 from ..delta.delta_rule import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
-from ._adapter import Adapter, arithmetic, is_product, real_layer
+from ._adapter import Adapter, arithmetic, empty, is_product, real_layer
 
 
 class HRA(Adapter):
@@ -72,13 +72,15 @@ class HRA(Adapter):
     """
 
     vectors: nn.Parameter
+    _trained = "vectors"
 
     def __init__(self, linear: nn.Linear, r: int = 8) -> None:
         n, r = real_layer(linear).in_features, check.count("r", r, 2)
         if r % 2:
             raise ValueError(f"r must be even, so that pairs of equal reflections are the identity, not {r}")
+        vectors = empty(linear, n, r)
         super().__init__(linear)
-        self.vectors = self._empty(n, r)
+        self.vectors = vectors
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -92,7 +94,7 @@ class HRA(Adapter):
         linear = self.linear
         arithmetic(x, self.vectors, linear.in_features)
         if self._on_weight(x):
-            return functional.linear(x, self.weight, linear.bias)
+            return functional.linear(x, self._turned_weight().to(linear.weight.dtype), linear.bias)
         y: Tensor = linear(self.rotate(x))
         return y
 
@@ -151,10 +153,10 @@ class HRA(Adapter):
         if len(shape) != 2 or shape[0] != n or not shape[1] or (orthonormal and shape[1] > n):
             most = f"{n} >= r" if orthonormal else "r"
             raise ValueError(f"u must have shape (in_features, r) with in_features = {n} and {most} >= 1, not {shape}")
+        vectors = u.detach().to(empty(linear, 0), copy=True)
         adapter = cls.__new__(cls)  # without vectors drawn at random, and r may be odd
         super(HRA, adapter).__init__(linear)
-        vectors = u.detach().to(adapter._empty(0), copy=True)
-        adapter.vectors = nn.Parameter(torch.linalg.qr(vectors)[0] if orthonormal else vectors)
+        adapter.vectors = nn.Parameter((torch.linalg.qr(vectors)[0] if orthonormal else vectors).contiguous())
         return adapter
 
     def to_peft(self) -> Tensor:

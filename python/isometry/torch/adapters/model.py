@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from ..._rules import check
-from ._adapter import Adapter
+from ..nn._replacing import unseen
+from ._adapter import Adapter, kind_name
+from ._frozen import all_or_nothing, freeze, restore
 from .hra import HRA
 from .oft import OFT
 
 KINDS: dict[str, type[Any]] = {"OFT": OFT, "HRA": HRA}
-#: The names of the parameters of a model that were trained before its first adapter.
-_TRAINED = "_trained_without_adapters"
 
 
 def attach(
@@ -49,10 +50,13 @@ def attach(
     Raises
     ------
     ValueError
-        If a name is that of no linear layer (near names are listed), or one of them has an adapter already; and what
-        the class raises. The model is then as before.
+        If a name is that of no linear layer (near names are listed), or one of them has an adapter already; if a call
+        of the model would not reach the adapter, because the layer alone was compiled, is inside a wrapper that keeps
+        its parameters, or is also held by another attribute; if a layer has no weight yet; and what the class raises.
+        The model is then as before.
     TypeError
-        If the model itself is a linear layer: ``OFT(layer)`` adapts that.
+        If the model itself is a linear layer: ``OFT(layer)`` adapts that. And what the class raises, as for a weight in
+        int8.
 
     Examples
     --------
@@ -64,27 +68,30 @@ def attach(
     ['linear1.upper', 'linear2.upper']
     """
     check.choice("kind", kind, *KINDS)
-    if not isinstance(model, nn.Module):
-        check.kind("model", "a torch.nn.Module", model)
+    _check_model(model)
     if isinstance(model, nn.Linear | Adapter):
         raise TypeError(f"model must contain the layers: {kind}(layer) adapts a single one")
+    for name, p in model.named_parameters():
+        if is_lazy(p):
+            raise ValueError(f"model has a parameter without a value yet, {name!r}: call it once before")
     made: dict[nn.Module, Adapter] = {}
-    before = {name: p.requires_grad for name, p in model.named_parameters()}
-    try:
-        for _, layer in chosen(model, targets):
-            made[layer] = made.get(layer) or KINDS[kind](layer, **options).train(layer.training)
-    except Exception:  # an adapter has frozen its layer
-        for name, p in model.named_parameters():
-            p.requires_grad_(before[name])
-        raise
-    if not hasattr(model, _TRAINED):
-        setattr(model, _TRAINED, [name for name, trained in before.items() if trained])
+    modules = [module for module in model.modules() if not isinstance(module, Adapter)]
+    with all_or_nothing(modules):
+        layers = dict(reversed([(layer, name) for name, layer in chosen(model, targets)]))
+        if (why := unseen(model, layers)) is not None:
+            raise ValueError(f"targets: {why}")
+        freeze(modules)
+        for layer, name in layers.items():
+            try:
+                made[layer] = KINDS[kind](layer, **options).train(layer.training)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name}: {error}") from error
     _replace(model, made)
-    own = {id(p) for _, adapter in adapters(model) for p in adapter.parameters(recurse=False)}
     counts = [0, 0]
+    own = {p for _, adapter in adapters(model) for p in adapter.parameters(recurse=False)}
     for p in model.parameters():
-        p.requires_grad_(id(p) in own)
-        counts[id(p) in own] += p.numel()
+        p.requires_grad_(p in own)
+        counts[p in own] += p.numel()
     print(f"attached {kind} to {len(made)} layers: {counts[1]:,} of {sum(counts):,} parameters are trained")
     return model
 
@@ -102,6 +109,12 @@ def detach(model: nn.Module) -> nn.Module:
     torch.nn.Module
         The model.
 
+    Raises
+    ------
+    ValueError
+        If an adapter has hooks of its own, or a call of the model would not reach its layer; the model is then as
+        before.
+
     Examples
     --------
     >>> import torch, isometry.torch as it
@@ -113,7 +126,7 @@ def detach(model: nn.Module) -> nn.Module:
       (0): Linear(in_features=8, out_features=4, bias=True)
     )
     """
-    return _ended(model, {adapter: adapter.linear for _, adapter in adapters(model)})
+    return _ended(model, lambda adapter: adapter.linear)
 
 
 def merge(model: nn.Module) -> nn.Module:
@@ -132,7 +145,8 @@ def merge(model: nn.Module) -> nn.Module:
     Raises
     ------
     ValueError
-        If a layer has a forward or hooks of its own; the model is then as before.
+        If an adapter or its layer has hooks of its own, or the layer a forward, tensors or submodules, which a plain
+        layer would not have, or if a call of the model would not reach the merged layer; the model is then as before.
 
     Examples
     --------
@@ -143,7 +157,7 @@ def merge(model: nn.Module) -> nn.Module:
     >>> torch.allclose(it.adapters.merge(model)(x), before, atol=1e-6)
     True
     """
-    return _ended(model, {adapter: adapter.merge() for _, adapter in adapters(model)})
+    return _ended(model, Adapter.merge)
 
 
 def adapter_state_dict(model: nn.Module) -> dict[str, Tensor]:
@@ -170,6 +184,7 @@ def adapter_state_dict(model: nn.Module) -> dict[str, Tensor]:
     >>> model.load_state_dict(it.adapters.adapter_state_dict(model), strict=False).unexpected_keys
     []
     """
+    _check_model(model)
     state = model.state_dict()
     found = {}
     for name, adapter in adapters(model):
@@ -193,12 +208,14 @@ def chosen(
     adapted = {adapter.linear: name for name, adapter in adapters(model)}
     linear = [(name, m) for name, m in model.named_modules(remove_duplicate=False) if isinstance(m, nn.Linear)]
     free = [(name, layer) for name, layer in linear if layer not in adapted]
-    if callable(targets):
+    if callable(targets) and not isinstance(targets, nn.Module):
         found = [(name, layer) for name, layer in free if targets(name, layer)]
         if not found:
             raise ValueError(f"targets chose none of the {len(free)} linear layers of the model")
         yield from found
         return
+    if not isinstance(targets, Iterable):
+        check.kind("targets", "names or a function", targets)
     words = [targets] if isinstance(targets, str) else list(targets)
     if not words:
         raise ValueError("targets must name at least one layer")
@@ -215,7 +232,7 @@ def _nothing(model: nn.Module, word: str, free: Sequence[str], adapted: Sequence
     """The message for a target that is no free linear layer."""
     if any(name == word or name.endswith("." + word) for name in adapted):
         return f"targets: {word!r} has an adapter already"
-    others = {type(m).__name__ for name, m in model.named_modules() if name == word or name.endswith("." + word)}
+    others = {kind_name(m) for name, m in model.named_modules() if name == word or name.endswith("." + word)}
     if others:
         return f"targets: {word!r} is a {' or '.join(sorted(others))}, not a torch.nn.Linear"
     last = sorted({name.rpartition(".")[2] for name in free})
@@ -233,14 +250,31 @@ def _replace(model: nn.Module, by: dict[Any, Any]) -> None:
                 setattr(parent, name, by[child])
 
 
-def _ended(model: nn.Module, by: dict[Any, Any]) -> nn.Module:
+def _check_model(model: object) -> None:
+    if not isinstance(model, nn.Module):
+        check.kind("model", "a torch.nn.Module", model)
+
+
+def _ended(model: nn.Module, instead: Callable[[Adapter], nn.Linear]) -> nn.Module:
     """The model with its adapters replaced, trained as before them."""
+    _check_model(model)
     if isinstance(model, Adapter):
         raise TypeError("model must contain the adapters: that of a single layer has linear and merge()")
+    names = dict(reversed([(adapter, name) for name, adapter in adapters(model)]))
+    if (why := unseen(model, names)) is not None:
+        raise ValueError(f"model: {why}")
+    by: dict[Adapter, nn.Linear] = {}
+    for adapter, name in names.items():
+        if (what := adapter._additions()) is not None:
+            raise ValueError(f"{name} has hooks or other additions, which are the adapter's alone: remove {what}")
+        try:
+            by[adapter] = instead(adapter)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    modules = list(model.modules())
     _replace(model, by)
-    if hasattr(model, _TRAINED):
-        names = set(getattr(model, _TRAINED))
-        delattr(model, _TRAINED)
-        for name, p in model.named_parameters():
-            p.requires_grad_(name in names)
+    restore(modules)
+    for adapter, layer in by.items():
+        for name, p in layer.named_parameters(recurse=False):
+            p.requires_grad_(adapter.linear.get_parameter(name).requires_grad)
     return model

@@ -12,7 +12,7 @@ from ..._rules import check
 from .._dispatch.function import widened
 from ..delta.delta_rule import real
 from ..operators.cayley import Cayley
-from ._adapter import Adapter, arithmetic, real_layer
+from ._adapter import Adapter, arithmetic, empty, real_layer
 from ._blocks import blocks
 
 
@@ -66,14 +66,15 @@ class OFT(Adapter):
     """
 
     upper: nn.Parameter
+    _trained = "upper"
 
     def __init__(self, linear: nn.Linear, block_size: int = 32) -> None:
         n, b = real_layer(linear).in_features, check.count("block_size", block_size, 1)
         if n % b:
             raise ValueError(f"block_size must be a divisor of in_features = {n}, not {b}")
+        upper = empty(linear, n // b, b * (b - 1) // 2)
         super().__init__(linear)
-        self.block_size = b
-        self.upper = self._empty(n // b, b * (b - 1) // 2)
+        self.block_size, self.upper = b, upper
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -12,6 +12,7 @@ from torch.nn.functional import logsigmoid
 
 from ..._rules import check
 from .._dispatch.function import widened
+from ..formulas.delta import sigmoid_gate, softplus_gate
 from .delta_rule import delta_rule, real
 
 Ends = Tensor | Sequence[int]
@@ -78,12 +79,14 @@ def gates(
     g = widened(g)
     if dt_bias is not None:
         g = g + _shaped("dt_bias", dt_bias, heads)
-    factor = g.new_ones(())
-    if a_log is not None or lower_bound is None:
-        factor = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1))).exp()
+    if a_log is None and lower_bound is not None:
+        return check.number("lower_bound", lower_bound) * g.sigmoid()
+    log_a = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1)))
     if lower_bound is not None:
-        return check.number("lower_bound", lower_bound) * (factor * g).sigmoid()
-    return factor * logsigmoid(-g)  # -softplus(x) = log sigmoid(-x), which torch computes to rounding for every x
+        return check.number("lower_bound", lower_bound) * sigmoid_gate(log_a, g)
+    factor, shift = softplus_gate(log_a)
+    # softplus(x) = -log sigmoid(-x), which torch computes to rounding for every x
+    return -factor * logsigmoid(-(g + shift))
 
 
 def turned(first: bool, old: bool | None) -> bool:
@@ -119,7 +122,7 @@ def computed(
         q, k, v, beta, g=g, householders=householders, scale=scale, initial_state=initial_state,
         cu_seqlens=cu_seqlens, normalise=own,
     )  # fmt: skip
-    return o, (state.mT if turned else state) if kept else None
+    return o, (state.mT.contiguous() if turned else state) if kept else None
 
 
 def _shaped(name: str, value: Any, shape: Sequence[int]) -> Tensor:

@@ -27,6 +27,8 @@ def by_products(t: Tensor) -> bool:
 
 def triangular(m: Tensor, b: Tensor, *, upper: bool, unit: bool = False, left: bool = True) -> Tensor:
     """M^{-1} B, or B M^{-1}, for a triangle M with zeros outside; a unit diagonal is not read."""
+    if not b.numel():  # torch would go over all members of a stack
+        return b.expand(*torch.broadcast_shapes(m.shape[:-2], b.shape[:-2]), *b.shape[-2:]) + m.sum()
     if not by_products(m):
         return torch.linalg.solve_triangular(m, b, upper=upper, left=left, unitriangular=unit)
     if unit:

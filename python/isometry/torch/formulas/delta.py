@@ -18,6 +18,10 @@ from ._solve import triangular
 _ROWS, _WIDE = 64, 16
 # e^-1000 is 0 in both precisions; a limit, so that no difference of infinities arises.
 _LEAST = -1000.0
+# e^60 softplus(-50) > 1000, while softplus(x) = e^x to rounding below -37.
+_FACTOR = 60.0
+# Logarithms of two factors: no number but 0 times both of them is small.
+_LARGE = {torch.float32: 80.0, torch.float64: 700.0}
 
 
 @full_precision
@@ -60,8 +64,8 @@ def _sequences(
     value_heads, value = v.shape[2:]
     if state is None:
         state = v.new_zeros(batch, value_heads, key, value)
-    if not tokens:
-        return v[:, :0] * 1.0, state * 1.0
+    if not (batch and tokens):
+        return v[:, ::m] * 1.0, state * 1.0
     wide = g is not None and g.ndim == 4
     size = min(tokens, max(1, (_WIDE if wide else _ROWS) // m))  # tokens of a chunk
     more = -tokens % size
@@ -119,6 +123,25 @@ def _sequences(
     out = early_q @ torch.stack(starts, 1) + pairs @ u.masked_fill(~u.isfinite(), 0) + spoilt
     out = out.unflatten(0, (batch, value_heads)).flatten(2, 3).movedim(1, 2)
     return (out[:, :tokens] if more else out), state.unflatten(0, (batch, value_heads))
+
+
+def softplus_gate(log_a: Tensor) -> tuple[Tensor, Tensor]:
+    """A factor and a shift, so that -a softplus(x) = factor softplus(x + shift), or both are below -1000.
+
+    Both are finite for every a: a factor that overflows, times a softplus that underflows, would be NaN. Where a is
+    large, all gates are below -1000 but those of an x where softplus(x) = e^x, which may be shifted.
+    """
+    most = log_a.clamp(max=_FACTOR)
+    return -most.exp(), log_a - most
+
+
+def sigmoid_gate(log_a: Tensor, x: Tensor) -> Tensor:
+    """sigmoid(a x) for every a, with derivatives that are 0 where it is 0 or 1."""
+    most, large = _LARGE[x.dtype], torch.finfo(x.dtype).max
+    last = log_a.clamp(max=most)
+    first = (log_a - last).clamp(max=most).exp()  # 1 where a does not overflow
+    # finite, since it multiplies derivatives of zero
+    return ((x * first).clamp(-large, large) * last.exp()).sigmoid()
 
 
 def unit(x: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ def apply(frame: Tensor, angles: Tensor, pairs: Tensor, x: Tensor, adjoint: bool
     """Rows W x, or W^T x, rotation by rotation."""
     if frame.dim() > 2:  # a stack: every angle serves all rows of its operator
         angles, pairs = angles.unsqueeze(-2), pairs.unsqueeze(-3)
-    m = angles.shape[-1]
-    # Without rotations too: the sum of no terms is zero, and its graph leads back to the angles.
+    m = angles.shape[-1] if x.numel() else 0
+    # Without rotations or numbers too: the sum of no terms is zero, and its graph leads back to the angles.
     y = x if m else x + angles.sum()
     cos, sin = angles.cos(), (-angles if adjoint else angles).sin()
     for k in range(m) if adjoint else reversed(range(m)):

@@ -37,8 +37,10 @@ def apply(signs: Tensor, x: Tensor, adjoint: bool = False) -> Tensor:
     """Rows W x, or W^T x."""
     scale = float(signs.shape[-1]) ** -0.5
     signs = signs if signs.dim() == 2 else signs.unsqueeze(-3)
-    rounds = signs.unbind(-2)
     x = x.expand(torch.broadcast_shapes(x.shape, (*signs.shape[:-2], 1))).clone()
+    if not x.numel():  # however many rounds there are
+        return x + signs.sum()
+    rounds = signs.unbind(-2)
     for d in reversed(rounds) if adjoint else rounds:
         x = d * transform(x, scale, True) if adjoint else transform(d * x, scale)
     return x

@@ -56,6 +56,8 @@ def _from_left(a: Tensor, tau: Tensor, x: Tensor, adjoint: bool) -> Tensor:
 def geqrf(x: Tensor) -> tuple[Tensor, Tensor]:
     """R on and above the diagonal and the vectors below it, (*, m, n), and tau (*, min(m, n))."""
     m, n = x.shape[-2:]
+    if not x.numel():
+        return x.clone(), x.diagonal(dim1=-2, dim2=-1) * 1.0
     lower, upper, taus = [], [], []
     for j in range(min(m, n)):
         beta, tau, v = _reflection(x[..., 0])
@@ -65,8 +67,6 @@ def geqrf(x: Tensor) -> tuple[Tensor, Tensor]:
         lower.append(pad(v[..., 1:], (j + 1, 0)))
         upper.append(pad(torch.cat((beta.unsqueeze(-1), rest[..., 0, :]), -1), (j, 0)))
         x = rest[..., 1:, :]
-    if not taus:
-        return x.clone(), x.new_empty((*x.shape[:-2], 0))
     r = pad(torch.stack(upper, -2), (0, 0, 0, max(m - n, 0)))
     return r + pad(torch.stack(lower, -1), (0, max(n - m, 0))), torch.stack(taus, -1)
 

@@ -26,7 +26,7 @@ def apply(
         phi, phases, signs = [None if t is None else t.unsqueeze(-2) for t in (phi, phases, signs)]
     last = signs if phases is None else torch.polar(torch.ones_like(phases), phases)
     plan, at = [], 0
-    for start, pairs, p in layers(n, depth, kind):
+    for start, pairs, p in layers(n, depth, kind) if theta.numel() and x.numel() else ():
         plan.append((start, pairs, p, slice(at, at + pairs)))
         at = at + pairs  # under torch.jit.trace a tensor, and += would change the slices too
     sin, cos = theta.sin(), theta.cos()

@@ -28,9 +28,12 @@ def nearest(a: Tensor, special: bool) -> Tensor:
     if n == 0:
         return a.clone()
     fixed = a.detach()
+    finite = torch.isfinite(fixed).all(-1, keepdim=True).all(-2, keepdim=True)
+    fixed = torch.where(finite, fixed, 0)
     size = fixed.abs().amax((-2, -1), keepdim=True)
     size = torch.where(size > 0, size, 1)
-    a, fixed = a / size, fixed / size
+    # a member that is not finite becomes NaN, and does not reach the decomposition, which refuses it for all
+    a, fixed = a / torch.where(finite, size, torch.nan), fixed / size
     u, s, vh = torch.linalg.svd(fixed, full_matrices=False)
     v = vh.mH
     if special:
@@ -44,7 +47,9 @@ def nearest(a: Tensor, special: bool) -> Tensor:
     eye = torch.eye(n, dtype=a.dtype, device=a.device)
     for _ in range(_STEPS):
         h = w.mH @ a
-        moved = w + w @ (v @ ((vh @ (h - h.mH) @ v) * pairs) @ vh)
+        k = vh @ h @ v
+        # skew to the last bit: the diagonal of a real matrix divides by nothing
+        moved = w + w @ (v @ ((k - k.mH) * pairs) @ vh)
         if m > n:
             moved = moved + (a - w @ h) @ inverse
         w = moved @ (1.5 * eye - 0.5 * moved.mH @ moved)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,10 @@ def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
     -----
     The gradient divides by s_i + s_j, where that of a singular value decomposition divides by s_i - s_j: it is finite
     at orthogonal matrices. Where s_i + s_j is 0 to rounding, the term is left out: the derivative does not exist. Huge
-    and tiny matrices neither overflow nor vanish. Matrices of at most 8 rows or columns are decomposed one per lane,
-    larger ones by some six iterations of 2 m n^2 + n^3 multiply-adds. The gradient of these takes some eight iterations
-    of 2 n^3, and eigenvectors where A is nearly singular or W is not its polar factor.
+    and tiny matrices neither overflow nor vanish; a matrix with NaN or infinity gives NaN, and other members of a stack
+    keep their bits. Matrices of at most 8 rows or columns are decomposed one per lane, larger ones by some six
+    iterations of 2 m n^2 + n^3 multiply-adds, and up to thirty where A is singular. The gradient of these takes some
+    eight iterations of 2 n^3, and eigenvectors where the condition of A exceeds 64 n or W is not its polar factor.
     Gradients of gradients exist to the second order.
 
     Examples
@@ -96,4 +98,4 @@ PROCRUSTES: Plan = Procrustes("Procrustes")
 
 def _matrices(t: Tensor) -> np.ndarray:
     """(nb, m, n), in C order."""
-    return np.ascontiguousarray(t.numpy(force=True)).reshape(-1, *t.shape[-2:])
+    return np.ascontiguousarray(t.numpy(force=True)).reshape(math.prod(t.shape[:-2]), *t.shape[-2:])

@@ -17,8 +17,10 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
+from .._contiguous import Contiguous
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
+from .._hooks import settle
 from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_starts, unbatched
 from ._keywords import Marks, Output
 from ._pairs import unpaired
@@ -27,7 +29,7 @@ from ._stepping import Stepping
 from ._streaming import Kernel, OneStep
 
 
-class RecurrentLayer(Stepping, nn.Module):
+class RecurrentLayer(Stepping, Contiguous):
     """Shapes, packing, initial states, dropout, stacking, errors and representation of ``torch.nn.RNN``.
 
     A subclass sets its own keywords as attributes, calls this constructor, and defines the hooks ``_shapes``,
@@ -168,6 +170,11 @@ class RecurrentLayer(Stepping, nn.Module):
         return False
 
     @property
+    def _runs_as_defined(self) -> bool:
+        """Whether a call is the `forward` of this class, not one of a subclass or put in its place."""
+        return type(self).forward is RecurrentLayer.forward and not callable(vars(self).get("forward"))
+
+    @property
     def _state(self) -> tuple[int, ...]:
         """The shape of the state of one sequence."""
         return (self.hidden_size,)
@@ -195,6 +202,7 @@ class RecurrentLayer(Stepping, nn.Module):
     @property
     def all_weights(self) -> list[list[nn.Parameter]]:
         """The parameters of each recurrence, in the order of ``h_n``."""
+        settle(self, "all_weights")
         return [[getattr(self, name + suffix) for name in self._names] for suffix in self._suffixes]
 
     def reset_parameters(self) -> None:
@@ -222,8 +230,7 @@ class RecurrentLayer(Stepping, nn.Module):
 
     def _read(self, name: str) -> Tensor:
         """A parameter or buffer in the precision of the computation."""
-        stored: Tensor = getattr(self, name)
-        return widened(stored)
+        return widened(getattr(self, name))
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""
@@ -292,9 +299,8 @@ class RecurrentLayer(Stepping, nn.Module):
             return self._forward_packed(input, hx)
         if not isinstance(input, Tensor):
             check.kind("input", "a torch.Tensor or a PackedSequence", input)
-        name = type(self).__name__
         if input.dim() not in (2, 3):
-            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
+            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
         batched = input.dim() == 3
         rank = input.dim() + len(self._state) - 1
         if hx is not None and hx.dim() != rank:
@@ -313,7 +319,7 @@ class RecurrentLayer(Stepping, nn.Module):
         output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None, starts)
         if self.last_only:
             return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
-        output = output.transpose(0, 1) if self.batch_first else output
+        output = output.transpose(0, 1) if self.batch_first else output.contiguous()
         return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
 
     if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import Any
 from torch import Tensor
 
 from ._contract import check_step
-from ._streaming import Cached, held
+from ._streaming import Cached, held_for_steps
 
 
 class Stepping:
     """The methods of layers whose inputs arrive one at a time."""
 
     batch_first: bool
-    forward: Any
+    __call__: Any
     _one_state: Any
     _parted: Any
 
@@ -44,8 +44,9 @@ class Stepping:
 
         Notes
         -----
-        A step forms W. Inside :meth:`cached` it does not, and costs about as much as a step of ``torch.nn.RNN``. In
-        half precision the state is rounded at every step, by a call of the layer only at the end.
+        A step is a call of the layer, with its hooks, and forms W. Inside :meth:`cached`, without hooks, it does not,
+        and costs about as much as a step of ``torch.nn.RNN``. In half precision the state is rounded at every step, by
+        a call of the layer only at the end.
 
         Examples
         --------
@@ -57,11 +58,11 @@ class Stepping:
         >>> torch.allclose(state, layer(x)[1], atol=1e-5)
         True
         """
-        own = held(self)
+        own = held_for_steps(self)
         if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
             return self._parted(found[1])
         check_step(self, input)
-        last: Tensor = self.forward(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
+        last: Tensor = self(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
         return last
 
     def cached(self) -> AbstractContextManager[None]:

@@ -22,6 +22,8 @@ from ... import _core
 from ..._backend import Place
 from .._dispatch.function import HALF, Array, arrays, empty, place, readable
 from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
+from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
+from .._hooks import computed
 from ..operators.dense import Dense
 from ..sequences._cells import CELLS, NAMES, Call, forward
 from ..sequences._plan import _joined
@@ -88,6 +90,8 @@ class Held:
         self._transitions: dict[tuple[str, bool, bool], Any] = {}
         self._steps: list[OneStep] = []
         self._kind = torch.float32  # of the states
+        self._stored = torch.float32  # of the weights
+        self._accepted: tuple[torch.dtype, ...] = ()  # of inputs and states
 
     def _fresh(self) -> bool:
         """Whether it still belongs to the layer's parameters and buffers; if not, forgets everything."""
@@ -102,11 +106,18 @@ class Held:
         self._transitions, self._steps, layer = {}, [], self._layer
         owners = layer._parameters, layer._buffers
         named = [(owner, name, t) for owner in owners for name, t in owner.items() if t is not None]
-        # Parameters that are computed (torch.nn.utils.parametrize) and tensors of inference mode have no version.
-        if layer._modules or any(t.is_inference() for _, _, t in named) or mode(*self._tensors()) not in _EAGER:
+        # Weights that are computed (torch.nn.utils.parametrize, hooks) and tensors of inference mode have no version.
+        if (
+            layer._modules
+            or computed(layer)
+            or any(t.is_inference() for _, _, t in named)
+            or mode(*self._tensors()) not in _EAGER
+        ):
             self._sources = []
             return False
         self._sources = [(owner, name, t, t._version, t.data_ptr(), t.requires_grad) for owner, name, t in named]
+        self._stored = layer.weight_ih_l0.dtype
+        self._accepted = accepted(self._stored, layer.is_complex)
         return True
 
     def _tensors(self) -> list[Tensor]:
@@ -138,8 +149,7 @@ class Held:
         traced = self._tensors() if torch.is_grad_enabled() else ()
         if mode(x, state, *traced) is not KERNEL:
             return None
-        stored = layer.weight_ih_l0.dtype
-        dtypes = accepted(stored, layer.is_complex)
+        stored, dtypes = self._stored, self._accepted
         if x.dtype not in dtypes or not (state is None or state.dtype in dtypes):
             return None
         steps = self._steps or self._prepare()
@@ -165,7 +175,7 @@ class Held:
     def _prepare(self) -> list[OneStep]:
         """Makes the steps; none for a layer that has no kernel of a step."""
         layer = self._layer
-        if not layer.bidirectional:
+        if not layer.bidirectional and layer._runs_as_defined:
             self._kind = layer._weight_dtype
             kernels = [(suffix, layer._kernel(suffix)) for suffix in layer._suffixes]
             self._steps = [
@@ -216,9 +226,20 @@ def _forget(made: dict[Any, Any], key: Any, _gradient: Tensor) -> None:
     made.pop(key, None)
 
 
-def held(layer: object) -> Held | None:
-    """What the layer holds, if this thread is inside its `cached`; nothing is held in a graph of the compiler."""
-    return None if is_compiling() else _HELD.get().get((layer, get_ident()))
+def held(layer: Any) -> Held | None:
+    """What the layer holds, if this thread is inside its `cached`; nothing is held in a graph of the compiler, nor
+    where a forward pre-hook may compute weights.
+    """
+    own = None if is_compiling() else _HELD.get().get((layer, get_ident()))
+    return None if own is None or layer._forward_pre_hooks else own
+
+
+def held_for_steps(layer: Any) -> Held | None:
+    """The same, unless a hook sees calls of the layer, so that a step must be one."""
+    own = held(layer)
+    if own is None or layer._forward_hooks or global_forward_hooks or global_forward_pre_hooks:
+        return None
+    return own
 
 
 class Cached:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..._rules import check, check_recurrence
-from .._dispatch.function import COMPLEX_OF
+from .._dispatch.function import HALF
+from .._hooks import settle, sources
+from ..operators._inverse import projected
 from ._base import RecurrentLayer
 from ._contract import check_weights
 from ._pairs import paired
 from ._streaming import held
+
+#: By name, the parameters of the module that has one, and its name there.
+Owned = dict[str, tuple[dict[str, Any], str]]
 
 
 class TransitionLayer(RecurrentLayer):
@@ -101,7 +106,7 @@ class TransitionLayer(RecurrentLayer):
         """Yield the parameters of W, of every layer and direction, for a separate learning rate."""
         for suffix in self._suffixes:
             for name in self._transition_shapes():
-                yield getattr(self, name + suffix)
+                yield from sources(self, name + suffix, "recurrent_parameters")
 
     def recurrent_matrix(self, layer: int = 0, reverse: bool = False) -> Tensor:
         """W (hidden_size, hidden_size) of one layer and direction, differentiable.
@@ -114,7 +119,10 @@ class TransitionLayer(RecurrentLayer):
             If ``reverse`` is given for a layer that is not bidirectional.
         TypeError
             If the weights have a precision that the layer does not compute in.
+        RuntimeError
+            If a forward pre-hook, which is run first, cannot compute weights without an input.
         """
+        settle(self, "recurrent_matrix")
         check_weights(type(self).__name__, self.weight_ih_l0, self.is_complex)
         return self._rounded(self._transition(self._suffix(layer, reverse)).matrix())
 
@@ -135,6 +143,16 @@ class TransitionLayer(RecurrentLayer):
             A matrix that no parameters reach, which then stay as they were: another shape, one that is not orthogonal,
             too few reflections or blocks, another determinant; a layer without an inverse map. Otherwise as
             `recurrent_matrix`.
+        RuntimeError
+            If a hook or a parametrization computes one of these parameters.
+
+        Notes
+        -----
+        Parameters are found in double precision. W of them, in the precision of the computation, must be within
+        32 n eps of w, the Frobenius norm of the difference for orthogonal matrices; eps is that of float32 for float16
+        and bfloat16, or of w if that is larger, once for each number of w. In half precision these parameters are then
+        rounded, and W is within 2 n eps of w for the eps of the half precision: 0.12 for 8 units in bfloat16, of which
+        a third to a twentieth is usual. A layer of which w is ``recurrent_matrix()`` stays as it is.
 
         Examples
         --------
@@ -145,51 +163,74 @@ class TransitionLayer(RecurrentLayer):
         True
         """
         suffix, n = self._suffix(layer, reverse), self.hidden_size
-        weight = self.weight_ih_l0
         if not isinstance(w, Tensor):
             check.kind("w", "a torch.Tensor", w)
         if tuple(w.shape) != (n, n):
             raise ValueError(f"w must have shape {(n, n)}, not {tuple(w.shape)}")
         if w.is_complex() and not self.is_complex:
             raise ValueError("w must be real, as W of this layer is")
-        kind = COMPLEX_OF[self._weight_dtype] if self.is_complex else self._weight_dtype
-        w = w.detach().to(device=weight.device, dtype=kind)
+        now = self.recurrent_matrix(layer, reverse)
+        if now.dtype is w.dtype and torch.equal(now, w.to(now.device)):
+            return
+        owned, stored = self._of_transition(suffix), self.weight_ih_l0.dtype
+        for parameters, key in owned.values():
+            if key not in parameters:
+                raise RuntimeError(f"set_recurrent_matrix cannot set {key}: a hook or a parametrization computes it")
+        given = torch.finfo(w.dtype).eps if w.is_floating_point() or w.is_complex() else 0.0
+        w = w.detach().to("cpu", torch.complex128 if self.is_complex else torch.float64)
+        eps, each = torch.finfo(self._weight_dtype).eps, max(given, torch.finfo(stored).eps)
+        bound = float(torch.linalg.norm(w)) * (each + 32 * n**0.5 * eps)
+        values = self._inverse(w, suffix, bound)
+        if missing := [name for name, value in values.items() if value is None]:
+            raise ValueError(f"w is not reached by the {missing[0]} of this layer")
+        found = {name: paired(value) for name, value in values.items()}
+        for name, (parameters, key) in owned.items():
+            own, needed = tuple(parameters[key].shape), tuple(found[name].shape)
+            if own != needed:
+                raise ValueError(f"w is not reached by the {name} of this layer, {own}: {needed} would be needed")
+        self._try(w, suffix, found, self._weight_dtype, bound)
+        if stored in HALF:
+            self._try(w, suffix, found, stored, 2 * n * torch.finfo(stored).eps)
+        for name, (parameters, key) in owned.items():
+            parameters[key].copy_(found[name])
+
+    def _try(self, w: Tensor, suffix: str, found: Mapping[str, Tensor], dtype: torch.dtype, bound: float) -> None:
+        """Refuse parameters which, in this precision, have a W further than this from w, in Frobenius norm."""
         owned = self._of_transition(suffix)
-        before = {name: t.clone() for name, t in owned.items()}
-        found = self._inverse(w, suffix)
-        for name, value in found.items():
-            stored = paired(value)
-            if owned[name].shape != stored.shape:
-                raise ValueError(
-                    f"w is not reached by the {name} of this layer, {tuple(owned[name].shape)}: {tuple(stored.shape)} "
-                    "would be needed"
-                )
-        for name, value in found.items():
-            owned[name].copy_(paired(value))
-        if not torch.allclose(self._transition(suffix).matrix().to(kind), w, rtol=0, atol=self._reached(weight.dtype)):
-            for name, t in owned.items():
-                t.copy_(before[name])
-            raise ValueError("w is not reached by the parameters of this layer")
+        before = {name: parameters[key] for name, (parameters, key) in owned.items()}
+        try:
+            for name, (parameters, key) in owned.items():
+                t = found[name].to(before[name].device, dtype, copy=True)  # a hook may change it
+                parameters[key] = nn.Parameter(t, requires_grad=False)
+            settle(self, "set_recurrent_matrix")
+            distance = torch.linalg.norm(self._transition(suffix).matrix().to(w.device, w.dtype) - w)
+        finally:
+            for name, (parameters, key) in owned.items():
+                parameters[key] = before[name]
+        check_recurrence.reached_matrix(float(distance), bound)
 
-    def _reached(self, stored: torch.dtype) -> float:
-        """How far W may be from the matrix that it was set to."""
-        return float(self.hidden_size * torch.finfo(stored).eps ** 0.5)
-
-    def _of_transition(self, suffix: str) -> dict[str, Tensor]:
+    def _of_transition(self, suffix: str) -> Owned:
         """The parameters of one W, by name."""
-        return {name: getattr(self, name + suffix) for name in self._transition_shapes()}
+        return {name: (self._parameters, name + suffix) for name in self._transition_shapes()}
 
-    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
-        """Parameters of W by name, as numbers of the states' field."""
+    def _nearest(self, w: Tensor, bound: float) -> Tensor:
+        """The orthogonal or unitary matrix that w is up to this distance, in Frobenius norm."""
+        if not torch.isfinite(w).all():
+            raise ValueError("w must be finite")
+        nearest = projected(w, True)
+        check_recurrence.unitary_matrix(float(torch.linalg.norm(nearest - w)), bound, w.is_complex())
+        return nearest
+
+    def _inverse(self, w: Tensor, suffix: str, bound: float) -> dict[str, Tensor]:
+        """Parameters of W by name, as numbers of the states' field, for w in double precision on the CPU, which is one
+        of a W up to this distance.
+        """
         inverse = getattr(self._object, "from_matrix", None)
         if inverse is None:
             raise ValueError(f"{type(self).__name__} has no map from W to its parameters")
-        fixed = {name: getattr(self, name + suffix).to(self._weight_dtype) for name in self._untrained}
-        operator = inverse(w, **fixed)
-        found = {name: getattr(operator, name) for name in self._trained}
-        if missing := [name for name, value in found.items() if value is None]:
-            raise ValueError(f"w is not reached by the {missing[0]} of this layer")
-        return found
+        fixed = {name: getattr(self, name + suffix).to(w.device, torch.float64) for name in self._untrained}
+        operator = inverse(self._nearest(w, bound), **fixed)
+        return {name: getattr(operator, name) for name in self._trained}
 
     def _reset_transition(self, suffix: str) -> None:
         """Draw the initial values of one W."""

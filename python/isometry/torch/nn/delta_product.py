@@ -9,18 +9,22 @@ from typing import Any, NamedTuple, Unpack
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import PackedSequence
 
 from ..._backend import Place
 from ..._rules import check
+from .._dispatch.private import transforms_active
+from .._hooks import sources
 from ..delta._plan import DELTA_RULE, Call
 from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
+from ..formulas.delta import softplus_gate
 from ._base import RecurrentLayer
 from ._contract import check_step
 from ._keywords import LayerKeywords, Marks, Output
-from ._streaming import held
+from ._streaming import held_for_steps
 
-#: The two linear maps, each a weight and its bias, and minus a of the gates.
+#: The two linear maps, each a weight and its bias, and the factor of the gates (`softplus_gate`).
 _Weights = tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None], Tensor | None]
 #: Initial biases of keys and rates are uniform up to these. Keys that differ little between tokens make the transition
 #: of nearly every step the same at first, as in the other layers; rates near 0 and 2 keep what was stored.
@@ -174,27 +178,35 @@ class DeltaProduct(RecurrentLayer):
         for suffix in self._suffixes:
             for name in self._names:
                 if name.startswith(("transition", "log_decay")):
-                    yield getattr(self, name + suffix)
+                    yield from sources(self, name + suffix, "recurrent_parameters")
 
     # ------------------------------------------------------------ forward
 
     def _weights(self, suffix: str) -> _Weights:
         weight, transition = self._read("weight_ih" + suffix), self._read("transition_weight" + suffix)
         biases = [self._read(name + suffix) if self.bias else None for name in ("bias", "transition_bias")]
-        decay = -self._read("log_decay" + suffix).exp() if self.gate else None
-        return (weight, biases[0]), (transition, biases[1]), decay
+        if not self.gate:
+            return (weight, biases[0]), (transition, biases[1]), None
+        factor, shift = softplus_gate(self._read("log_decay" + suffix))
+        shift = F.pad(shift, (sum(self._parts[:2]), 0))
+        return (weight, biases[0]), (transition, shift if biases[1] is None else biases[1] + shift), factor
 
     def _drawn(self, weights: _Weights, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         """Queries, keys, values, rates, and the gates, for x (B, T, features)."""
         n, heads, (batch, tokens) = self.hidden_size, self.heads, x.shape[:2]
-        first, second, decay = weights
+        first, second, factor = weights
         rows = batch, tokens * self.householders, heads
         qv, transition = F.silu(F.linear(x, *first)), F.linear(x, *second)
         keys, rates, _ = self._parts
         q = qv[..., :n].reshape(batch, tokens, heads, -1)
         k, v = (t.reshape(*rows, n // heads) for t in (F.silu(transition[..., :keys]), qv[..., n:]))
         beta = torch.sigmoid(transition[..., keys : keys + rates].reshape(rows)) * (2.0 if self.negative else 1.0)
-        return q, k, v, beta, None if decay is None else decay * F.softplus(transition[..., keys + rates :])
+        return q, k, v, beta, None if factor is None else factor * F.softplus(transition[..., keys + rates :])
+
+    def _output(self, input: Tensor | PackedSequence, hx: Tensor | None, starts: Tensor | None) -> tuple[Any, Tensor]:
+        output, last = super()._output(input, hx, starts)
+        # computed sequence by sequence
+        return output.contiguous() if isinstance(output, Tensor) else output, last
 
     def _kernel(self, suffix: str) -> _Step:
         start = self._start(suffix)
@@ -212,9 +224,8 @@ class DeltaProduct(RecurrentLayer):
         marks: Marks,
     ) -> tuple[Tensor, Tensor]:
         steps, batch = x.shape[:2]
-        x, at, ends, pieces = x.transpose(0, 1), None, None, None
-        if marks:
-            pieces = _pieces(marks["starts"], reverse)
+        x, at, ends, pieces = x.transpose(0, 1), None, None, _pieces(marks["starts"], reverse) if marks else None
+        if pieces is not None:
             at, ends = pieces.at.to(x.device), pieces.ends
             x = x.flatten(0, 1).index_select(0, at).unsqueeze(0)
         elif lengths is not None:
@@ -224,6 +235,8 @@ class DeltaProduct(RecurrentLayer):
         elif reverse:
             x = x.flip(1)
         *drawn, g = self._drawn(self._weights(suffix), x)
+        if marks and pieces is None:
+            g = _forgetting(g, marks, reverse, self.heads, x)
         h0 = None if h0 is None else h0.expand(batch, *self._state)
         if pieces is not None:
             h0 = pieces.states(h0, marks["start_state"], x.new_zeros(1).expand(batch, *self._state))
@@ -278,12 +291,12 @@ class DeltaProduct(RecurrentLayer):
         >>> output.shape, state.shape
         (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
         """
-        own = held(self)
+        own = held_for_steps(self)
         if own is not None and (found := own.step(input, hx)) is not None:
             return found[0].reshape(*input.shape[:-1], self.hidden_size), found[1]
         check_step(self, input)
         time = int(self.batch_first and input.dim() == 2)
-        output, state = self.forward(input.unsqueeze(time), hx)
+        output, state = self(input.unsqueeze(time), hx)
         return (output if self.last_only else output.squeeze(time)), state
 
 
@@ -317,6 +330,17 @@ def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tenso
     return places[t < length], F.pad(lengths.cumsum(0), (1, 0))
 
 
+def _forgetting(g: Tensor | None, marks: Marks, reverse: bool, heads: int, x: Tensor) -> Tensor:
+    """Gates of x (B, T, d) that keep nothing of the state before marked steps."""
+    if marks["start_state"] is not None:
+        raise ValueError("starts must be the same for all members of a vmap of a layer with trainable_h0")
+    starts = marks["starts"].transpose(0, 1)
+    if reverse:  # the mark of a step is between it and the one before, which is read after it
+        starts = F.pad(starts[:, 1:], (0, 1)).flip(1)
+    g = x.new_zeros(()) if g is None else g
+    return torch.where(starts.unsqueeze(-1), -math.inf, g).expand(*starts.shape, heads)
+
+
 class _Pieces(NamedTuple):
     """The pieces into which marks divide the columns of a batch, one after another."""
 
@@ -336,13 +360,17 @@ class _Pieces(NamedTuple):
         return torch.where(where, given.index_select(0, columns), fresh.index_select(0, columns))
 
 
-def _pieces(starts: Tensor, reverse: bool) -> _Pieces:
-    """The pieces of columns with these marks (T, B), whose values are read."""
+def _pieces(starts: Tensor, reverse: bool) -> _Pieces | None:
+    """The pieces of columns with these marks (T, B), whose values are read; None if `vmap` maps over them."""
     marks = starts.detach().cpu().transpose(0, 1)
     batch, steps = marks.shape
-    heads = marks.clone()
-    heads[:, 0] = True
-    first = heads.flatten().nonzero().squeeze(1)
+    heads = torch.cat((torch.ones_like(marks[:, :1]), marks[:, 1:]), 1)
+    try:
+        first = heads.flatten().nonzero().squeeze(1)
+    except RuntimeError:
+        if transforms_active():
+            return None
+        raise
     ends = torch.cat((first, torch.tensor([batch * steps], device="cpu")))
     columns = first.div(steps, rounding_mode="floor")
     at, sizes = torch.arange(batch * steps, device="cpu"), ends.diff()

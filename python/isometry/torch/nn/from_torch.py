@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..._rules import check
+from .._dispatch.function import dtype_name
 from ._base import RecurrentLayer
 from ._gates_of_torch import NAMES, apart, together
+from ._replacing import additions, carry, check_weight, unseen
 from .gru import GRU
 from .lstm import LSTM
 from .rnn import RNN
@@ -17,6 +20,8 @@ from .rnn import RNN
 #: Torch's layers and ours.
 _KINDS: dict[Any, Any] = {nn.RNN: RNN, nn.GRU: GRU, nn.LSTM: LSTM}
 _OURS = {ours: theirs for theirs, ours in _KINDS.items()}
+#: The names of parameters there, and here.
+_GRU, _SAME = NAMES, {name: name for name in NAMES}
 _SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
 
 
@@ -35,19 +40,24 @@ def from_torch(module: nn.Module) -> Any:
     -------
     RNN, GRU or LSTM
         A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
-        with its ``requires_grad``, in the same mode of training. A ``GRU`` has ``reset="after"``.
+        with its ``requires_grad``, in the same mode of training, with the attributes that were set on the layer alone.
+        A ``GRU`` has ``reset="after"``.
     torch.nn.Module
         For any other module, the module itself, with its layers replaced in place. A layer that is used in several
-        places is replaced by one new layer; two layers that share a parameter get one each. Make the optimiser
+        places is replaced by one new layer, and parameters that layers share are shared afterwards. Make the optimiser
         afterwards, since the parameters are new.
 
     Raises
     ------
     NotImplementedError
-        A layer with ``proj_size``, with hooks, or with weights that a hook computes (``weight_norm``, ``prune``). No
-        layer of a model is then replaced.
+        A layer with ``proj_size``, with hooks, of its parameters too, with a forward, parameters, buffers or submodules
+        that were added to it, with weights that a hook computes (``weight_norm``, ``prune``), or that shares one with a
+        module of another kind. A layer that was compiled by itself, by ``torch.compile`` or ``torch.jit``, is inside a
+        ``DistributedDataParallel`` or FSDP, or is also held by an attribute that is no submodule: a call of the model
+        would not reach the new layer. No layer of a model is then replaced.
     TypeError
-        If module is not a module, or is a subclass of one of torch's layers.
+        If module is not a module, or is a subclass of one of torch's layers, or a weight is not dense, or not float16,
+        bfloat16, float32 or float64.
 
     Examples
     --------
@@ -60,18 +70,29 @@ def from_torch(module: nn.Module) -> Any:
     if not isinstance(module, nn.Module):
         check.kind("module", "a torch.nn.Module", module)
     if type(module) in _KINDS:
-        return _layer(module)
+        return _layer(module, "module", {}, {})
     if isinstance(module, nn.RNNBase):
         name = type(module).__name__
         raise TypeError(f"module must be a torch.nn.RNN, GRU or LSTM itself, not the subclass {name}")
-    for layer in module.modules():
-        if type(layer) in _KINDS:
-            _check(layer)
-    made: dict[Any, nn.Module] = {}
+    layers: dict[nn.Module, str] = {}
+    weights: dict[Tensor, str] = {}
+    others: dict[Tensor, str] = {}
+    for path, each in module.named_modules():
+        if type(each) in _KINDS:
+            layers[each] = path
+            weights |= {p: f"{path}.{name}" for name, p in each.named_parameters()}
+            continue
+        others |= {p: f"{path}.{name}" for name, p in each._parameters.items() if p is not None}
+        if isinstance(each, torch.jit.ScriptModule) and each.original_name in {kind.__name__ for kind in _KINDS}:
+            kind = each.original_name
+            raise NotImplementedError(f"from_torch: {path or 'module'!r} is a {kind} that torch.jit has compiled")
+    if (why := unseen(module, layers | weights)) is not None:
+        raise NotImplementedError(f"from_torch: {why}")
+    copies: dict[Tensor, nn.Parameter] = {}
+    made = {layer: _layer(layer, repr(path), copies, others) for layer, path in layers.items()}
     for parent in list(module.modules()):
         for name, child in list(parent._modules.items()):
-            if type(child) in _KINDS:
-                made[child] = made.get(child) or _layer(child)
+            if child in made:
                 setattr(parent, name, made[child])
     return module
 
@@ -89,12 +110,14 @@ def to_torch(layer: RNN | GRU | LSTM) -> Any:
     -------
     torch.nn.RNN, torch.nn.GRU or torch.nn.LSTM
         A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
-        with its ``requires_grad``, in the same mode of training.
+        with its ``requires_grad``, in the same mode of training, with the attributes that were set on the layer alone.
 
     Raises
     ------
     TypeError
         If torch has no such layer.
+    NotImplementedError
+        If the layer has hooks or other additions, as in `from_torch`.
 
     Examples
     --------
@@ -114,55 +137,72 @@ def to_torch(layer: RNN | GRU | LSTM) -> Any:
         why = why or (None if plain else f"torch has no nonlinearity {layer.nonlinearity!r}")
     if why is not None:
         raise TypeError(f"layer {type(layer).__name__} cannot become one of torch: {why}")
-    kind = _OURS[type(layer)]
-    found = _like(layer, kind, {"nonlinearity": layer.nonlinearity} if type(layer) is RNN else {})
-    for suffix in layer._suffixes:
-        for theirs, ours in _names(kind):
-            if hasattr(layer, ours + suffix):
-                arranged = together if kind is nn.GRU else None
-                _copied(getattr(layer, ours + suffix), getattr(found, theirs + suffix), arranged)
+    law = {"nonlinearity": layer.nonlinearity} if type(layer) is RNN else {}
+    names = {ours: theirs for theirs, ours in (_GRU if type(layer) is GRU else _SAME).items()}
+    own = {"reset": "after"} if type(layer) is GRU else law
+    way = _Way("to_torch", _OURS[type(layer)], own, law, names, together if type(layer) is GRU else None)
+    return _converted(layer, "layer", way, {}, {})
+
+
+class _Way(NamedTuple):
+    """How a layer is converted."""
+
+    function: str
+    kind: Any
+    own: dict[str, Any]  # the keywords of the layer besides those that all have
+    new: dict[str, Any]  # those of the new one
+    names: dict[str, str]
+    arranged: Callable[[Tensor], Tensor] | None
+
+
+def _layer(module: Any, where: str, copies: dict[Tensor, nn.Parameter], others: dict[Tensor, str]) -> Any:
+    """The layer of this package for one of torch."""
+    if module.proj_size:
+        raise NotImplementedError("from_torch has no layers with proj_size")
+    gated = type(module) is nn.GRU
+    law = {"nonlinearity": module.nonlinearity} if type(module) is nn.RNN else {}
+    new = {"reset": "after"} if gated else law
+    way = _Way("from_torch", _KINDS[type(module)], law, new, _GRU if gated else _SAME, apart if gated else None)
+    return _converted(module, where, way, copies, others)
+
+
+def _converted(layer: Any, where: str, way: _Way, copies: dict[Tensor, nn.Parameter], others: dict[Tensor, str]) -> Any:
+    """A new layer with copies of the parameters, ``copies`` those of layers before; none may be one of ``others``."""
+    given = {name: getattr(layer, name) for name in _SHARED}
+    # no random numbers are drawn on the meta device
+    plain = type(layer)(**given | {"dropout": 0.0}, **way.own, device="meta")
+    what = additions(layer, plain._parameters)
+    if what is not None:
+        raise NotImplementedError(
+            f"{way.function} keeps no hooks and nothing else that was added to a layer, and no weights that a hook "
+            f"computes (weight_norm, spectral_norm, prune): remove {what} of {where} first"
+        )
+    weights = dict(layer.named_parameters(remove_duplicate=False))
+    dtype, device = layer.weight_ih_l0.dtype, layer.weight_ih_l0.device
+    for name, p in weights.items():
+        argument = f"{name} of {where}"
+        check_weight(argument, p)
+        check.exact(argument, tuple(p.shape), tuple(plain.get_parameter(name).shape))
+        if p.dtype is not dtype:
+            raise TypeError(f"{argument} must be {dtype_name(dtype)}, as weight_ih_l0 is, not {dtype_name(p.dtype)}")
+        if p in others:
+            raise NotImplementedError(f"{way.function} copies parameters, but {argument} is shared with {others[p]!r}")
+    found = way.kind(**given, **way.new, device="meta", dtype=dtype).to_empty(device=device)
+    if (attribute := carry(layer, plain, found)) is not None:
+        raise NotImplementedError(f"{way.function}: the attribute {attribute!r} of {where} means another thing there")
+    for name, p in weights.items():
+        stem, _, suffix = name.rpartition("_l")
+        new = f"{way.names[stem]}_l{suffix}"
+        if p not in copies:
+            copies[p] = _filled(found.get_parameter(new), p, way.arranged)
+        setattr(found, new, copies[p])
     return found.train(layer.training)
 
 
-def _check(module: Any) -> None:
-    """Refuses what these layers do not have."""
-    if module.proj_size:
-        raise NotImplementedError("from_torch has no layers with proj_size")
-    if module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module):
-        raise NotImplementedError(
-            "from_torch keeps no hooks, and no weights that one computes (weight_norm, spectral_norm, prune): remove "
-            "them first"
-        )
-
-
-def _names(kind: type[nn.Module]) -> list[tuple[str, str]]:
-    """Torch's names and ours for a layer of torch."""
-    return list(NAMES.items()) if kind is nn.GRU else [(name, name) for name in NAMES]
-
-
-def _layer(module: Any) -> RNN | GRU | LSTM:
-    """The layer of this package for one of torch."""
-    _check(module)
-    gated = type(module) is nn.GRU
-    own = {"nonlinearity": module.nonlinearity} if type(module) is nn.RNN else {"reset": "after"} if gated else {}
-    found = _like(module, _KINDS[type(module)], own)
-    for suffix in found._suffixes:
-        for theirs, ours in _names(type(module)):
-            if hasattr(module, theirs + suffix):
-                _copied(getattr(module, theirs + suffix), getattr(found, ours + suffix), apart if gated else None)
-    return found.train(module.training)  # type: ignore[no-any-return]
-
-
-def _like(layer: Any, kind: Any, own: dict[str, Any]) -> Any:
-    """A layer of this kind with the sizes, the device and the dtype of another."""
-    weight = layer.weight_ih_l0
-    given = {name: getattr(layer, name) for name in _SHARED}
-    # no random numbers are drawn on the meta device
-    return kind(**given, **own, device="meta", dtype=weight.dtype).to_empty(device=weight.device)
-
-
 @torch.no_grad()
-def _copied(source: Tensor, target: Tensor, arranged: Any) -> None:
-    """Copies a parameter into another."""
+def _filled(target: nn.Parameter, source: Tensor, arranged: Callable[[Tensor], Tensor] | None) -> nn.Parameter:
+    """A parameter with the values of another, its attributes and its ``requires_grad``."""
     target.copy_(source if arranged is None else arranged(source))
+    vars(target).update(vars(source))
     target.requires_grad_(source.requires_grad)
+    return target

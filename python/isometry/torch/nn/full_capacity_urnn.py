@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import torch
 from torch import Tensor
 
+from .._bases import unrounded
+from .._dispatch.function import REAL_OF
 from ..operators.dense import Dense
 from ._orthogonal import OrthogonalRNN
+from ._pairs import paired, unpaired
 
 
 class FullCapacityURNN(OrthogonalRNN):
@@ -17,7 +22,8 @@ class FullCapacityURNN(OrthogonalRNN):
         h_t = \phi(W h_{t-1} + V x_t), \qquad W^H W = I.
 
     W itself is the parameter. It starts unitary, and :class:`isometry.torch.optim.CayleyRMSprop` keeps it so; other
-    optimisers do not. The states and the output are complex; a real input is promoted.
+    optimisers do not. In a higher precision, by ``.double()`` or from a state of a lower one, a unitary W is unitary
+    again. The states and the output are complex; a real input is promoted.
 
     Parameters
     ----------
@@ -62,13 +68,45 @@ class FullCapacityURNN(OrthogonalRNN):
     """
 
     is_complex = True
+    weight_l0: torch.nn.Parameter
     _object, _trained = Dense, ("weight",)
 
-    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
-        excess = w.mH @ w - torch.eye(len(w), dtype=w.dtype, device=w.device)
-        if not excess.abs().max() <= self._reached(self.weight_ih_l0.dtype):
-            raise ValueError("w must be unitary")
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        before = self.weight_l0.dtype
+        super()._apply(fn, recurse)
+        for suffix in self._suffixes:
+            weight = getattr(self, "weight" + suffix)
+            if _is_lower(before, weight):
+                with torch.no_grad():
+                    weight.copy_(_widened(weight, before))
+        return self
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
+    ) -> None:
+        for suffix in self._suffixes:
+            weight, key = getattr(self, "weight" + suffix), f"{prefix}weight{suffix}"
+            stored = state_dict.get(key)
+            if local_metadata.get("assign_to_params_buffers") or not isinstance(stored, Tensor) or stored.is_meta:
+                continue
+            if stored.shape == weight.shape and _is_lower(stored.dtype, weight):
+                state_dict[key] = _widened(stored.to(weight.dtype), stored.dtype)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    def _inverse(self, w: Tensor, _suffix: str, bound: float) -> dict[str, Tensor]:
+        self._nearest(w, bound)
         return {"weight": w}
 
     def _sizes(self) -> dict[str, int]:
         return super()._sizes() | {"p": self.hidden_size, "q": self.hidden_size}
+
+
+def _is_lower(stored: torch.dtype, weight: Tensor) -> bool:
+    """Whether numbers of a dtype have fewer digits than a parameter that a kernel reads."""
+    known = not weight.is_meta and weight.dtype in REAL_OF and stored.is_floating_point
+    return known and torch.finfo(stored).eps > torch.finfo(weight.dtype).eps
+
+
+def _widened(stored: Tensor, before: torch.dtype) -> Tensor:
+    """A matrix, stored as pairs, that was rounded to a dtype before."""
+    return paired(unrounded(unpaired(stored), before))

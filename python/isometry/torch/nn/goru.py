@@ -137,6 +137,11 @@ class GORU(GatedLayer, TransitionLayer):
             return reflecting(Householder.from_trapezoid, self._read("vectors" + suffix), trapezoidal)
         return super()._transition(suffix)
 
+    def _inverse(self, w: Tensor, suffix: str, bound: float) -> dict[str, Tensor]:
+        if self.transition == "householder" and self.hidden_size == 1:  # no reflection, the sign alone
+            return {"vectors": self._nearest(w, bound)}
+        return super()._inverse(w, suffix, bound)
+
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         shapes = super()._shapes(features) | self._transition_shapes()
         return shapes | {"activation_bias": (self._biased_units,)} if self.bias and self._biased_units else shapes

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..._objects.kronecker import sizes
 from ..._rules import check
+from .._hooks import settle
 from ..operators.kronecker import Kronecker
 from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -109,8 +110,9 @@ class KRU(OrthogonalRNN):
     def _transition(self, suffix: str) -> Kronecker:
         return Kronecker(self._factors(suffix))
 
-    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
-        found = Kronecker.from_matrix(w, self.factor_sizes).factors
+    def _inverse(self, w: Tensor, _suffix: str, bound: float) -> dict[str, Tensor]:
+        size = float(torch.linalg.norm(w))
+        found = Kronecker.from_matrix(w, self.factor_sizes, tol=bound / size if size else 0.0).factors
         return {f"factors_{f}": factor for f, factor in enumerate(found)}
 
     def _factors(self, suffix: str) -> list[Tensor]:
@@ -121,6 +123,7 @@ class KRU(OrthogonalRNN):
 
         It is zero if and only if all factors are unitary. A multiple of it, added to the loss, keeps them near that.
         """
+        settle(self, "penalty")
         terms = []
         for suffix in self._suffixes:
             for w in self._factors(suffix):

@@ -9,15 +9,17 @@ from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
 from ..._rules import check
+from .._contiguous import Contiguous, arrange
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
+from .._hooks import settle
 from ..operators import Adjoint, Columns, Composition, Operator
 from ..operators._declared import Declared
 from ._directions import reflecting, scaled
 from ._pairs import paired, unpaired
 
 
-class OperatorModule(nn.Module):
+class OperatorModule(Contiguous):
     """An operator as a module: its arguments are parameters and buffers, trained, moved and saved with a model.
 
     As an attribute of a module, an operator itself registers no parameters, so an optimiser would not train it.
@@ -89,10 +91,20 @@ class OperatorModule(nn.Module):
                 self.register_parameter(name, stored if isinstance(stored, nn.Parameter) else nn.Parameter(stored))
             else:
                 self.register_buffer(name, stored.detach(), persistent=argument.kind != "shape")
+        arrange(self)
         self._complex = tuple(t is not None and t.is_complex() for t in operator._arrays)
 
     def operator(self) -> Operator:
-        """The operator on the present values, differentiable in the parameters."""
+        """The operator on the present values, differentiable in the parameters.
+
+        Forward pre-hooks are run first, without an input, since `torch.nn.utils.prune` and others compute weights in
+        them; RuntimeError for one that cannot.
+        """
+        settle(self, "operator")
+        return self._present()
+
+    def _present(self) -> Operator:
+        """`operator` after the hooks."""
         if issubclass(self._kind, Composition):
             return Composition(*(factor.operator() for factor in self.operators))  # type: ignore[operator]
         if issubclass(self._kind, Columns):
@@ -131,15 +143,15 @@ class OperatorModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """W x for every vector in the last axis of x (..., n_in)."""
         half = x.dtype in HALF
-        result: Tensor = self.operator()(x.float() if half else x)
+        result: Tensor = self._present()(x.float() if half else x)
         return result.to(x.dtype) if half and not result.is_complex() and not autocast(x.device) else result
 
     if TYPE_CHECKING:
         __call__ = forward
 
     def matrix(self) -> Tensor:
-        """W, differentiable in the parameters."""
+        """W, differentiable in the parameters; hooks as in `operator`."""
         return self.operator().matrix()  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        return "" if self._modules else repr(self.operator())
+        return "" if self._modules else repr(self._present())

@@ -114,8 +114,8 @@ class ORNN(OrthogonalRNN):
         last[-1] = 1
         return {"vectors": torch.cat((vectors, last), 1)}
 
-    def _inverse(self, w: Tensor, _suffix: str) -> dict[str, Tensor]:
-        found, n = Householder.from_matrix(w), self.hidden_size
+    def _inverse(self, w: Tensor, _suffix: str, bound: float) -> dict[str, Tensor]:
+        found, n = Householder.from_matrix(self._nearest(w, bound)), self.hidden_size
         vectors, sign = found.vectors, found.sign
         assert sign is not None
         if self.reflections == n:

@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..._rules import check
+
 
 def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: float | Tensor) -> list[dict[str, Any]]:
     """Parameter groups for an optimiser, with a learning rate of its own for the matrices W of all layers.
@@ -22,6 +24,11 @@ def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: flo
     list of dict
         At most two groups, ``params`` and ``lr``: the others, then those of W. A group without parameters is left out.
 
+    Raises
+    ------
+    TypeError
+        If module is not a module.
+
     Examples
     --------
     >>> import torch, isometry.torch as it
@@ -30,6 +37,8 @@ def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: flo
     >>> [(group["lr"], len(group["params"])) for group in optimizer.param_groups]
     [(0.001, 4), (0.0001, 1)]
     """
+    if not isinstance(module, nn.Module):
+        check.kind("module", "a torch.nn.Module", module)
     own = {id(p) for layer in module.modules() for p in getattr(layer, "recurrent_parameters", tuple)()}
     fast = [p for p in module.parameters() if id(p) not in own]
     slow = [p for p in module.parameters() if id(p) in own]

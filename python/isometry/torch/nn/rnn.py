@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Unpack
 
+import torch
 from torch import Tensor, nn
 
 from ..._rules import check, check_recurrence
 from ..operators._operator import Operator
+from ..operators.cayley import Cayley
 from ..operators.dense import Dense
 from ..sequences.recurrence import recurrence
 from ._keywords import LayerKeywords, Marks, Output
 from ._streaming import Kernel
-from ._transition import TransitionLayer
+from ._transition import Owned, TransitionLayer
 from .operator_module import OperatorModule
 
 
@@ -141,19 +143,24 @@ class RNN(TransitionLayer):
             return Dense(self._read("weight_hh" + suffix))
         return getattr(self, "transition" + suffix).operator()
 
-    def _of_transition(self, suffix: str) -> dict[str, Tensor]:
+    def _of_transition(self, suffix: str) -> Owned:
         if self.transition is None:
             return super()._of_transition(suffix)
-        return dict(getattr(self, "transition" + suffix).named_parameters())
+        owner = getattr(self, "transition" + suffix)
+        return {name: (owner._parameters, name) for name in owner._names if name and name not in owner._buffers}
 
-    def _inverse(self, w: Tensor, suffix: str) -> dict[str, Tensor]:
+    def _inverse(self, w: Tensor, suffix: str, bound: float) -> dict[str, Tensor]:
         if self.transition is None:
             return {"weight_hh": w}
         operator = self._transition(suffix)
         inverse, owned = getattr(type(operator), "from_matrix", None), self._of_transition(suffix)
         if inverse is None or not all(hasattr(operator, name) for name in owned):
             raise ValueError(f"{type(operator).__name__} has no map from W to its parameters")
-        found = inverse(w)
+        fixed = {}
+        if isinstance(operator, Cayley) and "phases" not in owned:
+            signs = operator.signs
+            fixed = {"signs": w.real.new_ones(len(w)) if signs is None else signs.to(w.device, torch.float64)}
+        found = inverse(self._nearest(w, bound), **fixed)
         return {name: getattr(found, name) for name in owned}
 
     def _bias(self, suffix: str) -> Tensor | None:

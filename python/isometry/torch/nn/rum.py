@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
@@ -169,15 +169,29 @@ class RUM(RecurrentLayer):
         """
         if not self.lam:
             return super().step(input, hx)
-        h, memory = hx if isinstance(hx, tuple) else (hx, None)
         check_step(self, input)
+        h, memory = hx if isinstance(hx, tuple) else (hx, None)
+        before: Any = _Remembered(h, memory)
+        state: Any = self(input.unsqueeze(int(self.batch_first and input.dim() == 2)), before)[1]
+        return tuple(state)
+
+    def _one_state(self, hx: Any, input: Any, step: bool = False) -> Any:
+        return hx if isinstance(hx, _Remembered) else super()._one_state(hx, input, step)
+
+    def _output(self, input: Any, hx: Any, starts: Tensor | None) -> tuple[Any, Any]:
+        """`forward`; with the memory beside the state one time step, of which the memory is returned too."""
+        if not isinstance(hx, _Remembered):
+            return super()._output(input, hx, starts)
+        h, memory = hx
         if memory is not None and not isinstance(memory, Tensor):
             check.kind("hx[1]", "a torch.Tensor, the memories of all layers stacked", memory)
-        alone = input.dim() == 1
-        x = self._widened(input.unsqueeze(0).unsqueeze(0) if alone else input.unsqueeze(0))
+        alone = input.dim() == 2
+        time = int(self.batch_first and not alone)
+        given = input.unsqueeze(1) if alone else input.transpose(0, time)
         if alone:
             h, memory = (None if t is None else t.unsqueeze(1) for t in (h, memory))
-        self._check_forward(input.view(x.shape), h, 3, x.size(1))
+        self._check_forward(given, h, 3, given.size(1))
+        x = self._widened(given)
         shape = (self.num_layers, x.size(1), self.hidden_size, self.hidden_size)
         if memory is not None and tuple(memory.shape) != shape:
             raise RuntimeError(f"Expected memory size {shape}, got {list(memory.size())}")
@@ -191,5 +205,14 @@ class RUM(RecurrentLayer):
             memories.append(self._rounded(r))
             if self.dropout and self.training:
                 x = F.dropout(x, self.dropout)
-        state = torch.cat(new), torch.stack(memories)
-        return (state[0].squeeze(1), state[1].squeeze(1)) if alone else state
+        state = _Remembered(torch.cat(new), torch.stack(memories))
+        if alone:
+            return new[-1].squeeze(1), _Remembered(state.h.squeeze(1), state.memory.squeeze(1))
+        return new[-1].transpose(0, time), state
+
+
+class _Remembered(NamedTuple):
+    """The state of a step, and the memory beside it."""
+
+    h: Any
+    memory: Any

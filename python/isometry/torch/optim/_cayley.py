@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer, ParamsT
 
 from ..._rules import check, check_stiefel
-from .._dispatch.function import dtype_name
+from .._dispatch.function import REAL_OF, dtype_name
 from ..stiefel import moved, product
 
 
@@ -27,6 +27,25 @@ class _Cayley(Optimizer):
             self.param_groups.pop()
             raise
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a state of ``state_dict()``; see ``torch.optim.Optimizer``. A refused one changes nothing."""
+        before = self.state, self.param_groups
+        super().load_state_dict(state_dict)
+        try:
+            for group in self.param_groups:
+                self._check(group)
+                for p in group["params"]:
+                    self._check_state(p, self.state.get(p, {}), group)
+        except Exception:
+            self.state, self.param_groups = before
+            raise
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:  # those of another optimiser or release may lack options
+            for name, value in self.defaults.items():
+                group.setdefault(name, value)
+
     def _check(self, group: dict[str, Any]) -> None:
         """Refuse options and parameters that do not fit."""
         lr = group["lr"]
@@ -38,7 +57,18 @@ class _Cayley(Optimizer):
         check_stiefel.rate("lr", lr)
         check.flag("reorthogonalize", group["reorthogonalize"])
         for p in group["params"]:
-            check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
+            self._holds_pairs(p, group)
+
+    def _holds_pairs(self, p: Tensor, group: dict[str, Any]) -> bool:
+        """Whether a parameter holds pairs, after checking it."""
+        if p.layout is not torch.strided:
+            check.strided("a parameter", p.layout)
+        if p.dtype not in REAL_OF:
+            check.floating("a parameter", dtype_name(p.dtype))
+        return check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
+
+    def _check_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Refuse what was kept for a parameter if it does not fit."""
 
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         """The gradient that the step takes; the one given is not modified."""
@@ -73,7 +103,9 @@ class _Cayley(Optimizer):
         return loss
 
     def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        pairs = check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
+        if gradient.layout is not torch.strided:
+            check.strided("the gradient of a parameter", gradient.layout)
+        pairs = self._holds_pairs(p, group)
         w, g = (torch.view_as_complex(t.contiguous()) if pairs else t for t in (p, gradient))
         lr = group["lr"]
         # a tensor is not read on the host, which would wait for its device
@@ -113,6 +145,8 @@ class CayleySGD(_Cayley):
     ------
     ValueError
         A negative rate, a parameter of another shape.
+    TypeError
+        A parameter that is not dense, or not float32, float64, complex64 or complex128.
 
     References
     ----------
@@ -166,6 +200,8 @@ class CayleyRMSprop(_Cayley):
     ------
     ValueError
         Options out of range, a parameter of another shape.
+    TypeError
+        A parameter that is not dense, or not float32, float64, complex64 or complex128.
 
     References
     ----------
@@ -200,6 +236,13 @@ class CayleyRMSprop(_Cayley):
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
         check_stiefel.rmsprop(group["alpha"], group["eps"], group["scaling"])
+
+    def _check_state(self, p: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        average = state.get("square_avg")
+        if average is not None:
+            shape = tuple(p.shape[:-1] if self._holds_pairs(p, group) else p.shape)
+            shape = (*shape[:-2], 1, 1) if group["scaling"] == "norm" else shape
+            check.exact("square_avg", tuple(average.shape), shape)
 
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         squares = gradient.abs().square()

@@ -7,6 +7,7 @@ use crate::kernels::lanes;
 use crate::parallel::Shared;
 use crate::scalar::{Real, Scalar, parts, parts_mut};
 use crate::side::Side;
+use crate::sizes::{check_len, triangles};
 pub use isometry_kernels::quaternion::Law;
 use isometry_kernels::quaternion::{Matrices, PullMatrices, PullTurn, Stack, Turn};
 
@@ -15,7 +16,8 @@ const VECTORS: usize = 16;
 /// The cost of a rotation in multiply-adds; a few times as many are done in lanes.
 const COST: usize = 60;
 
-/// A stack of real rotations of R^n, n = 2 or 3: a view of the parameters.
+/// A stack of real rotations of R^n, n = 2 or 3: a view of the parameters. Every call checks the sizes of its arrays, as an operator
+/// in safe code may have rotations of other sizes than its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotations<'a, R: Real> {
     upper: &'a [R],
@@ -60,8 +62,9 @@ impl<'a, R: Real> Rotations<'a, R> {
 
     /// Writes the matrices.
     pub(crate) fn matrices<T: Scalar<Real = R>>(&self, out: &mut [T], threads: usize) -> Result<()> {
+        check_len("out", out.len(), &[self.batch, self.n, self.n])?;
         let (out, each) = (Shared(parts_mut(out).as_mut_ptr()), self.n * self.n);
-        // SAFETY: the caller has checked the sizes; parts are disjoint.
+        // SAFETY: `out` has room for the matrices; parts are disjoint.
         self.each(threads, |first, of| unsafe { Matrices { of, out: out.at(first * each) }.call() })
     }
 
@@ -73,10 +76,12 @@ impl<'a, R: Real> Rotations<'a, R> {
         threads: usize,
     ) -> Result<()> {
         let Some(upper) = first(bars) else { return Ok(()) };
+        check_len("ct", ct.len(), &[self.batch, self.n, self.n])?;
+        check_len("upper_bar", upper.len(), &triangles(self.batch, self.n))?;
         let (n, ct, upper) = (self.n, parts(ct), Shared(upper.as_mut_ptr()));
         self.each(threads, |first, of| {
             let (ct, upper) = (ct[first * n * n..].as_ptr(), upper.at(first * (n * (n - 1) / 2)));
-            // SAFETY: the caller has checked the sizes; parts are disjoint.
+            // SAFETY: the arrays have the sizes of the stack; parts are disjoint.
             unsafe { PullMatrices { of, ct, upper }.call() }
         })
     }
@@ -89,10 +94,12 @@ impl<'a, R: Real> Rotations<'a, R> {
         out: &mut [T],
         threads: usize,
     ) -> Result<()> {
+        check_len("x", x.len(), &[self.batch, self.n])?;
+        check_len("out", out.len(), &[self.batch, self.n])?;
         let (n, x, out) = (self.n, parts(x), Shared(parts_mut(out).as_mut_ptr()));
         self.each(threads, |first, of| {
             let (x, out) = (x[first * n..].as_ptr(), out.at(first * n));
-            // SAFETY: the caller has checked the sizes; parts are disjoint.
+            // SAFETY: the arrays have the sizes of the stack; parts are disjoint.
             unsafe { Turn { of, x, adjoint: side == Side::Adjoint, out }.call() }
         })
     }
@@ -106,8 +113,15 @@ impl<'a, R: Real> Rotations<'a, R> {
         x_bar: Option<&mut [T]>,
         threads: usize,
     ) -> Result<()> {
+        let upper = first(bars);
+        check_len("x", x.len(), &[self.batch, self.n])?;
+        check_len("ct", ct.len(), &[self.batch, self.n])?;
+        check_len("x_bar", x_bar.as_deref().unwrap_or(x).len(), &[self.batch, self.n])?;
+        if let Some(upper) = &upper {
+            check_len("upper_bar", upper.len(), &triangles(self.batch, self.n))?;
+        }
         let (n, x, ct) = (self.n, parts(x), parts(ct));
-        let upper = first(bars).map(|upper| Shared(upper.as_mut_ptr()));
+        let upper = upper.map(|upper| Shared(upper.as_mut_ptr()));
         let x_bar = x_bar.map(|x_bar| Shared(parts_mut(x_bar).as_mut_ptr()));
         self.each(threads, |first, of| {
             let turn = Turn {
@@ -119,7 +133,7 @@ impl<'a, R: Real> Rotations<'a, R> {
             let ct = ct[first * n..].as_ptr();
             let upper = upper.map(|upper| upper.at(first * (n * (n - 1) / 2)));
             let x_bar = x_bar.map(|x_bar| x_bar.at(first * n));
-            // SAFETY: the caller has checked the sizes; parts are disjoint.
+            // SAFETY: the arrays have the sizes of the stack; parts are disjoint.
             unsafe { PullTurn { of: turn, ct, upper, x_bar }.call() }
         })
     }
@@ -133,7 +147,10 @@ fn first<'a, T: Scalar>(bars: &'a mut [Bar<'_, T>]) -> Option<&'a mut [T::Real]>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::argument::{Argument, Array};
+    use crate::error::Error;
     use crate::testing::fill;
+    use crate::{Budget, Cpu, Operator, argument};
 
     /// W, W x and all gradients of `count` rotations, in memory that ends where it may be written, and the numbers behind.
     fn results<R: Real>(law: Law, n: usize, count: usize, threads: usize) -> [Vec<R>; 5] {
@@ -194,5 +211,72 @@ mod tests {
         assert!(Rotations::of::<c64>(&[c64::default(); 3], None, Law::Cayley, (1, 3)).is_none());
         assert!(Rotations::of::<f64>(&[0.0; 6], None, Law::Cayley, (1, 4)).is_none());
         assert!(Rotations::of::<f64>(&[], None, Law::Cayley, (2, 1)).is_none());
+    }
+
+    /// An operator of one size that says it is rotations of another, and refuses no gradient.
+    struct Liar<'a, R: Real> {
+        sizes: [usize; 3],
+        own: &'a [R],
+        rotations: Rotations<'a, R>,
+    }
+
+    impl<R: Real> Operator<R> for Liar<'_, R> {
+        fn sizes(&self) -> [usize; 3] {
+            self.sizes
+        }
+        fn arguments(&self) -> &'static [Argument] {
+            const { &[argument!("upper", "k")] }
+        }
+        fn argument(&self, _i: usize) -> Array<'_, R> {
+            Array::Own(self.own)
+        }
+        fn check_bars(&self, _bars: &[Bar<'_, R>]) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<R: Real> Cpu<R> for Liar<'_, R> {
+        fn rotations(&self) -> Option<Rotations<'_, R>> {
+            Some(self.rotations)
+        }
+    }
+
+    fn lies<R: Real>() {
+        const COUNTS: [usize; 4] = [1, 2, 40, 700];
+        let (numbers, budget) = (fill::<R>(3 * 700, 1.0, 1), Budget::of(3));
+        let all = || COUNTS.into_iter().flat_map(|batch| [2, 3].map(|n| (batch, n)));
+        for ((batch, n), (count, m)) in all().flat_map(|own| all().map(move |other| (own, other))) {
+            let rotations = Rotations::of::<R>(&numbers, None, Law::Cayley, (count, m)).unwrap();
+            let (own, sizes) = (&numbers[..batch * (n * (n - 1) / 2)], [batch, n, n]);
+            let (op, x) = (Liar { sizes, own, rotations }, &numbers[..batch * n]);
+            let honest = (batch, n) == (count, m);
+            for side in [Side::Forward, Side::Adjoint] {
+                let mut out = x.to_vec();
+                let outcome = op.apply(x, 1, side, &mut out, None, &budget);
+                assert!(outcome.is_ok() == honest, "{sizes:?} as {count} of {m}: {outcome:?}");
+                assert!(honest || matches!(outcome, Err(Error::Shape { .. })));
+                for room in [0, 1, own.len(), own.len() + 1] {
+                    let mut upper = vec![R::of(7.0); room];
+                    let outcome = op.apply_vjp(
+                        None,
+                        x,
+                        x,
+                        1,
+                        side,
+                        &mut [Bar::Own(&mut upper)],
+                        Some(&mut out),
+                        &budget,
+                    );
+                    let fits = honest && room == own.len();
+                    assert!(outcome.is_ok() == fits, "{sizes:?} as {count} of {m}, {room}: {outcome:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rotations_of_other_sizes_than_the_operators_are_refused() {
+        lies::<f32>();
+        lies::<f64>();
     }
 }

@@ -32,7 +32,7 @@ pub use forward::{advance, forward};
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::parallel::worth;
+use crate::parallel::{in_callers_mode, worth};
 use crate::scalar::Real;
 use crate::scratch::most;
 use crate::sizes::{check_len, work};
@@ -204,7 +204,7 @@ impl<'a> Stop<'a> {
 
     /// Whether to leave; asked once per [`SEGMENT`] rows.
     fn leave(&self) -> bool {
-        if current().id() == self.caller && (self.cancel)() {
+        if current().id() == self.caller && in_callers_mode(self.cancel) {
             self.stopped.store(true, Relaxed);
         }
         self.stopped.load(Relaxed)

@@ -97,6 +97,7 @@ impl<T: Scalar> Product<T> {
     /// The matrices exist in memory; C overlaps neither A nor B.
     #[inline]
     pub unsafe fn sum_by_sum(&self) {
+        debug_assert!(self.strides_hold(), "a stride is shorter than a line of its matrix");
         let Multiply { m, n, k, a, b, c, c_rows, .. } = self.0;
         for i in 0..m {
             for j in 0..n {
@@ -115,12 +116,30 @@ impl<T: Scalar> Product<T> {
         }
     }
 
+    /// Whether the strides hold the sizes: no line of A, B, C or the base runs into the next one.
+    fn strides_hold(&self) -> bool {
+        let Multiply { m, n, k, a, b, c_rows, base, base_rows, .. } = self.0;
+        let hold = |rows: usize, cols: usize, between_rows: usize, between_cols: usize| {
+            let (line, step, next) = if between_cols <= between_rows {
+                (cols, between_cols, between_rows)
+            } else {
+                (rows, between_rows, between_cols)
+            };
+            rows <= 1 || cols <= 1 || (line - 1).saturating_mul(step) < next
+        };
+        hold(m, k, a.rows, a.cols)
+            && hold(k, n, b.rows, b.cols)
+            && hold(m, n, c_rows, 1)
+            && (base.is_null() || hold(m, n, base_rows, 1))
+    }
+
     /// Runs this member's part. No barrier: the caller must place one before others read C.
     ///
     /// # Safety
     /// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; all members of
     /// a call run the same product; `scratch` holds [`Product::scratch`] numbers, separate for each member.
     pub unsafe fn run(&self, member: &Member<'_>, scratch: *mut T::Real) {
+        debug_assert!(self.strides_hold(), "a stride is shorter than a line of its matrix");
         // SAFETY: the contract of `Multiply` is the one above.
         unsafe { Multiply { id: member.id, count: member.count, scratch, ..self.0 }.call() }
     }
@@ -198,6 +217,37 @@ mod tests {
                     let error = (c[i * rc + j].widen() - expected.widen()).modulus();
                     assert!(error <= tolerance, "{m}x{n}x{k} variant {variant} at ({i}, {j}): {error:e}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn strides_hold_the_sizes_or_do_not() {
+        const SIZES: [usize; 4] = [1, 2, 5, 33];
+        let (data, c) =
+            (std::ptr::NonNull::<f64>::dangling().as_ptr(), std::ptr::NonNull::dangling().as_ptr());
+        let product = |(m, n, k), [a, b, rows, base]: [usize; 4], t: bool| {
+            let (a, b) = (Operand::new(data, a), Operand::new(data, b));
+            let (a, b) = if t { (a.t(), b.t()) } else { (a, b) };
+            Product::new((m, n, k), a, b, c, rows).onto(data, base)
+        };
+        for (i, t) in (0..SIZES.len().pow(3)).flat_map(|i| [false, true].map(|t| (i, t))) {
+            let (m, n, k) = (SIZES[i % 4], SIZES[i / 4 % 4], SIZES[i / 16]);
+            // the lines of A, B, C and the base, and how many of them there are
+            let lines = if t { [m, k, n, n] } else { [k, n, n, n] };
+            let counts = if t { [k, n, m, m] } else { [m, k, m, m] };
+            for pad in [0, 1, 7] {
+                assert!(product((m, n, k), lines.map(|line| line + pad), t).strides_hold());
+            }
+            for (at, (line, count)) in lines.into_iter().zip(counts).enumerate() {
+                let mut strides = lines;
+                strides[at] = line - 1;
+                let held = line == 1 || count == 1;
+                assert_eq!(
+                    product((m, n, k), strides, t).strides_hold(),
+                    held,
+                    "{m}x{n}x{k} {t} {strides:?}"
+                );
             }
         }
     }

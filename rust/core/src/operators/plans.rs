@@ -10,8 +10,15 @@ use std::sync::{Arc, Mutex};
 
 /// Plans kept; the least recently used one is replaced.
 const KEPT: usize = 16;
+/// Bytes of the plans kept beside the last one, which is kept whatever its length.
+const KEPT_BYTES: usize = 128 << 20;
 
-type Entry = (TypeId, usize, Arc<dyn Any + Send + Sync>);
+struct Entry {
+    kind: TypeId,
+    n: usize,
+    bytes: usize,
+    plan: Arc<dyn Any + Send + Sync>,
+}
 static PLANS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 /// The plan of n elements.
@@ -19,21 +26,36 @@ pub fn plan<R: Real>(n: usize) -> Result<Arc<Plan<R>>> {
     let own = TypeId::of::<R>();
     // The lock is held only briefly, but in a forked child it may never be released: no thread waits for it.
     if let Ok(mut plans) = PLANS.try_lock()
-        && let Some(i) = plans.iter().position(|kept| (kept.0, kept.1) == (own, n))
+        && let Some(i) = plans.iter().position(|kept| (kept.kind, kept.n) == (own, n))
     {
         plans[..=i].rotate_right(1);
-        if let Ok(plan) = plans[0].2.clone().downcast() {
+        if let Ok(plan) = plans[0].plan.clone().downcast() {
             return Ok(plan);
         }
     }
-    // some six times the numbers of a row in double precision
-    let lack = || Error::OutOfMemory { bytes: work(&[n, 6 * size_of::<[f64; 2]>()]) };
+    let lack = || Error::OutOfMemory { bytes: bytes::<f64>(n) };
     let plan = Arc::new(Plan::<R>::new(n).ok_or_else(lack)?);
     if let Ok(mut plans) = PLANS.try_lock() {
-        plans.insert(0, (own, n, plan.clone()));
-        plans.truncate(KEPT);
+        plans.insert(0, Entry { kind: own, n, bytes: bytes::<R>(n), plan: plan.clone() });
+        forget(&mut plans);
     }
     Ok(plan)
+}
+
+/// The most that a plan takes: roots of unity for a convolution of up to 2.5 n elements, its spectrum and n factors.
+fn bytes<R: Real>(n: usize) -> usize {
+    work(&[n, 6 * size_of::<[R; 2]>()])
+}
+
+/// Leaves the last plan, and of those before it as many as the limits allow.
+fn forget(plans: &mut Vec<Entry>) {
+    let mut bytes = 0_usize;
+    let within = plans.iter().skip(1).take(KEPT - 1).take_while(|kept| {
+        bytes = bytes.saturating_add(kept.bytes);
+        bytes <= KEPT_BYTES
+    });
+    let kept = 1 + within.count();
+    plans.truncate(kept);
 }
 
 /// The route of an operator by two transforms: its factors, unless one group of rows is nearly empty and n is small. For
@@ -42,4 +64,37 @@ pub fn plan<R: Real>(n: usize) -> Result<Arc<Plan<R>>> {
 pub fn route(n: usize, workload: Workload) -> Route {
     let alone = work(&[n, workload.batch]) < 128 && workload.rows() >= n as u128;
     if alone { Route::Dense } else { Route::Factored }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_kept_up_to_a_number_and_up_to_so_many_bytes() {
+        let plans = |sizes: &[usize]| {
+            let entry =
+                |&bytes: &usize| Entry { kind: TypeId::of::<f64>(), n: bytes, bytes, plan: Arc::new(()) };
+            let mut plans = sizes.iter().map(entry).collect();
+            forget(&mut plans);
+            plans.iter().map(|kept| kept.n).collect::<Vec<_>>()
+        };
+        let half = KEPT_BYTES / 2;
+        assert_eq!(plans(&[1; 20]), [1; KEPT]);
+        assert_eq!(plans(&[usize::MAX, half, half, 1, 1]), [usize::MAX, half, half]);
+        assert_eq!(plans(&[1, usize::MAX, usize::MAX, 1]), [1]);
+        assert_eq!(plans(&[3, half, 2, half + 1, 1]), [3, half, 2]);
+    }
+
+    #[test]
+    fn long_plans_do_not_gather() {
+        // 24 MB each, at most
+        let lengths = (0..8).map(|i| (1 << 18) - i);
+        for n in lengths {
+            drop(plan::<f64>(n).unwrap());
+        }
+        let plans = PLANS.lock().unwrap();
+        let held: usize = plans.iter().skip(1).map(|kept| kept.bytes).sum();
+        assert!(!plans.is_empty() && held <= KEPT_BYTES, "{held} bytes");
+    }
 }

@@ -12,7 +12,8 @@
 //! * The team takes fewer threads while other processes use the cores (`contention`). OpenMP's team does not:
 //!   its threads would sleep meanwhile, and torch's own operations would wait for them.
 //! * No thread starts before the first call, and a forked child creates its own team.
-//! * Denormal numbers are flushed in every member for the duration of the call; then the caller's mode is restored.
+//! * Denormal numbers are flushed in every member for the duration of the call; then the caller's mode is restored, as it is while
+//!   code of the caller runs inside the call ([`in_callers_mode`]).
 
 mod call;
 mod contention;
@@ -28,6 +29,7 @@ mod team;
 mod tests;
 
 use call::Task;
+pub use denormals::in_callers_mode;
 pub use each::{Cut, cut};
 pub(crate) use each::{each, grain};
 pub(crate) use member::Member;

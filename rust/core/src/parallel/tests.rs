@@ -171,6 +171,25 @@ fn denormals_are_flushed_inside_only() {
 }
 
 #[test]
+fn code_of_the_caller_sees_denormals_inside_a_call() {
+    let tiny = std::hint::black_box(f64::MIN_POSITIVE);
+    let positive = || std::hint::black_box(std::hint::black_box(tiny) / 4.0 > 0.0);
+    assert!(in_callers_mode(positive), "outside of a call");
+    run(2, &|_| {
+        assert!(in_callers_mode(positive) && !positive());
+        // a call of the caller's code flushes, too, and so does what follows a panic in it
+        in_callers_mode(|| {
+            Member::alone(|_| assert!(!positive() && in_callers_mode(positive)));
+            assert!(positive());
+        });
+        assert!(!positive());
+        assert!(catch_unwind(|| in_callers_mode(|| panic!("of the caller"))).is_err());
+        assert!(!positive());
+    });
+    assert!(positive());
+}
+
+#[test]
 fn each_does_every_part_once_on_so_many_threads_at_most() {
     for threads in [1, 2, 3] {
         until(|| {

@@ -127,7 +127,7 @@ impl Declaration {
         }
     }
 
-    /// T, B, d and n of arrays in the order of the arguments.
+    /// T, B, d and n of arrays in the order of the arguments. A first axis of 1 may be missing: that of a single step or sequence.
     ///
     /// # Errors
     /// Another number of arrays, one that is missing, shapes that do not fit.
@@ -135,8 +135,10 @@ impl Declaration {
         if given.len() != self.arguments.len() {
             return Err(Error::shape("arrays", format!("{} arrays", self.arguments.len()), given.len()));
         }
-        let &[steps, batch, features] = given[0].shape else {
-            return Err(Error::shape("x", "the axes T B d", format!("shape {:?}", given[0].shape)));
+        let (steps, batch, features) = match *given[0].shape {
+            [steps, batch, features] => (steps, batch, features),
+            [batch, features] => (1, batch, features),
+            _ => return Err(Error::shape("x", "the axes T B d", format!("shape {:?}", given[0].shape))),
         };
         let n = given[self.n_at.0].shape.get(self.n_at.1).copied().unwrap_or(0);
         let sizes = [steps, batch, features, n];
@@ -167,9 +169,13 @@ fn fits(argument: &Argument, form: &[Axis; 3], shape: &[usize], [t, b, d, n]: [u
         _ => axis.times,
     };
     let axes = form.iter().filter(|axis| axis.times > 0);
-    if argument.axes.is_empty() || axes.clone().map(size).eq(shape.iter().copied()) {
+    let same = |shape: &[usize]| axes.clone().map(size).eq(shape.iter().copied());
+    if argument.axes.is_empty() || same(shape) {
         return Ok(());
     }
-    let expected: Vec<_> = axes.map(size).collect();
+    let expected: Vec<_> = axes.clone().map(size).collect();
+    if expected.first() == Some(&1) && shape == &expected[1..] {
+        return Ok(());
+    }
     Err(Error::shape(argument.name, format!("shape {expected:?}"), format!("{shape:?}")))
 }

@@ -1,13 +1,13 @@
 //! An ensemble: recurrences of the same sizes in one call, each with an operator or arrays of its own.
 //!
 //! Work sharing follows the policy of batches ([`Batch`]): small members run one per thread, large ones one after another,
-//! each on all threads. A member is computed as in a call of its own and gives the same bits.
+//! each on all threads. A member is computed as in a call of its own and gives the same bits for the same W.
 
 use super::driver::sharing::layout;
 use crate::batch::Batch;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::parallel;
+use crate::parallel::{self, in_callers_mode};
 use crate::scalar::Scalar;
 use crate::sizes::work;
 use std::sync::Mutex;
@@ -56,7 +56,7 @@ pub fn ensemble<T: Scalar, P: Send>(
     // Only the caller's thread asks: the flag may belong to an interpreter.
     let (caller, stop, failed) = (thread::current().id(), AtomicBool::new(false), Mutex::new(None));
     let cancel = || {
-        if thread::current().id() == caller && (budget.cancel)() {
+        if thread::current().id() == caller && in_callers_mode(budget.cancel) {
             stop.store(true, Relaxed);
         }
         stop.load(Relaxed)
@@ -69,7 +69,7 @@ pub fn ensemble<T: Scalar, P: Send>(
         |(), _, member| {
             if cancel() {
                 fail(&failed, Error::Interrupted);
-            } else if let Err(error) = f(member, &alone) {
+            } else if let Err(error) = in_callers_mode(|| f(member, &alone)) {
                 fail(&failed, error);
                 stop.store(true, Relaxed);
             }

@@ -1,5 +1,6 @@
 //! The LSTM.
 
+use crate::sequences::inputs;
 use crate::{LENGTHS, THREADS, choices, expect, fits, ones};
 use isometry_core::Budget;
 use isometry_core::argument::wanted;
@@ -15,7 +16,7 @@ pub fn lstms<R: Real>() {
             let lstm = Lstm { run: Run::new([steps, batch, features, n], &x), w: &w, u: &u, b: None };
             let (whole, half) = (steps > 0 && batch > 0 && n > 0 && n.is_multiple_of(2), n / 2);
             let weights = fits(4, &[4, half, half]) && fits(4 * len, &[4, half, features]);
-            let good = whole && fits(len, &[steps, batch, features]) && weights;
+            let good = whole && inputs(len, [steps, batch, features]) && weights;
             expect("Lstm::check", &sizes, good, || lstm.check());
             let good = good && fits(2, &[steps, batch, n]);
             let mut saved = ones(2 * SAVED);

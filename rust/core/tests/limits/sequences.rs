@@ -36,6 +36,12 @@ pub fn activations<T: Scalar>() {
     assert!(Activation::parse("none", 0.0).is_err() && Activation::parse("leaky_relu", f64::NAN).is_err());
 }
 
+/// Whether x has these sizes and, without features, no more steps times sequences than a call takes.
+pub fn inputs(len: usize, [steps, batch, features]: [usize; 3]) -> bool {
+    let rows = steps.saturating_mul(batch);
+    fits(len, &[steps, batch, features]) && (features > 0 || rows <= 1 << 24)
+}
+
 pub fn sequence<'a, T: Scalar>(sizes: [usize; 4], x: &'a [T], v: &'a [T]) -> Sequence<'a, T> {
     let [steps, batch, features, n] = sizes;
     Sequence { run: Run::new([steps, batch, features, n], x), input_weight: v, bias: None, on_input: false }
@@ -48,7 +54,7 @@ pub fn recurrences<T: Scalar>() {
         for (len, given) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
             let (x, v, states) = (ones::<T>(len), ones::<T>(given), ones::<T>(1));
             let given = sequence(sizes, &x, &v);
-            let good = whole && fits(len, &[steps, batch, features]) && fits(v.len(), &[n, features]);
+            let good = whole && inputs(len, [steps, batch, features]) && fits(v.len(), &[n, features]);
             expect("Sequence::check", &sizes, good, || given.check());
             let one = fits(1, &[steps, batch, n]);
             let mut out = states.clone();
@@ -57,10 +63,7 @@ pub fn recurrences<T: Scalar>() {
             expect("recurrence::forward", &sizes, good && one && square, || {
                 recurrence::forward(&Dense::new(&weight, 1, n, n)?, &given, &mut out, &budget)
             });
-            // inputs of no features bound no number of steps
-            if features > 0 || steps <= FEW {
-                without_states(&given, good && square && fits(1, &[batch, n]), &sizes);
-            }
+            without_states(&given, good && square && fits(1, &[batch, n]), &sizes);
             let (mut own, mut x_bar, mut v_bar) = (ones::<T>(1), x.clone(), v.clone());
             expect("recurrence::backward", &sizes, good && one && square, || {
                 let bars = &mut [Bar::Own(&mut x_bar), Bar::Own(&mut v_bar)];
@@ -131,5 +134,5 @@ pub fn ensembles<T: Scalar>() {
     }
 }
 
-/// Steps that a call may take, and more numbers than a packed matrix of two elements has.
+/// More numbers than a packed matrix of two elements has.
 const FEW: usize = 1 << 10;

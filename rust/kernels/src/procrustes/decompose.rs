@@ -59,7 +59,10 @@ impl<S: Simd, const P: usize> Group<S, P> {
             }
             let size2 = square::<S, P>(gamma);
             let limit = S::R::EPS * S::R::of((self.m as f64).sqrt().max(2.0));
+            // a |gamma|^2 without its accuracy has no phase either: columns that are both zero to rounding stay as they are
+            let least = S::splat(S::R::min_positive_value() / S::R::EPS);
             let bound = S::mul(S::mul(alpha, S::splat(limit * limit)), beta);
+            let bound = S::select_gt(least, bound, least, bound);
             let turns = S::select_gt(size2, bound, one, zero);
             // of real columns the sign of gamma takes the place of its phase
             let size = if P == 1 { gamma[0] } else { S::sqrt(size2) };
@@ -137,6 +140,8 @@ impl<S: Simd, const P: usize> Group<S, P> {
                     diagonal[part] = reflects(diagonal[part], phase[part]);
                     start[part] = reflects(turned[part], x[part]);
                 }
+                // NaN of a column that is
+                diagonal[0] = S::mul_add(norm2, zero, diagonal[0]);
                 if self.special() && j + 1 == self.n {
                     diagonal[0] = S::mul(diagonal[0], sign);
                 }

@@ -1,13 +1,13 @@
 //! A group of matrices in a workspace: reading, writing, and the products with their factors.
 
-use super::Sizes;
+use super::{LIFT, Sizes, lifted, normal, small};
 pub(super) use crate::lanes::MOST;
 use crate::lanes::{
     conj, conj_mul_add, from_lanes, load, mul, mul_add, neg_mul_add, scale, store, sub, to_lanes,
 };
 use crate::scalar::Real;
 use crate::simd::Simd;
-use num_traits::{One, Zero};
+use num_traits::{Float, One, Zero};
 
 /// One matrix of every lane, by the strides of its rows and columns in numbers.
 #[derive(Clone, Copy)]
@@ -72,34 +72,66 @@ impl<S: Simd, const P: usize> Group<S, P> {
         self.sizes.special
     }
 
-    /// Reads matrices, and returns what scales the largest part of each to [1, 2).
+    /// Reads cotangents.
     ///
     /// # Safety
     /// The matrices exist at `from`.
     #[inline(always)]
-    pub(super) unsafe fn load(&self, from: *const S::R, to: View<S::R>) -> Scales<S> {
+    pub(super) unsafe fn load(&self, from: *const S::R, to: View<S::R>) {
         let len = self.m * self.n * P;
         // SAFETY: the contract above; the view has these vectors.
         unsafe {
             to_lanes::<S>(from, len, len, self.sizes.count, to.start, (1, 1));
-            let mut most = S::zero();
-            for e in 0..len {
-                let x = S::abs(S::load(to.start.add(e * S::LANES)));
-                most = S::select_gt(x, most, x, most);
-            }
             self.turn(to);
-            let mut largest = [S::R::zero(); MOST];
-            S::store(largest.as_mut_ptr(), most);
-            let mut by = [[S::R::one(); MOST]; 2];
-            for lane in 0..S::LANES {
-                let x = largest[lane].f64();
-                if x > 0.0 && x.is_finite() {
-                    let power = -(x.log2().floor() as i32);
-                    by[0][lane] = S::R::of(2f64.powi(power / 2));
-                    by[1][lane] = S::R::of(2f64.powi(power - power / 2));
-                }
+        }
+    }
+
+    /// Reads matrices, brings the largest part of each to [1, 2), and returns what it was multiplied by. A matrix that is not finite
+    /// becomes NaN.
+    ///
+    /// # Safety
+    /// The matrices exist at `from`.
+    #[inline(always)]
+    pub(super) unsafe fn load_scaled(&self, from: *const S::R, x: View<S::R>) -> Scales<S> {
+        let len = self.m * self.n * P;
+        // SAFETY: the contract above; the view has these vectors.
+        unsafe {
+            to_lanes::<S>(from, len, len, self.sizes.count, x.start, (1, 1));
+            let (mut most, mut wrong) = (S::zero(), S::zero());
+            for e in 0..len {
+                let x = S::abs(S::load(x.start.add(e * S::LANES)));
+                most = S::select_gt(x, most, x, most);
+                wrong = S::mul_add(x, S::zero(), wrong);
             }
-            by.map(|by| S::load(by.as_ptr()))
+            let [mut largest, mut nan] = [[S::R::zero(); MOST]; 2];
+            S::store(largest.as_mut_ptr(), most);
+            S::store(nan.as_mut_ptr(), wrong);
+            let [mut by, mut all] = [[[S::R::one(); MOST]; 2]; 2];
+            for lane in 0..self.sizes.count {
+                if nan[lane].is_nan() {
+                    by[0][lane] = nan[lane];
+                    continue;
+                }
+                let mut lift = 1.0;
+                if largest[lane] < small::<S::R>() {
+                    lift = LIFT;
+                    for e in 0..len {
+                        let x = x.start.add(e * S::LANES + lane);
+                        *x = lifted(*x);
+                        largest[lane] = largest[lane].max((*x).abs());
+                    }
+                }
+                let [first, second] = normal(largest[lane].f64());
+                (by[0][lane], by[1][lane]) = (S::R::of(first), S::R::of(second));
+                (all[0][lane], all[1][lane]) = (S::R::of(first * lift), by[1][lane]);
+            }
+            let [first, second] = by.map(|by| S::load(by.as_ptr()));
+            for e in 0..len {
+                let at = x.start.add(e * S::LANES);
+                S::store(at, S::mul(S::mul(S::load(at), first), second));
+            }
+            self.turn(x);
+            all.map(|by| S::load(by.as_ptr()))
         }
     }
 
@@ -115,6 +147,8 @@ impl<S: Simd, const P: usize> Group<S, P> {
         }
     }
 
+    /// Multiplies by both; what overflows is the largest number.
+    ///
     /// # Safety
     /// The processor supports S.
     #[inline(always)]
@@ -122,7 +156,12 @@ impl<S: Simd, const P: usize> Group<S, P> {
         for e in 0..self.m * self.n * P {
             let at = x.start.wrapping_add(e * S::LANES);
             // SAFETY: the view has these vectors.
-            unsafe { S::store(at, S::mul(S::mul(S::load(at), by[0]), by[1])) };
+            unsafe {
+                let [most, least] = [S::splat(S::R::max_value()), S::splat(S::R::min_value())];
+                let x = S::mul(S::mul(S::load(at), by[0]), by[1]);
+                let x = S::select_gt(x, most, most, x);
+                S::store(at, S::select_gt(least, x, least, x));
+            }
         }
     }
 

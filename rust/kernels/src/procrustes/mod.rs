@@ -21,9 +21,35 @@ mod decompose;
 mod group;
 
 use crate::dispatch::{Kernel, compiled};
-use crate::scalar::{Scalar, c32, c64};
+use crate::scalar::{Real, Scalar, c32, c64};
 use crate::simd::Simd;
 use group::Group;
+
+/// What [`lifted`] numbers are multiplied by: 2^64.
+pub const LIFT: f64 = 18_446_744_073_709_551_616.0;
+
+/// Matrices whose largest part is smaller are lifted, since calls take denormal numbers for zero.
+pub fn small<R: Real>() -> R {
+    R::min_positive_value() * R::of(LIFT)
+}
+
+/// x times [`LIFT`], of denormal numbers too.
+pub fn lifted<R: Real>(x: R) -> R {
+    if !x.is_finite() {
+        return x;
+    }
+    let (mantissa, exponent, sign) = x.integer_decode();
+    let part = f64::from(sign) * mantissa as f64;
+    R::of(part * 2f64.powi(i32::from(exponent) + 64))
+}
+
+/// Two factors whose product is the power of two that brings a positive normal `size` to \[1, 2); of any other, 1. One alone may be out
+/// of range.
+#[inline(always)]
+pub fn normal(size: f64) -> [f64; 2] {
+    let power = if size.is_normal() { 1023 - (size.to_bits() >> 52) as i64 } else { 0 };
+    [power / 2, power - power / 2].map(|power| f64::from_bits(((1023 + power) as u64) << 52))
+}
 
 /// A group of matrices, at most one per lane.
 #[derive(Clone, Copy, Debug)]
@@ -109,8 +135,7 @@ impl<T: Scalar> Nearest<T> {
         // SAFETY: the contract of `Nearest`; the workspace is that of a group.
         unsafe {
             let group = Group::<S, P>::new(self.sizes, self.work);
-            let scales = group.load(self.a.cast(), group.b);
-            group.scale(group.b, scales);
+            group.load_scaled(self.a.cast(), group.b);
             group.decompose();
             group.start(group.c, true);
             group.reflect(group.c);
@@ -135,8 +160,7 @@ impl<T: Scalar> PullNearest<T> {
         // SAFETY: the contract of `PullNearest`; the workspace is that of a group.
         unsafe {
             let group = Group::<S, P>::new(self.sizes, self.work);
-            let scales = group.load(self.a.cast(), group.b);
-            group.scale(group.b, scales);
+            let scales = group.load_scaled(self.a.cast(), group.b);
             group.decompose();
             group.start(group.c, false);
             group.reflect(group.c);

@@ -13,7 +13,9 @@
 //! alpha_bar = s - tau_bar / beta + b (1 - tau),   x_bar = -v_bar / conj(beta tau) - b tau v.
 //! ```
 //!
-//! Where tau = 0 the column is its own factor: alpha_bar = beta_bar, x_bar = 0.
+//! Where tau = 0 the column is its own factor: alpha_bar = beta_bar, x_bar = 0. A column of a matrix without full rank is a
+//! rounding error after the steps before it, and its gradient one divided by another: where v_bar / beta is beyond the power 3/4
+//! of the largest number the reflection counts as constant, v_bar = 0 and tau_bar = 0, so that no product of such overflows.
 //!
 //! Rows may also be coordinates in vectors that are not orthonormal: then every v has a dual u, with u^H x = <v, x> for all
 //! coordinates x, and products with v^H are products with u^H.
@@ -23,7 +25,7 @@ use crate::dispatch::Kernel;
 use crate::householder::inner;
 use crate::scalar::Scalar;
 use crate::simd::Simd;
-use num_traits::One;
+use num_traits::{Float, One, Zero};
 
 /// Real numbers of workspace for m x n.
 pub fn pull_work<T: Scalar>(m: usize, n: usize) -> usize {
@@ -69,6 +71,8 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
         let v = bars.wrapping_add((m + 2) * pitch).cast::<T>();
         let v_bar = v.wrapping_add(m);
         let u = if dual.is_null() { v } else { v_bar.wrapping_add(m) };
+        let root = T::Real::max_value().sqrt();
+        let most = root * root.sqrt();
         // SAFETY: the arrays have their sizes; rows of `work` are whole vectors.
         unsafe {
             spread::<S>(a.cast(), width, (m, width), (work, pitch));
@@ -113,7 +117,7 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
                 let (at, live) = (vectors.0, pitch - vectors.0);
                 // G y^H = conj(turn) G w^H
                 let (by_g, by_a) = (own_tau * turn.conj(), own_tau.conj());
-                let mut s = T::zero();
+                let (mut s, mut size) = (T::zero(), T::Real::zero());
                 for i in 0..len {
                     let (mut bar, own) = (T::zero(), i * pitch + at);
                     if live > 0 {
@@ -125,6 +129,7 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
                         s += (*u.add(i)).conj() * bar;
                     }
                     *v_bar.add(i) = bar;
+                    size += bar.re().abs() + bar.im().abs();
                 }
                 let mut tau_bar = *tau_ct.add(j);
                 if live > 0 {
@@ -132,12 +137,18 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
                 }
                 subtract::<T, S>((column, own_tau), g, (rows_bar, pitch), vectors);
                 let beta = (*a.add(j * n + j)).re();
-                let down = own_tau.scale(beta).conj();
+                // x / conj(beta tau); the squares of a small beta may underflow, |tau| is between 1 and 2
+                let (inverse, turned) =
+                    (T::Real::one() / beta, own_tau.scale(T::Real::one() / own_tau.abs2()));
                 let over = |x: T| {
-                    if T::PARTS == 1 { x / down } else { x * down.conj().scale(T::Real::one() / down.abs2()) }
+                    if T::PARTS == 1 { x / own_tau.scale(beta) } else { (x * turned).scale(inverse) }
                 };
+                if (size + tau_bar.re().abs() + tau_bar.im().abs()) * inverse.abs() >= most {
+                    (s, tau_bar) = (T::zero(), T::zero());
+                    (0..len).for_each(|i| *v_bar.add(i) = T::zero());
+                }
                 let s = over(s);
-                let (cosine, tau_over) = (T::one() - own_tau, tau_bar.scale(T::Real::one() / beta));
+                let (cosine, tau_over) = (T::one() - own_tau, tau_bar.scale(inverse));
                 let b = (*ct.add(j * n + j)).re() - s.re() + (tau_over.conj() * cosine).re();
                 let entry = |rows: *mut S::R, i: usize| rows.add(i * pitch).cast::<T>().add(j);
                 *entry(rows_bar, 0) = s - tau_over + cosine.scale(b);

@@ -8,14 +8,14 @@ use crate::simd::Simd;
 #[inline(always)]
 #[allow(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction that could follow it")]
 fn settled<R>(p: *const R) -> *const R {
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     {
         let mut p = p;
         // SAFETY: emits no instruction.
         unsafe { std::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags)) };
         p
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     p
 }
 

@@ -7,14 +7,21 @@
 //! ```
 //!
 //! where all singular values are in \[l, 1\] (Nakatsukasa, Bai, Gygi 2010). Z is positive definite, so its inverse needs no pivots, and
-//! l is kept from below [`LEAST`], so that the condition of Z, at most 1 + c, costs no more than a digit; the smallest singular
+//! l is kept from below [`LEAST`], so that the condition of Z, at most 1 + c, costs no more than two digits; the smallest singular
 //! values then grow by a = h(LEAST) per iteration. Z^-1 tells when they have arrived: its largest eigenvalue is
 //! 1 / (1 + c s_n^2). At the end X (3 I - G) / 2.
 //!
-//! A singular value that is exactly zero does not grow. A matrix that has not arrived after [`LIMIT`] iterations therefore starts
-//! again with a perturbation of the size of rounding: where it is singular, the nearest matrix is not unique.
+//! A singular value that is exactly zero does not grow. After [`limit`] iterations those above rounding are 1, and the others, zero or
+//! not, may have any direction of their own: with random numbers R
+//!
+//! ```text
+//! X <- X + (I - X X^H) R (I - X^H X),
+//! ```
+//!
+//! which changes nothing but them, is iterated to the end. W is stored once ||W^H W - I|| is small, and not otherwise.
 
-use super::passes::{BLOCK, Passes, Sums, hash, scales};
+use super::found;
+use super::passes::{BLOCK, Passes, Sums, uniform};
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::kernels::{InverseOwn, Operand, Product, Triangle, inverse_shared, invert};
@@ -22,11 +29,19 @@ use crate::parallel::Shared;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes::work;
+use num_traits::Float;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The smallest l of the weights: a = 11, c = 35.
+/// The smallest l of the weights in the first iterations: a = 17.5, c = 85.
 const LEAST: f64 = 0.055;
-/// Iterations: enough for singular values of the size of rounding.
-const LIMIT: usize = 26;
+/// The number of these. What takes more is nearly singular, and each inverse moves singular vectors by its rounding errors.
+const FIRST: usize = 6;
+/// The smallest l of the others: a = 7.6, c = 17.
+const LATER: f64 = 0.2;
+/// Of these, the last steps have the weights of l = 1, of third order.
+const LAST: usize = 2;
+/// How often a matrix starts again, each time with other random numbers. One is enough, unless they are singular themselves.
+const ROUNDS: usize = 4;
 /// Steps of Lanczos' method for the largest eigenvalue of Z^-1.
 const STEPS: usize = 4;
 
@@ -35,6 +50,7 @@ const STEPS: usize = 4;
 struct Space<T: Scalar> {
     x: Region<T>,
     y: Region<T>,
+    z: Region<T>,
     g: Region<T>,
     inverse: Frame,
     sums: Sums<T>,
@@ -45,6 +61,7 @@ impl<T: Scalar> Space<T> {
         Space {
             x: arena.take(&[m, n]),
             y: arena.take(&[m, n]),
+            z: arena.take(&[m, n]),
             g: arena.take(&[n, n]),
             inverse: inverse_shared::<T>(arena, n),
             sums: Sums::carve(arena, (m, n), STEPS),
@@ -61,6 +78,7 @@ pub(super) fn nearest<T: Scalar>(
 ) -> Result<()> {
     let (m, n) = (rows.max(columns), rows.min(columns));
     let cost = work(&[8, n, n, 2 * m + n]);
+    let missed = AtomicBool::new(false);
     Batch::new::<T>(batch, cost, 8 * (12 + n / 64)).split(threads).run(
         |arena| Space::<T>::carve(arena, m, n),
         |arena| -> (InverseOwn<T>, Region<T::Real>) {
@@ -71,9 +89,12 @@ pub(super) fn nearest<T: Scalar>(
             let passes = Passes { member, n, sums: space.sums, scratch: scratch.ptr() };
             let matrix = Matrix { passes, m, n, space: *space, own: *own };
             // SAFETY: the arrays have the matrix, and all members that compute it make this call.
-            unsafe { matrix.nearest((from, columns > rows), out.at(b * m * n)) };
+            if !unsafe { matrix.nearest((from, columns > rows), out.at(b * m * n)) } {
+                missed.store(true, Relaxed);
+            }
         },
-    )
+    )?;
+    found(missed)
 }
 
 /// A, or A^H where A is wide: m x n.
@@ -83,6 +104,13 @@ struct Matrix<'a, T: Scalar> {
     n: usize,
     space: Space<T>,
     own: InverseOwn<T>,
+}
+
+/// Iterations: enough for singular values a hundredth of rounding, and for the last of them to arrive.
+fn limit<T: Scalar>() -> usize {
+    let growth = |l| weights(l)[0].ln();
+    let rest = (100.0 / T::Real::EPS.f64()).ln() - FIRST as f64 * growth(LEAST);
+    FIRST + (rest / growth(LATER)).ceil() as usize + 5
 }
 
 /// The weights for singular values in [l, 1].
@@ -96,41 +124,35 @@ fn weights(l: f64) -> [f64; 3] {
 }
 
 impl<T: Scalar> Matrix<'_, T> {
+    /// Whether W was found: alike on all members.
+    ///
     /// # Safety
     /// `from` and `out` have m n elements; the space is common to all members, all of which make the call.
-    unsafe fn nearest(&self, (from, wide): (*const T, bool), out: *mut T) {
+    unsafe fn nearest(&self, (from, wide): (*const T, bool), out: *mut T) -> bool {
         // SAFETY: barriers separate writes from reads by other members.
         unsafe {
-            let size = self.passes.largest(from, self.m);
-            for perturbed in [false, true] {
-                self.load((from, wide), size, perturbed);
-                if let Some(x) = self.iterate(perturbed) {
-                    return self.store(x, (out, wide));
+            self.load((from, wide));
+            let mut places = [self.space.x, self.space.y, self.space.z].map(|place| place.ptr());
+            for round in 0..ROUNDS {
+                if self.iterate(&mut places) {
+                    self.store(places[0], (out, wide));
+                    return true;
                 }
+                self.complete(&mut places, round);
             }
         }
+        false
     }
 
-    /// X <- A over a power of two, its largest part in [1, 2), with signs of the size of rounding where they are asked for.
-    unsafe fn load(&self, (from, wide): (*const T, bool), size: f64, perturbed: bool) {
+    /// X <- A, scaled.
+    unsafe fn load(&self, (from, wide): (*const T, bool)) {
         let Self { passes: Passes { member, .. }, m, n, .. } = *self;
-        let by = scales::<T>(size);
-        let small = match (perturbed, size > 0.0) {
-            (false, _) => 0.0,
-            (true, true) => 4.0 * T::Real::EPS.f64(),
-            (true, false) => 1.0,
-        };
-        for i in member.share(m, BLOCK) {
-            for j in 0..n {
-                let at = if wide { j * m + i } else { i * n + j };
-                // SAFETY: the array and X have m n elements; members write disjoint rows.
-                unsafe {
-                    let x = (*from.add(at)).scale(by[0]).scale(by[1]);
-                    let x = match perturbed {
-                        true if hash(at) >> 63 == 0 => x + T::real(T::Real::of(small)),
-                        true => x - T::real(T::Real::of(small)),
-                        false => x,
-                    };
+        // SAFETY: the array and X have m n elements; members write disjoint rows.
+        unsafe {
+            let scale = self.passes.scale(from, m);
+            for i in member.share(m, BLOCK) {
+                for j in 0..n {
+                    let x = scale.of(*from.add(if wide { j * m + i } else { i * n + j }));
                     *self.space.x.ptr().add(i * n + j) = if wide { x.conj() } else { x };
                 }
             }
@@ -138,14 +160,16 @@ impl<T: Scalar> Matrix<'_, T> {
         member.barrier();
     }
 
-    /// W from X, in one of the two arrays, or nothing if the singular values have not arrived. The last try always has a result.
-    unsafe fn iterate(&self, last: bool) -> Option<*mut T> {
+    /// X, in the first of the places, becomes W; false if its singular values have not all arrived. NaN arrives.
+    unsafe fn iterate(&self, places: &mut [*mut T; 3]) -> bool {
         let Self { passes: Passes { member, scratch, .. }, m, n, space, own } = *self;
         let eps = T::Real::EPS.f64();
-        let (mut x, mut y, g) = (space.x.ptr(), space.y.ptr(), space.g.ptr());
+        let g = space.g.ptr();
         let near = (0.3 * eps.sqrt()).max(4.0 * eps * n as f64);
-        let (mut l, mut size) = (LEAST, 1.0);
-        for step in 0.. {
+        let (mut l, mut size) = (0.0, 1.0);
+        let limit = limit::<T>();
+        for step in 0..=limit {
+            let [x, y, _] = *places;
             let ax = Operand::new(x.cast_const(), n);
             let ag = Operand::new(g.cast_const(), n);
             // SAFETY: barriers separate dependent passes; each writes this member's part.
@@ -155,20 +179,27 @@ impl<T: Scalar> Matrix<'_, T> {
                     .run(member, scratch);
                 member.barrier();
                 let [error, norm] = self.passes.norms(g);
+                if !error.is_finite() {
+                    self.rows(|i, j| *x.add(i * n + j) = T::new(T::Real::nan(), T::Real::nan()));
+                    return true;
+                }
                 if step == 0 {
                     // ||X||_2^2 <= ||G||_F
                     size = 1.0 / norm.sqrt();
                 }
                 let done = error < near && step > 0;
-                if !last && !done && (step == LIMIT || norm == 0.0) {
-                    return None;
+                if !done && (step == limit || norm == 0.0) {
+                    return false;
                 }
-                if done || step == LIMIT || !error.is_finite() {
+                places.swap(0, 1);
+                if done {
                     self.passes.hermitian(g, -0.5, 1.5);
                     Product::new((m, n, n), ax, ag, y, n).run(member, scratch);
                     member.barrier();
-                    return Some(y);
+                    return true;
                 }
+                // where small ones remain, the others converge slowly: the last steps complete them
+                l = if step + LAST >= limit { 1.0 } else { l.max(if step < FIRST { LEAST } else { LATER }) };
                 let [a, b, c] = weights(l);
                 self.passes.hermitian(g, c * size * size, 1.0);
                 invert(member, g, n, n, space.inverse, own);
@@ -176,29 +207,59 @@ impl<T: Scalar> Matrix<'_, T> {
                 // s_n from below; a coarse estimate as soon as the small ones stand out, else they still grow
                 let least = ((1.0 / top.clamp(f64::MIN_POSITIVE, 1.0) - 1.0).max(0.0) / c).sqrt();
                 let least = if least < 0.1 { 0.0 } else { (0.7 * least).min(1.0) };
-                l = (least * (a + b * least * least) / (1.0 + c * least * least)).clamp(LEAST, 1.0);
-                self.passes.hermitian(g, (a - b / c) * size, b / c * size);
+                l = (least * (a + b * least * least) / (1.0 + c * least * least)).min(1.0);
+                self.passes.mean(g, (a - b / c) * size, b / c * size);
                 Product::new((m, n, n), ax, ag, y, n).run(member, scratch);
                 member.barrier();
                 size = 1.0;
             }
-            (x, y) = (y, x);
         }
-        None
+        false
+    }
+
+    /// X <- X + (I - X X^H) R (I - G), with G = X^H X.
+    unsafe fn complete(&self, places: &mut [*mut T; 3], round: usize) {
+        let Self { passes: Passes { member, scratch, .. }, m, n, space, .. } = *self;
+        let ([x, y, z], g) = (*places, space.g.ptr());
+        let [ax, ay, az] = [x, y, z].map(|at| Operand::new(at.cast_const(), n));
+        let ag = Operand::new(g.cast_const(), n);
+        // its norm is at most 1
+        let size = (m as f64).sqrt().recip() * (n as f64).sqrt().recip();
+        let drawn = |at: usize| T::Real::of(size * (2.0 * uniform(at) - 1.0));
+        // SAFETY: barriers separate dependent passes; each writes this member's part.
+        unsafe {
+            self.passes.hermitian(g, -1.0, 1.0);
+            self.rows(|i, j| {
+                let at = 2 * ((round * m + i) * n + j);
+                *y.add(i * n + j) = T::new(drawn(at), drawn(at + 1));
+            });
+            Product::new((m, n, n), ay, ag, z, n).run(member, scratch);
+            member.barrier();
+            Product::new((n, n, m), ax.h(), az, g, n).run(member, scratch);
+            member.barrier();
+            Product::new((m, n, n), ax, ag, y, n).onto(z, n).alpha(-1.0).run(member, scratch);
+            member.barrier();
+            self.rows(|i, j| *x.add(i * n + j) += *y.add(i * n + j));
+        }
+    }
+
+    /// `f(i, j)` for this member's rows; ends with a barrier.
+    fn rows(&self, f: impl Fn(usize, usize)) {
+        for i in self.passes.member.share(self.m, BLOCK) {
+            (0..self.n).for_each(|j| f(i, j));
+        }
+        self.passes.member.barrier();
     }
 
     /// Writes W, or W^H.
     unsafe fn store(&self, x: *const T, (out, wide): (*mut T, bool)) {
-        let Self { passes: Passes { member, .. }, m, n, .. } = *self;
-        for i in member.share(m, BLOCK) {
-            for j in 0..n {
-                // SAFETY: both have m n elements; members write disjoint elements.
-                unsafe {
-                    let x = *x.add(i * n + j);
-                    if wide { *out.add(j * m + i) = x.conj() } else { *out.add(i * n + j) = x }
-                }
+        let (m, n) = (self.m, self.n);
+        self.rows(|i, j| {
+            // SAFETY: both have m n elements; members write disjoint elements.
+            unsafe {
+                let x = *x.add(i * n + j);
+                if wide { *out.add(j * m + i) = x.conj() } else { *out.add(i * n + j) = x }
             }
-        }
-        member.barrier();
+        });
     }
 }

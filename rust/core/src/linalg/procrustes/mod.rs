@@ -5,11 +5,14 @@
 //! ```
 //!
 //! Matrices of at most [`SMALL`] rows or columns are decomposed, one per lane ([`isometry_kernels::procrustes`]). Larger ones
-//! are iterated by products and inverses, see [`iterate`], and so are their gradients, see [`pull`].
+//! are iterated by products and inverses, see [`iterate`], and so are their gradients, see [`pull`], unless they need eigenvectors, see
+//! [`eigen`].
 
+mod eigen;
 mod iterate;
 mod passes;
 mod pull;
+mod special;
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
@@ -19,11 +22,12 @@ use crate::scratch::{Arena, Region};
 use crate::sizes::{check_len, work};
 use isometry_kernels::lanes;
 use isometry_kernels::procrustes::{Nearest, PullNearest, Sizes};
+use std::sync::atomic::AtomicBool;
 
 /// The largest min(m, n) of matrices that are decomposed.
 pub const SMALL: usize = 8;
 
-/// W of matrices a (batch, m, n). With `special` the nearest rotations: of real square matrices, at most [`SMALL`].
+/// W of matrices a (batch, m, n). With `special` the nearest rotations: of real square matrices. A matrix that is not finite has NaN.
 ///
 /// ```
 /// let mut out = [0.0; 4];
@@ -34,7 +38,7 @@ pub const SMALL: usize = 8;
 /// ```
 ///
 /// # Errors
-/// Arrays of other lengths; `special` for complex, rectangular or large matrices; lack of memory.
+/// Arrays of other lengths; `special` for complex or rectangular matrices; a matrix whose iteration does not converge; lack of memory.
 pub fn procrustes<T: Scalar>(
     a: &[T],
     sizes: (usize, usize, usize),
@@ -51,7 +55,8 @@ pub fn procrustes<T: Scalar>(
     }
     let to = Shared(out.as_mut_ptr());
     if m.min(n) > SMALL {
-        return iterate::nearest(a, sizes, to, threads);
+        iterate::nearest(a, sizes, to, threads)?;
+        return if special { special::turn(a, (batch, n), out, threads) } else { Ok(()) };
     }
     in_groups::<T>(sizes, special, threads, |first, sizes, work| {
         let a = a[first * m * n..].as_ptr();
@@ -60,9 +65,7 @@ pub fn procrustes<T: Scalar>(
     })
 }
 
-/// The gradients of matrices a (batch, m, n) from W and its cotangents. W is read above [`SMALL`] rows and columns. There the
-/// returned list names the matrices whose gradient was not found, since some singular values are too small beside the others, or since W is
-/// the nearest rotation and no polar factor: they need eigenvectors of W^H A. Up to [`SMALL`], where the list is empty, terms whose
+/// The gradients of matrices a (batch, m, n) from W and its cotangents. W is read above [`SMALL`] rows and columns. Terms whose
 /// s_i + s_j is zero to rounding are left out: the derivative does not exist there.
 ///
 /// ```
@@ -84,15 +87,15 @@ pub fn procrustes_vjp<T: Scalar>(
     special: bool,
     out: &mut [T],
     threads: usize,
-) -> Result<Vec<usize>> {
+) -> Result<()> {
     let (batch, m, n) = sizes;
     for (name, len) in [("a", a.len()), ("w", w.len()), ("ct", ct.len()), ("out", out.len())] {
         check_len(name, len, &[batch, m, n])?;
     }
     let small = m.min(n) <= SMALL;
-    check_special::<T>(sizes, special && small)?;
+    check_special::<T>(sizes, special)?;
     if out.is_empty() {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let to = Shared(out.as_mut_ptr());
     if !small {
@@ -103,8 +106,7 @@ pub fn procrustes_vjp<T: Scalar>(
         let (a, ct) = (a[at..].as_ptr(), ct[at..].as_ptr());
         // SAFETY: the arrays have these matrices; groups write disjoint ones.
         unsafe { PullNearest { a, ct, sizes, out: to.at(at), work }.call() };
-    })?;
-    Ok(Vec::new())
+    })
 }
 
 /// Runs `f(first, sizes, workspace)` for groups of matrices.
@@ -126,10 +128,19 @@ fn check_special<T: Scalar>((_, m, n): (usize, usize, usize), special: bool) -> 
     if special && T::PARTS == 2 {
         return Err(Error::value("special", "is of real matrices"));
     }
-    if special && (m != n || n > SMALL) {
-        return Err(Error::value("special", format!("is of square matrices of at most {SMALL} rows")));
+    if special && m != n {
+        return Err(Error::value("special", "is of square matrices"));
     }
     Ok(())
+}
+
+/// An error if a matrix did not converge.
+fn found(missed: AtomicBool) -> Result<()> {
+    if missed.into_inner() {
+        Err(Error::value("a", "has a matrix whose iteration does not converge"))
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::kernels::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
+use isometry_kernels::procrustes::{LIFT, lifted, normal, small};
 use num_traits::Float;
 
 /// Rows of a block.
@@ -38,15 +39,49 @@ pub(super) struct Passes<'a, T: Scalar> {
     pub scratch: *mut T::Real,
 }
 
-/// Two factors whose product is the power of two that brings `size` to \[1, 2).
-pub(super) fn scales<T: Scalar>(size: f64) -> [T::Real; 2] {
-    let power = if size > 0.0 && size.is_finite() { -(size.log2().floor() as i32) } else { 0 };
-    [power / 2, power - power / 2].map(|power| T::Real::of(2f64.powi(power)))
+/// What brings the largest part of a matrix to \[1, 2): a power of two, in factors that are in range, of numbers that may be denormal.
+#[derive(Clone, Copy)]
+pub(super) struct Scale<R> {
+    lift: bool,
+    by: [R; 2],
+}
+
+impl<R: Real> Scale<R> {
+    /// The scaled number.
+    pub fn of<T: Scalar<Real = R>>(self, x: T) -> T {
+        let x = if self.lift { T::new(lifted(x.re()), lifted(x.im())) } else { x };
+        x.scale(self.by[0]).scale(self.by[1])
+    }
+
+    /// The gradient in a matrix from that in the scaled one; what overflows is the largest number.
+    pub fn pull<T: Scalar<Real = R>>(self, x: T) -> T {
+        let lift = R::of(if self.lift { LIFT } else { 1.0 });
+        let x = x.scale(self.by[0] * lift).scale(self.by[1]);
+        // not min and max, which lose NaN
+        let bounded = |x: R| if x.abs() > R::max_value() { R::max_value().copysign(x) } else { x };
+        T::new(bounded(x.re()), bounded(x.im()))
+    }
 }
 
 impl<T: Scalar> Passes<'_, T> {
-    /// The largest |part| of an array of m rows of n elements.
-    pub unsafe fn largest(&self, from: *const T, m: usize) -> f64 {
+    /// What scales an array of m rows of n elements.
+    pub unsafe fn scale(&self, from: *const T, m: usize) -> Scale<T::Real> {
+        // SAFETY: the caller's array; all members measure the same.
+        unsafe {
+            let size = self.largest(from, m, |x| x);
+            let lift = size < small::<T::Real>().f64();
+            let size = if lift {
+                self.member.barrier();
+                self.largest(from, m, lifted)
+            } else {
+                size
+            };
+            Scale { lift, by: normal(size).map(T::Real::of) }
+        }
+    }
+
+    /// The largest |part|, each changed in some way.
+    unsafe fn largest(&self, from: *const T, m: usize, of: impl Fn(T::Real) -> T::Real) -> f64 {
         let (n, rows) = (self.n, self.sums.rows.ptr());
         let larger = |most: T::Real, x: T::Real| if x.abs() > most { x.abs() } else { most };
         let zero = T::Real::of(0.0);
@@ -54,7 +89,7 @@ impl<T: Scalar> Passes<'_, T> {
             // SAFETY: the array has these rows; members write disjoint sums.
             unsafe {
                 let row = std::slice::from_raw_parts(from.add(i * n), n);
-                let most = sums(row, zero, |most, x| larger(larger(most, x.re()), x.im()));
+                let most = sums(row, zero, |most, x| larger(larger(most, of(x.re())), of(x.im())));
                 *rows.add(i) = most.into_iter().fold(zero, larger).f64();
             }
         }
@@ -90,9 +125,8 @@ impl<T: Scalar> Passes<'_, T> {
     pub unsafe fn ends(&self, g: *const T, steps: usize, seed: usize) -> [f64; 2] {
         let (n, member, vectors) = (self.n, self.member, self.sums.vectors.ptr());
         for j in member.share(n, BLOCK) {
-            let x = (hash(seed * n + j) >> 40) as f64 / (1u64 << 24) as f64 - 0.5;
             // SAFETY: members write disjoint elements.
-            unsafe { *vectors.add(j) = T::real(T::Real::of(x)) };
+            unsafe { *vectors.add(j) = T::real(T::Real::of(uniform(seed * n + j) - 0.5)) };
         }
         member.barrier();
         let (mut diagonal, mut beside) = ([0.0; LANCZOS], [0.0; LANCZOS + 1]);
@@ -127,13 +161,13 @@ impl<T: Scalar> Passes<'_, T> {
         ends(&diagonal[..made], &beside[1..made.max(1)])
     }
 
-    /// Y <- by Y of a Y with Y^H = -Y, from the triangle above the diagonal.
-    pub unsafe fn skew(&self, y: *mut T, by: [T::Real; 2]) {
+    /// All of a Y with Y^H = -Y, from the triangle above the diagonal.
+    pub unsafe fn skew(&self, y: *mut T) {
         let n = self.n;
         self.pairs(|i, j| {
             // SAFETY: Y has the elements; pairs are disjoint.
             unsafe {
-                let x = (*y.add(i * n + j)).scale(by[0]).scale(by[1]);
+                let x = *y.add(i * n + j);
                 let x = if i == j { (x - x.conj()).scale(T::Real::of(0.5)) } else { x };
                 (*y.add(i * n + j), *y.add(j * n + i)) = (x, -x.conj());
             }
@@ -142,11 +176,22 @@ impl<T: Scalar> Passes<'_, T> {
 
     /// G <- by G + add I of a Hermitian G, from the triangle above the diagonal.
     pub unsafe fn hermitian(&self, g: *mut T, by: f64, add: f64) {
+        // SAFETY: the caller's matrix.
+        unsafe { self.affine(g, (by, add), |upper, _| upper) }
+    }
+
+    /// The same from the mean of both triangles: in one alone elimination without pivots leaves ten times the errors.
+    pub unsafe fn mean(&self, g: *mut T, by: f64, add: f64) {
+        // SAFETY: the caller's matrix.
+        unsafe { self.affine(g, (0.5 * by, add), |upper, lower| upper + lower.conj()) }
+    }
+
+    unsafe fn affine(&self, g: *mut T, (by, add): (f64, f64), of: impl Fn(T, T) -> T) {
         let (n, by, add) = (self.n, T::Real::of(by), T::Real::of(add));
         self.pairs(|i, j| {
             // SAFETY: G has the elements; pairs are disjoint.
             unsafe {
-                let x = (*g.add(i * n + j)).scale(by);
+                let x = of(*g.add(i * n + j), *g.add(j * n + i)).scale(by);
                 let x = if i == j { T::real(x.re() + add) } else { x };
                 (*g.add(i * n + j), *g.add(j * n + i)) = (x, x.conj());
             }
@@ -215,8 +260,9 @@ fn sums<T: Copy, S: Copy>(row: &[T], zero: S, add: impl Fn(S, T) -> S) -> [S; 8]
     all
 }
 
-/// Bits that look random.
-pub(super) fn hash(x: usize) -> u64 {
+/// The x-th of numbers in \[0, 1) that look random.
+pub(super) fn uniform(x: usize) -> f64 {
     let x = (x as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (x >> 32)
+    let x = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (x >> 40) as f64 / (1u64 << 24) as f64
 }

@@ -18,25 +18,31 @@
 //! ```
 //!
 //! With p = sqrt(s_1 s_n) the inverse is of the root of the condition of H, and ||A|| = 1 - 2 sqrt(s_n / s_1) nearly: sixteen times
-//! the condition are two doublings more. Where they do not end, since H is nearly singular or not positive definite, nothing is
-//! computed.
+//! the condition are two doublings more, and a doubling doubles the rounding errors. So a gradient that takes more of them than a condition
+//! of [`CONDITION`] n is left to eigenvectors ([`eigen`](super::eigen)), and so is that of a W that is not the polar factor.
 
-use super::passes::{BLOCK, LANCZOS, Passes, Sums, scales};
+use super::eigen::Eigen;
+use super::found;
+use super::passes::{BLOCK, LANCZOS, Passes, Scale, Sums};
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::kernels::{Buffer, InverseOwn, Operand, Product, Triangle, inverse_shared, invert, reserved};
-use crate::parallel::Shared;
+use crate::parallel::{Member, Shared};
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes::work;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The largest condition of H, over n: a random matrix has more in one of thirty.
+const CONDITION: f64 = 64.0;
 
 /// What the members of a matrix share.
 #[derive(Clone, Copy)]
-struct Space<T: Scalar> {
+pub(super) struct Space<T: Scalar> {
     /// A, scaled; then the part of A_bar outside the columns of W, in one of these.
-    long: [Region<T>; 2],
-    h: Region<T>,
-    y: Region<T>,
+    pub long: [Region<T>; 2],
+    pub h: Region<T>,
+    pub y: Region<T>,
     z: Region<T>,
     product: Region<T>,
     inverse: Frame,
@@ -57,64 +63,103 @@ impl<T: Scalar> Space<T> {
     }
 }
 
-/// The gradients of matrices (batch, rows, columns), min(rows, columns) > 0, and a list of those that were not computed.
+/// The gradients of matrices (batch, rows, columns), min(rows, columns) > 0.
 pub(super) fn gradients<T: Scalar>(
     (a, w, ct): (&[T], &[T], &[T]),
     (batch, rows, columns): (usize, usize, usize),
     out: Shared<T>,
     threads: usize,
-) -> Result<Vec<usize>> {
+) -> Result<()> {
     let (m, n) = (rows.max(columns), rows.min(columns));
-    let mut left = reserved(batch)?;
+    let each = m * n;
     let mut done = Buffer::<u32>::zeroed(batch)?;
     let done_at = Shared(done.as_mut_ptr());
+    let call = Call { m, n, wide: columns > rows };
+    let (space, own) = (|arena: &mut Arena| call.space::<T>(arena), |arena: &mut Arena| call.own::<T>(arena));
     let cost = work(&[4, n, n, m + 4 * n]);
-    Batch::new::<T>(batch, cost, 80 + n / 64).split(threads).run(
-        |arena| Space::<T>::carve(arena, m, n),
-        |arena| -> (InverseOwn<T>, Region<T::Real>) {
-            (InverseOwn::carve(arena, n), arena.take(&[Product::<T>::scratch(m.max(n), m)]))
-        },
-        |member, b, space, (own, scratch)| {
-            let passes = Passes { member, n, sums: space.sums, scratch: scratch.ptr() };
-            let matrix = Matrix { passes, m, n, wide: columns > rows, space: *space, own: *own };
-            let at = b * m * n;
+    Batch::new::<T>(batch, cost, 80 + n / 64).split(threads).run(space, own, |member, b, space, own| {
+        let [a, w, ct] = [a, w, ct].map(|array| array[b * each..].as_ptr());
+        // SAFETY: the arrays have the matrix, and all members that compute it make this call; one says how it ended.
+        unsafe {
+            let found = call.matrix(member, space, own).by_doubling((a, w, ct), out.at(b * each));
+            if member.id == 0 {
+                *done_at.at(b) = u32::from(found);
+            }
+        }
+    })?;
+    let mut left = reserved(batch)?;
+    left.extend((0..batch).filter(|&b| done[b] == 0));
+    let missed = AtomicBool::new(false);
+    let cost = work(&[20, n, n, n]);
+    Batch::whole::<T>(left.len(), cost).split(threads).run(
+        |arena| (space(arena), Eigen::<T>::carve(arena, m, n)),
+        own,
+        |member, k, (space, eigen), own| {
+            let at = left[k] * each;
             let [a, w, ct] = [a, w, ct].map(|array| array[at..].as_ptr());
-            // SAFETY: the arrays have the matrix, and all members that compute it make this call; one says how it ended.
-            unsafe {
-                let found = matrix.gradient((a, w, ct), out.at(at));
-                if member.id == 0 {
-                    *done_at.at(b) = u32::from(found);
-                }
+            // SAFETY: the arrays have the matrix, which this member computes alone.
+            if !unsafe { call.matrix(member, space, own).by_eigenvectors((a, w, ct), eigen, out.at(at)) } {
+                missed.store(true, Relaxed);
             }
         },
     )?;
-    left.extend((0..batch).filter(|&b| done[b] == 0));
-    Ok(left)
+    found(missed)
 }
 
-/// The arrays are m x n, or their adjoints where A is wide.
-struct Matrix<'a, T: Scalar> {
-    passes: Passes<'a, T>,
-    m: usize,
-    n: usize,
-    wide: bool,
-    space: Space<T>,
+/// The sizes of a call, m >= n: its arrays are m x n, or their adjoints where A is wide.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    pub m: usize,
+    pub n: usize,
+    pub wide: bool,
+}
+
+/// What each member has for itself.
+type Own<T> = (InverseOwn<T>, Region<<T as Scalar>::Real>);
+
+impl Call {
+    pub fn space<T: Scalar>(self, arena: &mut Arena) -> Space<T> {
+        Space::carve(arena, self.m, self.n)
+    }
+
+    pub fn own<T: Scalar>(self, arena: &mut Arena) -> Own<T> {
+        (InverseOwn::carve(arena, self.n), arena.take(&[Product::<T>::scratch(self.m, self.m)]))
+    }
+
+    pub fn matrix<'a, T: Scalar>(
+        self,
+        member: &'a Member<'a>,
+        space: &Space<T>,
+        (own, scratch): &Own<T>,
+    ) -> Matrix<'a, T> {
+        let Call { m, n, wide } = self;
+        let passes = Passes { member, n, sums: space.sums, scratch: scratch.ptr() };
+        Matrix { passes, m, n, wide, space: *space, own: *own }
+    }
+}
+
+/// One matrix of a call.
+pub(super) struct Matrix<'a, T: Scalar> {
+    pub passes: Passes<'a, T>,
+    pub m: usize,
+    pub n: usize,
+    pub wide: bool,
+    pub space: Space<T>,
     own: InverseOwn<T>,
 }
 
 impl<T: Scalar> Matrix<'_, T> {
-    /// Whether the gradient was found: alike on all members.
+    /// H, X - X^H in the place of Y and, of a tall A, W_bar - W X in the first of the long places; the scale of A.
     ///
     /// # Safety
     /// The arrays have m n elements; the space is common to all members, all of which make the call.
-    unsafe fn gradient(&self, (a, w, ct): (*const T, *const T, *const T), out: *mut T) -> bool {
+    pub unsafe fn prepare(&self, (a, w, ct): (*const T, *const T, *const T)) -> Scale<T::Real> {
         let Self { passes, m, n, space, .. } = self;
-        let ([long, other], [h, y, x]) =
-            (space.long.map(|to| to.ptr()), [space.h, space.y, space.product].map(|to| to.ptr()));
+        let (long, [h, y, x]) = (space.long[0].ptr(), [space.h, space.y, space.product].map(|to| to.ptr()));
         // SAFETY: barriers separate writes from reads by other members.
         unsafe {
-            let by = scales::<T>(passes.largest(a, *m));
-            self.scaled(a, by, long);
+            let scale = passes.scale(a, *m);
+            self.each(|e| *long.add(e) = scale.of(*a.add(e)));
             self.inner(w, long, h);
             self.inner(w, ct, x);
             passes.member.barrier();
@@ -129,29 +174,53 @@ impl<T: Scalar> Matrix<'_, T> {
             if m > n {
                 self.times(w, x, long, (-1.0, Some(ct)));
                 passes.member.barrier();
-                self.scaled(long, by, other);
             }
+            scale
+        }
+    }
+
+    /// Whether the gradient was found: alike on all members.
+    ///
+    /// # Safety
+    /// As [`Self::prepare`].
+    unsafe fn by_doubling(&self, (a, w, ct): (*const T, *const T, *const T), out: *mut T) -> bool {
+        // SAFETY: the contract above.
+        unsafe {
+            let scale = self.prepare((a, w, ct));
             let Some(outside) = self.doubled() else { return false };
-            passes.skew(y, by);
-            self.times(w, y, out, (1.0, (m > n).then_some(outside.cast_const())));
-            passes.member.barrier();
+            self.finish((w, self.space.y.ptr(), outside), scale, out);
         }
         true
     }
 
-    /// by A, to an array; ends with a barrier.
-    unsafe fn scaled(&self, a: *const T, by: [T::Real; 2], to: *mut T) {
+    /// A_bar from Y and the part outside the columns of W, which is there if A is tall.
+    ///
+    /// # Safety
+    /// As [`Self::prepare`].
+    pub unsafe fn finish(
+        &self,
+        (w, y, outside): (*const T, *const T, *const T),
+        scale: Scale<T::Real>,
+        out: *mut T,
+    ) {
+        // SAFETY: barriers separate writes from reads by other members.
+        unsafe {
+            self.times(w, y, out, (1.0, (self.m > self.n).then_some(outside)));
+            self.passes.member.barrier();
+            self.each(|e| *out.add(e) = scale.pull(*out.add(e)));
+        }
+    }
+
+    /// `f` of this member's elements of an m x n array; ends with a barrier.
+    pub fn each(&self, f: impl Fn(usize)) {
         for i in self.passes.member.share(self.m, BLOCK) {
-            for e in i * self.n..(i + 1) * self.n {
-                // SAFETY: both have m n elements; members write disjoint ones.
-                unsafe { *to.add(e) = (*a.add(e)).scale(by[0]).scale(by[1]) };
-            }
+            (i * self.n..(i + 1) * self.n).for_each(&f);
         }
         self.passes.member.barrier();
     }
 
     /// C = W^H B
-    unsafe fn inner(&self, w: *const T, b: *const T, c: *mut T) {
+    pub unsafe fn inner(&self, w: *const T, b: *const T, c: *mut T) {
         let (m, n) = (self.m, self.n);
         let tall = |at| if self.wide { Operand::new(at, m).h() } else { Operand::new(at, n) };
         let product = Product::new((n, n, m), tall(w).h(), tall(b), c, n);
@@ -174,14 +243,14 @@ impl<T: Scalar> Matrix<'_, T> {
         unsafe { product.alpha(alpha).run(self.passes.member, self.passes.scratch) };
     }
 
-    /// Y of X - X^H in the same place, and the array of the part outside the columns of W; none if the sums do not end.
+    /// Y of X - X^H in the same place, and the array of the part outside the columns of W; none if the sums do not end in time.
     unsafe fn doubled(&self) -> Option<*mut T> {
         let Self { passes, m, n, space, own, .. } = self;
         let (n, tall, member, scratch) = (*n, m > n, passes.member, passes.scratch);
         let [mut a, y, product, mut free] = [space.h, space.y, space.product, space.z].map(|to| to.ptr());
-        let [mut other, mut long] = space.long.map(|to| to.ptr());
+        let [mut long, mut other] = space.long.map(|to| to.ptr());
         let eps = T::Real::EPS.f64();
-        let least = *m as f64 * eps;
+        let least = 1.0 / (CONDITION * n as f64);
         // a condition of 1 / least takes as many, with p as it should be
         let limit = (-0.5 * eps.ln() / least.sqrt()).log2().ceil().max(1.0) as usize;
         // C <- base + alpha A B, of which the triangle above the diagonal is wanted
@@ -189,7 +258,6 @@ impl<T: Scalar> Matrix<'_, T> {
             let (a, b) = (Operand::new(a.cast_const(), n), Operand::new(b.cast_const(), n));
             Product::new((n, n, n), a, b, c, n).shapes(Triangle::Full, Triangle::Full, Triangle::Upper)
         };
-        let one = [T::Real::of(1.0); 2];
         // SAFETY: barriers separate dependent passes; each writes this member's part.
         unsafe {
             let [l, u] = passes.ends(a, LANCZOS, 0);
@@ -211,8 +279,8 @@ impl<T: Scalar> Matrix<'_, T> {
                 }
             }
             member.barrier();
-            passes.skew(y, one);
-            passes.hermitian(a, -2.0 * p, 1.0);
+            passes.skew(y);
+            passes.mean(a, -2.0 * p, 1.0);
             for step in 0..limit {
                 let [_, size] = passes.norms(a);
                 self.product(a, y, product);
@@ -226,7 +294,7 @@ impl<T: Scalar> Matrix<'_, T> {
                     half(a, a, free).run(member, scratch);
                 }
                 member.barrier();
-                passes.skew(y, one);
+                passes.skew(y);
                 if last {
                     return Some(long);
                 }

@@ -103,7 +103,7 @@ fn gradient_case<T: Scalar<Real = f64>>(sizes: (usize, usize, usize), special: b
     let (ct, along): (Vec<T>, Vec<T>) = (numbers(a.len(), 7), numbers(a.len(), 9));
     let mut bar = Guarded::new(a.len());
     let w = nearest(&a, sizes, special, 1);
-    assert!(procrustes_vjp((&a, &w, &ct), sizes, special, bar.inner(), 2).unwrap().is_empty());
+    procrustes_vjp((&a, &w, &ct), sizes, special, bar.inner(), 2).unwrap();
     let bar = bar.take();
     let dot = |x: &[T], y: &[T]| x.iter().zip(y).map(|(x, y)| (x.conj() * *y).re()).sum::<f64>();
     let h = 1e-5;
@@ -132,28 +132,46 @@ fn gradients_are_those_of_differences() {
         }
         gradient_case::<f64>((11, 3, 3), true, equal);
         gradient_case::<f64>((2, 2, 2), true, equal);
+        gradient_case::<f64>((4, 12, 12), true, equal);
     }
 }
 
+/// Zeros, ones, a partial identity and one with a hole, of which the products keep every zero.
 #[test]
 fn singular_matrices_have_orthogonal_ones() {
-    for n in [1, 3, 8, 20] {
-        let zero = vec![0.0; n * n];
-        let ones = vec![1.0; n * n];
-        let mut last = zero.clone();
-        (1..n).for_each(|i| last[i * n + i] = 1.0);
-        for a in [&zero, &ones, &last] {
-            for special in [false, true] {
-                if special && n > SMALL {
-                    continue;
+    fn all<T: Scalar>() {
+        let eps = T::Real::EPS.f64();
+        for n in [1, 3, 8, 9, 20, 54] {
+            let rank =
+                |rank: usize| move |e: usize| f64::from(u8::from(e.is_multiple_of(n + 1) && e / n < rank));
+            let of = |f: &dyn Fn(usize) -> f64| -> Vec<T> {
+                (0..n * n).map(|e| T::real(T::Real::of(f(e)))).collect()
+            };
+            for a in [
+                of(&|_| 0.0),
+                of(&|_| 1.0),
+                of(&rank(n - 1)),
+                of(&rank(n / 2)),
+                of(&|e| rank(n / 3)(e) * 1e-300),
+            ] {
+                for special in [false, T::PARTS == 1] {
+                    let w = nearest(&a, (1, n, n), special, 1);
+                    let off = defect(&w, n, n);
+                    assert!(off < 20.0 * eps * n as f64, "n = {n}: {off:e}");
+                    let inner = a.iter().zip(&w).map(|(a, w)| (*w * a.conj()).re().f64()).sum::<f64>();
+                    let trace = (0..n).map(|i| a[i * n + i].re().f64()).sum::<f64>();
+                    assert!(
+                        (inner - trace).abs() <= 20.0 * eps * n as f64 * trace,
+                        "n = {n}: {inner} of {trace}"
+                    );
                 }
-                let w: Vec<f64> = nearest(a, (1, n, n), special, 1);
-                assert!(defect(&w, n, n) < 1e-14 * n as f64, "n = {n}: {:e}", defect(&w, n, n));
-                let single: Vec<f32> = a.iter().map(|&x| x as f32).collect();
-                assert!(defect(&nearest(&single, (1, n, n), special, 2), n, n) < 1e-5, "n = {n}");
             }
         }
     }
+    all::<f32>();
+    all::<f64>();
+    all::<c32>();
+    all::<c64>();
 }
 
 #[test]
@@ -176,9 +194,9 @@ fn the_nearest_rotation_turns_the_last_direction() {
     assert!(negative > 10);
 }
 
-/// Singular values of one size, spread, and some so small that eigenvectors are asked for; threads change no bit.
+/// Singular values of one size, spread, and some that take eigenvectors; threads change no bit.
 #[test]
-fn gradients_of_large_matrices_name_those_that_are_left() {
+fn gradients_of_large_matrices() {
     let n = 70;
     let (q, ct): (Vec<f64>, Vec<f64>) =
         (nearest(&numbers(n * n, 3), (1, n, n), false, 1), numbers(4 * n * n, 5));
@@ -190,9 +208,8 @@ fn gradients_of_large_matrices_name_those_that_are_left() {
     let w: Vec<f64> = (0..4 * n * n).map(|e| f64::from(u8::from(e % (n * n) % (n + 1) == 0))).collect();
     let run = |threads| {
         let mut bar = Guarded::new(a.len());
-        let left = procrustes_vjp((&a, &w, &ct), (4, n, n), false, bar.inner(), threads).unwrap();
-        assert_eq!(left, [2, 3], "{threads} threads");
-        bar.take()[..2 * n * n].to_vec()
+        procrustes_vjp((&a, &w, &ct), (4, n, n), false, bar.inner(), threads).unwrap();
+        bar.take()
     };
     let bar = run(1);
     for threads in [2, 3] {
@@ -215,7 +232,7 @@ fn other_sizes_are_refused() {
     let (a, mut out) = ([0.0; 81], [0.0; 81]);
     assert!(procrustes(&a, (1, 9, 8), false, &mut out, 1).is_err());
     assert!(procrustes(&a, (1, 9, 9), false, &mut out[1..], 1).is_err());
-    assert!(procrustes(&a, (1, 9, 9), true, &mut out, 1).is_err());
+    assert!(procrustes(&a[9..], (1, 9, 8), true, &mut out[9..], 1).is_err());
     assert!(procrustes(&[0.0; 2], (1, 2, 1), true, &mut [0.0; 2], 1).is_err());
     assert!(procrustes(&[c64::default()], (1, 1, 1), true, &mut [c64::default()], 1).is_err());
     assert!(procrustes_vjp((&a, &a, &a[1..]), (9, 3, 3), false, &mut out, 1).is_err());

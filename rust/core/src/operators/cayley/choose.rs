@@ -3,7 +3,7 @@
 //! each multiply that determinant by more than 1. Multiplying the columns J of Z by 1 + c is a low-rank update,
 //!
 //! ```text
-//! S' = S - Q_J (c^-1 I + Q_JJ)^-1 S^J,   Q = I - S.
+//! S' = S - Q_J c (I + c Q_JJ)^-1 S^J,   Q = I - S.
 //! ```
 //!
 //! * flips of d_i and d_j (c = -2), factor |A_ij|^2, for the largest |A_ij| > 1
@@ -18,6 +18,7 @@
 
 use super::recover::{Work, inverse};
 use crate::error::{Error, Result};
+use crate::parallel::in_callers_mode;
 use crate::scalar::Scalar;
 
 /// How far an entry may exceed 1.
@@ -75,7 +76,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
     pub(super) fn improve(&mut self, cancel: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let (n, slack) = (self.n, SLACK[W::PARTS - 1]);
         for _ in 0..SWEEPS {
-            if cancel() {
+            if in_callers_mode(cancel) {
                 return Err(Error::Interrupted);
             }
             // SAFETY: the workspace is used for this matrix only.
@@ -118,7 +119,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
         let mut off = phases_off(self.s, n);
         let mut damping = 1e-3;
         while off > DIAGONAL && damping < 1e6 {
-            if cancel() {
+            if in_callers_mode(cancel) {
                 return Err(Error::Interrupted);
             }
             for (curvature, x) in self.curvature.iter_mut().zip(&*self.s) {
@@ -160,13 +161,13 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
             row.copy_from_slice(&s[j * n..(j + 1) * n]);
         }
         let q = |s: &[W], i: usize, j: usize| if i == j { W::one() - s[i * n + j] } else { -s[i * n + j] };
-        // K = (c^-1 I + Q_JJ)^-1
+        // K = I + c Q_JJ; c is zero where a phase needs no turn
         let k =
-            |a: usize, b: usize| q(s, columns[a], columns[b]) + if a == b { W::one() / c } else { W::zero() };
+            |a: usize, b: usize| c * q(s, columns[a], columns[b]) + if a == b { W::one() } else { W::zero() };
         let inverse = if columns.len() == 1 {
-            [[W::one() / k(0, 0), W::zero()], [W::zero(), W::zero()]]
+            [[c / k(0, 0), W::zero()], [W::zero(), W::zero()]]
         } else {
-            let det = W::one() / (k(0, 0) * k(1, 1) - k(0, 1) * k(1, 0));
+            let det = c / (k(0, 0) * k(1, 1) - k(0, 1) * k(1, 0));
             [[k(1, 1) * det, -k(0, 1) * det], [-k(1, 0) * det, k(0, 0) * det]]
         };
         for i in 0..n {

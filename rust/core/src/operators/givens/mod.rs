@@ -59,9 +59,7 @@ impl<'a, T: Scalar> Givens<'a, T> {
     pub fn new(angles: &'a [T::Real], pairs: &'a [i64], batch: usize, n: usize, m: usize) -> Result<Self> {
         check_len("angles", angles.len(), &[batch, m])?;
         check_len("pairs", pairs.len(), &[batch, m, 2])?;
-        let mut places = Buffer::zeroed(pairs.len())?;
-        check_pairs(pairs, n)?;
-        places.iter_mut().zip(pairs).for_each(|(to, &i)| *to = i as usize);
+        let places = checked(pairs, n)?;
         let mut table = Buffer::zeroed(size("angles", &[2, angles.len()])?)?;
         let (sin, cos) = table.split_at_mut(angles.len());
         let (x, count) = (angles.as_ptr(), angles.len());
@@ -85,21 +83,22 @@ impl<'a, T: Scalar> Givens<'a, T> {
     }
 }
 
-/// Refuses pairs that are no two of 0..n.
-fn check_pairs(pairs: &[i64], n: usize) -> Result<()> {
+/// The pairs as indices, if each is two of 0..n. The copy is checked: another thread may write to the caller's array.
+fn checked(pairs: &[i64], n: usize) -> Result<Buffer<usize>> {
+    let mut places = Buffer::zeroed(pairs.len())?;
     // negative integers become larger than n
-    let wrong =
-        |pair: &[i64]| (pair[0] as u64 >= n as u64) | (pair[1] as u64 >= n as u64) | (pair[0] == pair[1]);
+    places.iter_mut().zip(pairs).for_each(|(to, &i)| *to = i as usize);
+    let wrong = |pair: &[usize]| (pair[0] >= n) | (pair[1] >= n) | (pair[0] == pair[1]);
     // all of them without a branch for each, then the first one
-    if !pairs.chunks_exact(2).fold(false, |any, pair| any | wrong(pair)) {
-        return Ok(());
+    if !places.chunks_exact(2).fold(false, |any, pair| any | wrong(pair)) {
+        return Ok(places);
     }
     let most = n.saturating_sub(1);
-    let refused = |pair: &[i64]| {
-        let [i, j] = [pair[0], pair[1]];
+    let refused = |pair: &[usize]| {
+        let [i, j] = [pair[0] as i64, pair[1] as i64];
         Error::value("pairs", format!("must hold two different integers of 0..{most} each, got ({i}, {j})"))
     };
-    pairs.chunks_exact(2).find(|pair| wrong(pair)).map_or(Ok(()), |pair| Err(refused(pair)))
+    places.chunks_exact(2).find(|pair| wrong(pair)).map_or(Ok(()), |pair| Err(refused(pair))).map(|()| places)
 }
 
 /// Refuses pairs that are no two coordinates.
@@ -107,7 +106,7 @@ pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [frame, _, pairs] = all(given)?;
     let Array::Integers(own) = pairs.array else { return Ok(()) };
     let [_, n, _] = frame.sizes("frame")?;
-    check_pairs(own, n)
+    checked(own, n).map(drop)
 }
 
 /// A step through the matrix takes as long as one through n^2 / 32 rotations (measured for n = 64 and 256, few rows and

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernels::{Operand, Product, Triangle, Unitarity, invert_work, wy};
-use crate::parallel::Member;
+use crate::parallel::{Member, in_callers_mode};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region, Scratch};
 use crate::sizes::check_len;
@@ -67,7 +67,7 @@ pub fn from_matrix<T: Scalar>(
         for first in (0..m).step_by(PANEL) {
             let end = if first + PANEL < m { first + PANEL } else { n };
             for k in first..end.min(m) {
-                if cancel() {
+                if in_callers_mode(cancel) {
                     return Err(Error::Interrupted);
                 }
                 reflector(r, n, k, u);

@@ -4,7 +4,7 @@
 //! batch is shared by output columns, with a barrier per step, if a step is long enough.
 
 use super::super::time::schedule::Schedule;
-use crate::parallel::{Member, worth};
+use crate::parallel::{Member, in_callers_mode, worth};
 use crate::scratch::{Arena, Regions, most};
 use crate::sizes;
 use crate::transition::Part;
@@ -85,7 +85,7 @@ impl<'a> Poll<'a> {
     /// Whether to leave the loop; called by every member at every place.
     pub fn leave(&self, member: &Member<'_>, place: usize) -> bool {
         let leave = self.stop.load(Relaxed) <= place;
-        if member.id == 0 && !leave && place % self.every == self.every - 1 && (self.cancel)() {
+        if member.id == 0 && !leave && place % self.every == self.every - 1 && in_callers_mode(self.cancel) {
             self.stop.store(place + 1, Relaxed);
         }
         leave

@@ -9,9 +9,12 @@ use crate::activation::{Activation, RowActivation};
 use crate::error::{Error, Result};
 use crate::scalar::{Real, Scalar, parts};
 use crate::scratch::{Arena, Region};
-use crate::sizes::check_len;
+use crate::sizes::{check_len, work};
 use crate::transition::Part;
 use std::ops::Range;
+
+/// Most steps times sequences without features: their array does not bound the work.
+const FEATURELESS: usize = 1 << 24;
 
 /// The arguments that every cell has.
 ///
@@ -80,6 +83,11 @@ impl<'a, T: Scalar> Run<'a, T> {
             return Err(Error::shape("x", "at least one step, one sequence and one state", got));
         }
         check_len("x", self.x.len(), &[steps, batch, features])?;
+        let rows = work(&[steps, batch]);
+        if features == 0 && rows > FEATURELESS {
+            let expected = format!("at least one feature for more than {FEATURELESS} steps times sequences");
+            return Err(Error::shape("x", expected, format!("({steps}, {batch}, 0)")));
+        }
         self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
         self.starts.map_or(Ok(()), |starts| starts.check([steps, batch, n]))?;
         Schedule::check(steps, batch, self.lengths)?;

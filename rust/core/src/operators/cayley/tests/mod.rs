@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod gradients;
+mod guarded;
 mod inverse_map;
 mod reference;
 mod values;

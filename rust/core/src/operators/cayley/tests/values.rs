@@ -1,56 +1,12 @@
 //! W equals the reference for every size, batch, thread count and last factor, without out-of-bounds access.
 
+use super::guarded::Guarded;
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative, signs};
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
 use crate::side::Side;
 use crate::{Budget, Cpu, Error, operators::cayley::Cayley};
-
-/// An array that ends at an inaccessible page, so that an access past its end is fatal.
-struct Guarded<T> {
-    map: *mut u8,
-    size: usize,
-    data: *mut T,
-    len: usize,
-}
-
-impl<T: Scalar> Guarded<T> {
-    fn new(values: &[T]) -> Self {
-        let bytes = size_of_val(values);
-        let size = bytes.div_ceil(4096) * 4096 + 4096;
-        // SAFETY: a private anonymous mapping; its last page is made inaccessible, the array ends before it.
-        unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let map =
-                libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            assert_ne!(map, libc::MAP_FAILED);
-            let map = map.cast::<u8>();
-            assert_eq!(libc::mprotect(map.add(size - 4096).cast(), 4096, libc::PROT_NONE), 0);
-            let data = map.add(size - 4096 - bytes).cast::<T>();
-            std::ptr::copy_nonoverlapping(values.as_ptr(), data, values.len());
-            // canaries before the array
-            std::slice::from_raw_parts_mut(map, size - 4096 - bytes).fill(0xa5);
-            Guarded { map, size, data, len: values.len() }
-        }
-    }
-    fn slice(&mut self) -> &mut [T] {
-        // SAFETY: the array lies within the mapping; each test takes one reference at a time.
-        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
-    }
-    fn check(&self) {
-        let front = self.size - 4096 - self.len * size_of::<T>();
-        // SAFETY: the canaries lie within the mapping.
-        assert!(unsafe { std::slice::from_raw_parts(self.map, front) }.iter().all(|&x| x == 0xa5));
-    }
-}
-
-impl<T> Drop for Guarded<T> {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `new`.
-        unsafe { libc::munmap(self.map.cast(), self.size) };
-    }
-}
 
 fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
     if !crate::testing::within_work(&[batch, n, n, n]) {

@@ -1,0 +1,67 @@
+"""Freezing, and back. Each module notes which of its own parameters were trained, so that copies and parts know too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import nn
+
+#: The attribute of a module: the names of its own parameters, and whether they were trained before an adapter came.
+NOTE = "_trained_before_adapters"
+
+
+def freeze(modules: Sequence[nn.Module]) -> None:
+    """Freeze the modules' own parameters. One that an adapter has frozen before is noted as it was then."""
+    trained = _noted(modules, {p: p.requires_grad for _, _, p in _own(modules)})
+    for module, name, p in _own(modules):
+        vars(module).setdefault(NOTE, {})[name] = trained[p]
+        p.requires_grad_(False)
+
+
+def restore(modules: Sequence[nn.Module]) -> None:
+    """Train the parameters that were trained before, and freeze the others that have been noted."""
+    for p, trained in _noted(modules, {}).items():
+        p.requires_grad_(trained)
+    for module in modules:
+        vars(module).pop(NOTE, None)
+
+
+def _own(modules: Sequence[nn.Module]) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:
+    for module in modules:
+        for name, p in module._parameters.items():
+            if p is not None:
+                yield module, name, p
+
+
+def _noted(modules: Sequence[nn.Module], trained: dict[nn.Parameter, bool]) -> dict[nn.Parameter, bool]:
+    """What is noted of the parameters; a shared one was trained if one of its modules knows that it was."""
+    for module, name, p in _own(modules):
+        before = vars(module).get(NOTE, {}).get(name)
+        if before is not None:
+            trained[p] = before or trained.get(p, False)
+    return trained
+
+
+def was_trained(module: nn.Module, name: str) -> bool:
+    """Whether a module's own parameter was trained before an adapter came."""
+    p = module._parameters[name]
+    trained: bool = vars(module).get(NOTE, {}).get(name, p is not None and p.requires_grad)
+    return trained
+
+
+@contextmanager
+def all_or_nothing(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """A context that leaves the modules' own parameters and notes as they were if it raises."""
+    notes = [dict(vars(module)[NOTE]) if NOTE in vars(module) else None for module in modules]
+    trained = [(p, p.requires_grad) for _, _, p in _own(modules)]
+    try:
+        yield
+    except BaseException:
+        for module, note in zip(modules, notes, strict=True):
+            vars(module).pop(NOTE, None)
+            if note is not None:
+                vars(module)[NOTE] = note
+        for p, before in trained:
+            p.requires_grad_(before)
+        raise

@@ -1,0 +1,109 @@
+//! A long call asks its caller whether to go on in the caller's floating-point mode, though it flushes denormal numbers itself.
+
+use isometry_core::argument::Bar;
+use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
+use isometry_core::operators::dense::Dense;
+use isometry_core::operators::{cayley, householder};
+use isometry_core::recurrence::gru::{self, Gru, GruGradients, Reset};
+use isometry_core::recurrence::{self, Gradients, Run, Sequence};
+use isometry_core::{Budget, Result};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The call asks, and every answer is computed with denormal numbers.
+fn asks(what: &str, call: impl FnOnce(&Budget<'_>) -> Result<()>) {
+    let (asked, flushed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let cancel = || {
+        asked.fetch_add(1, Relaxed);
+        flushed.fetch_add(usize::from(black_box(black_box(f64::MIN_POSITIVE) / 4.0) == 0.0), Relaxed);
+        false
+    };
+    call(&Budget { cancel: &cancel, ..Budget::of(2) }).unwrap();
+    assert!(asked.into_inner() > 0, "{what} does not ask");
+    assert_eq!(flushed.into_inner(), 0, "{what}");
+}
+
+#[test]
+fn recurrences() {
+    let [steps, batch, n] = [900, 4, 256]; // somewhat more than what is computed between two questions
+    let (x, v, w) = (vec![1e-3f32; steps * batch], vec![0.1; n], vec![1e-3; n * n]);
+    let sequence =
+        Sequence { run: Run::new([steps, batch, 1, n], &x), input_weight: &v, bias: None, on_input: false };
+    let mut states = vec![0.0; steps * batch * n];
+    let w = Dense::new(&w, 1, n, n).unwrap();
+    asks("recurrence::forward", |budget| recurrence::forward(&w, &sequence, &mut states, budget));
+    let (ct, mut bar) = (states.clone(), vec![0.0; n * n]);
+    asks("recurrence::backward", |budget| {
+        let own = &mut [Bar::Own(&mut bar)];
+        recurrence::backward(&w, own, &sequence, &states, &ct, Gradients::default(), budget)
+    });
+    let members = vec![(); 4];
+    asks("recurrence::ensemble", |budget| {
+        recurrence::ensemble::<f32, _>(members, [2, 1, 1, 256], budget, |(), budget| {
+            assert!(!(budget.cancel)());
+            Ok(())
+        })
+    });
+    let [w, u] = [3 * n * n, 3 * n].map(|len| vec![1e-3f32; len]);
+    let run = Run::new([steps / 2, batch, 1, n], &x[..steps / 2 * batch]);
+    let gru = Gru { run, w: &w, transition: None, u: &u, b: None, reset: Reset::Before, hidden_bias: None };
+    let (mut states, mut saved) =
+        (vec![0.0; steps / 2 * batch * n], vec![0.0; gru.saved() * steps / 2 * batch * n]);
+    asks("gru::forward", |budget| gru::forward(&gru, &mut states, Some(&mut saved), budget));
+    asks("gru::backward", |budget| {
+        gru::backward(&gru, &states, &saved, &states, GruGradients::default(), &mut [], budget)
+    });
+}
+
+#[test]
+fn delta_rules() {
+    let [batch, tokens, key, value] = [2, 300, 4, 4];
+    let (q, beta) = (vec![0.5f64; batch * tokens * key], vec![1.0; batch * tokens]);
+    let delta = Delta {
+        batch,
+        tokens,
+        householders: 1,
+        heads: 1,
+        value_heads: 1,
+        key,
+        value,
+        q: &q,
+        k: &q,
+        v: &q,
+        beta: &beta,
+        gate: Gate::None,
+        initial: None,
+        ends: None,
+        scale: 1.0,
+        normalise: true,
+    };
+    let (mut o, mut state) = (q.clone(), vec![0.0; batch * key * value]);
+    let mut saved = vec![0.0; delta.saved().iter().product()];
+    asks("delta::forward", |budget| forward(&delta, &mut o, &mut state, Some(&mut saved), budget));
+    let cts = (&q[..], &state[..]);
+    asks("delta::backward", |budget| backward(&delta, &saved, cts, DeltaGradients::default(), budget));
+    let mut state = state.clone();
+    asks("delta::advance", |budget| advance(&delta, &mut o, &mut state, budget));
+}
+
+#[test]
+fn inverse_maps() {
+    let n = 8;
+    // a rotation of four planes
+    let w: Vec<f64> = (0..n * n)
+        .map(|at| match (at / n, at % n) {
+            (i, j) if i == j => 0.6,
+            (i, j) if i == j + 1 && j % 2 == 0 => 0.8,
+            (i, j) if j == i + 1 && i % 2 == 0 => -0.8,
+            _ => 0.0,
+        })
+        .collect();
+    let (mut vectors, mut sign) = (vec![0.0; n * (n - 1)], [0.0]);
+    asks("householder::from_matrix", |budget| {
+        householder::from_matrix(&w, 1, n, 1e-8, &mut vectors, &mut sign, budget.cancel)
+    });
+    let (mut upper, mut signs) = (vec![0.0; n * (n - 1) / 2], vec![1.0; n]);
+    asks("cayley::from_matrix", |budget| {
+        cayley::from_matrix(&w, &mut signs, true, &mut upper, None, (1, n), 1e-8, 1, budget.cancel)
+    });
+}
