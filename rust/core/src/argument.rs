@@ -365,8 +365,7 @@ pub fn wanted<'a, R: Real, const N: usize>(
 }
 
 /// The arrays of the first N gradients, none behind the last.
-#[doc(hidden)]
-pub fn rooms<'s, T: Scalar, const N: usize>(bars: &'s mut [Bar<'_, T>]) -> [Bar<'s, T>; N] {
+pub(crate) fn rooms<'s, T: Scalar, const N: usize>(bars: &'s mut [Bar<'_, T>]) -> [Bar<'s, T>; N] {
     let mut each = bars.iter_mut();
     std::array::from_fn(|_| each.next().map_or(Bar::None, Bar::again))
 }

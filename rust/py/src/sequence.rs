@@ -174,7 +174,7 @@ impl<'py, T: Number> Arrays<'py, T> {
     fn results(&self) -> PyResult<[Vec<usize>; 3]> {
         let [steps, batch, _, n] = self.sizes;
         let width = n.saturating_mul(self.cell.width);
-        let saved = self.calls().first().map_or(0, Call::saved);
+        let saved = self.cell.saves(&self.settings);
         Ok([&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, width]]
             .map(|own| self.shape(own)))
     }

@@ -53,7 +53,8 @@ pub struct Outcome<'a, T> {
     pub last_ct: Option<&'a [T]>,
 }
 
-/// A cell with its arguments.
+/// A cell with its arguments, as calls by its name use it.
+#[doc(hidden)]
 pub trait Unit<'a, T: Scalar>: Sized {
     /// From a call and the operator of its transition.
     ///
@@ -103,6 +104,7 @@ impl<'a, T: Scalar> Call<'a, T> {
     ///
     /// # Errors
     /// As [`Declaration::sizes`].
+    #[doc(hidden)]
     pub fn sizes(&self) -> Result<[usize; 4]> {
         self.cell.sizes(&self.given)
     }
@@ -148,21 +150,6 @@ impl<'a, T: Scalar> Call<'a, T> {
     #[doc(hidden)]
     pub fn flag(&self, i: usize) -> bool {
         self.setting(i).is_some_and(|setting| setting != 0.0)
-    }
-
-    /// A named setting; there is none without a name.
-    fn named(&self, name: &str) -> bool {
-        self.cell.settings.iter().position(|own| *own == name).is_some_and(|i| self.flag(i))
-    }
-
-    /// Arrays of the shape of the states that forward saves for backward.
-    pub fn saved(&self) -> usize {
-        self.cell.saved + usize::from(self.named(self.cell.saves_more))
-    }
-
-    /// Whether a matrix for each sequence is returned too.
-    pub fn memory(&self) -> bool {
-        self.named(self.cell.memory)
     }
 
     /// The operator of the transition.

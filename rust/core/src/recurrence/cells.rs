@@ -19,6 +19,40 @@ macro_rules! cells {
 
         /// Fills the states of a cell, its memory (B, n, n), empty without one, and if wanted what it saves for [`sequence_vjp`].
         ///
+        /// ```
+        /// use isometry_core::Budget;
+        /// use isometry_core::activation::Activation;
+        /// use isometry_core::argument::{Array, Given};
+        /// use isometry_core::recurrence::{Call, declared, sequence};
+        ///
+        /// // an LSTM of one unit without weights: all gates are 1/2, so c is halved
+        /// let none = Given { shape: &[], array: Array::None };
+        /// let given = vec![
+        ///     Given { shape: &[1, 1, 1], array: Array::Own(&[0.0f64]) },
+        ///     Given { shape: &[4, 1], array: Array::Own(&[0.0; 4]) },
+        ///     Given { shape: &[4, 1], array: Array::Own(&[0.0; 4]) },
+        ///     none,
+        ///     Given { shape: &[1, 2], array: Array::Own(&[0.0, 1.0]) },
+        ///     none,
+        ///     none,
+        /// ];
+        /// let call = Call {
+        ///     cell: declared("lstm")?,
+        ///     given,
+        ///     transition: None,
+        ///     activation: Activation::Tanh,
+        ///     settings: &[],
+        ///     lengths: None,
+        ///     reverse: false,
+        ///     marks: None,
+        ///     packs: None,
+        /// };
+        /// let mut states = [0.0; 2];
+        /// sequence(call, (&mut states).into(), &mut [], None, &Budget::of(1))?;
+        /// assert_eq!(states[1], 0.5);
+        /// # Ok::<(), isometry_core::Error>(())
+        /// ```
+        ///
         /// # Errors
         /// Arrays that are missing or do not fit, complex arrays of a cell of real numbers; lack of memory; [`Error::Interrupted`] once
         /// the budget says so.
@@ -39,6 +73,33 @@ macro_rules! cells {
 
         /// The gradients of [`sequence`] for the cotangents of what it returned: of the cell's arguments in their order, and of those of
         /// the operator.
+        ///
+        /// ```
+        /// use isometry_core::Budget;
+        /// use isometry_core::activation::Activation;
+        /// use isometry_core::argument::{Array, Bar, Given};
+        /// use isometry_core::recurrence::{Call, Cotangent, Outcome, declared, sequence_vjp};
+        ///
+        /// // without a state before, h_1 = V x_1: the gradient of V is x_1
+        /// let none = Given { shape: &[], array: Array::None };
+        /// let (x, v) = (Given { shape: &[1, 1, 1], array: Array::Own(&[3.0]) }, Given { shape: &[1, 1], array: Array::Own(&[2.0]) });
+        /// let call = Call {
+        ///     cell: declared("recurrence")?,
+        ///     given: vec![x, v, none, none, none, none],
+        ///     transition: Some(("dense", vec![Given { shape: &[1, 1], array: Array::Own(&[0.0]) }])),
+        ///     activation: Activation::Identity,
+        ///     settings: &[0.0],
+        ///     lengths: None,
+        ///     reverse: false,
+        ///     marks: None,
+        ///     packs: None,
+        /// };
+        /// let (states, ct, mut v_bar) = ([6.0], Cotangent::States(&[1.0]), [0.0]);
+        /// let outcome = Outcome { states: (&states).into(), last: &[], saved: &[], ct, last_ct: None };
+        /// sequence_vjp(call, &outcome, &mut [Bar::None, Bar::Own(&mut v_bar)], &mut [], &Budget::of(1))?;
+        /// assert_eq!(v_bar, [3.0]);
+        /// # Ok::<(), isometry_core::Error>(())
+        /// ```
         ///
         /// # Errors
         /// As for [`sequence`]; gradients of arguments that were not given.
@@ -94,6 +155,13 @@ cells! {
 }
 
 /// The cell of that name.
+///
+/// ```
+/// use isometry_core::recurrence::declared;
+///
+/// assert_eq!(declared("gru")?.arguments.len(), 8);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 ///
 /// # Errors
 /// An unknown name.

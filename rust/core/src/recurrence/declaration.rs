@@ -131,6 +131,7 @@ impl Declaration {
     ///
     /// # Errors
     /// Another number of arrays, one that is missing, shapes that do not fit.
+    #[doc(hidden)]
     pub fn sizes<T: Scalar>(&self, given: &[Given<'_, T>]) -> Result<[usize; 4]> {
         if given.len() != self.arguments.len() {
             return Err(Error::shape("arrays", format!("{} arrays", self.arguments.len()), given.len()));
@@ -151,6 +152,18 @@ impl Declaration {
             }
         }
         Ok(sizes)
+    }
+
+    /// Arrays of the shape of the states that forward saves for backward, with these settings.
+    #[doc(hidden)]
+    pub fn saves(&self, settings: &[f64]) -> usize {
+        self.saved + usize::from(self.set(self.saves_more, settings))
+    }
+
+    /// Whether a setting of this name is given and not zero.
+    fn set(&self, name: &str, settings: &[f64]) -> bool {
+        let at = self.settings.iter().position(|own| *own == name);
+        at.and_then(|at| settings.get(at)).is_some_and(|setting| !setting.is_nan() && *setting != 0.0)
     }
 
     /// h0 among arrays in the order of the arguments.

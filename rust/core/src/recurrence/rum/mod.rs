@@ -154,7 +154,7 @@ impl<'a, R: Real> Unit<'a, R> for Rum<'a, R> {
     fn of(call: &Call<'a, R>, _: Option<&'a dyn Cpu<R>>) -> Result<Self> {
         let [_, w, u, b, _, r0] = call.arrays();
         let [w, u] = [w, u].map(|array| array.unwrap_or(&[]));
-        Ok(Rum { run: call.run()?, w, u, b, memory: call.memory(), r0, eta: call.setting(1).map(R::of) })
+        Ok(Rum { run: call.run()?, w, u, b, memory: call.flag(0), r0, eta: call.setting(1).map(R::of) })
     }
 
     fn check(&self) -> Result<()> {
