@@ -20,7 +20,8 @@ CALLS = """
     a, q = torch.nn.Parameter(torch.randn(3, 3)), torch.nn.Parameter(torch.randn(1, 4, 2, 3))
     calls = [(m.parameters(), lambda m=m: m(x)) for m in (*layers, *modules)]
     calls += [([a], lambda f=f: f(a)) for f in (it.linalg.procrustes, it.linalg.geqrf)]
-    calls += [([a], lambda: it.activate(a, "modrelu", bias=a[0])), ([a], lambda: it.hadamard_transform(a[:, :2]))]
+    calls += [([a], lambda: it.activate(a, "modrelu", bias=a.select(0, 0)))]
+    calls += [([a], lambda: it.hadamard_transform(a.narrow(1, 0, 2)))]
     calls += [([q], lambda: it.delta_rule(q, q, q, torch.ones(1, 4, 2)))]
     calls += [([a], lambda: torch.func.vmap(lambda row: it.recurrence(it.Dense(a), x * row.sum(), a))(a))]
     used = [[p for p in parameters if p.requires_grad] for parameters, _ in calls]

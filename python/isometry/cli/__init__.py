@@ -43,7 +43,11 @@ def _printable() -> Iterator[None]:
         return
     codecs.register_error("isometry.path", _bytes)
     before = stream.errors
-    stream.reconfigure(errors="isometry.path")
+    try:
+        stream.reconfigure(errors="isometry.path")
+    except OSError:  # another file under the same descriptor
+        yield
+        return
     try:
         yield
     finally:

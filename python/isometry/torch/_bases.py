@@ -56,7 +56,7 @@ class Orthonormal:
         if of is None or of() is not base or at != state:
             with torch.inference_mode(False), torch.no_grad():
                 wide = widened(base)
-                found = nearest(wide)
+                found = nearest(wide) if here else _formula(wide)  # which waits for no value
                 found = None if found is base else found
             self._found = weakref.ref(base), state, found
         return base if found is None else found

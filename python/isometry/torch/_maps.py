@@ -172,7 +172,7 @@ def _blocks(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A1, X2 and G, `doubled`."""
     x = doubled(x)
     k = x.shape[-1]
-    first, below = x[..., :k, :].tril(), x[..., k:, :]
+    first, below = x.narrow(-2, 0, k).tril(), x.narrow(-2, k, x.shape[-2] - k)
     return first - first.mH, below, below.mH @ below
 
 
@@ -238,4 +238,4 @@ def thinned(full: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     k = x.shape[-1]
     thin = packed(full[..., :k])
     rotation = ormqr(thin, _tau(thin), full[..., k:], True, True)[..., k:, :]
-    return thin, torch.cat((x[..., :k, :], rotation @ x[..., k:, :]), -2)
+    return thin, torch.cat((x.narrow(-2, 0, k), rotation @ x.narrow(-2, k, x.shape[-2] - k)), -2)

@@ -366,12 +366,10 @@ class RecurrentLayer(Stepping, Contiguous):
             return output[:0] if self.last_only else output[:, :0], last[:, :0]
         lasts: list[Tensor] = []
         for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(self._directions):
-                number = layer * self._directions + direction
-                suffix = self._suffixes[number]
+            outputs, first = [], layer * self._directions
+            for direction, suffix in enumerate(self._suffixes[first : first + self._directions]):
                 own = self._start(suffix) if hx is None or starts is not None else None
-                h0 = own if hx is None else hx[number]
+                h0 = own if hx is None else hx[first + direction]
                 marks = {} if starts is None else {"starts": starts, "start_state": own}
                 alone = self.last_only and layer == self.num_layers - 1
                 found = self._outcome(suffix, x, h0, lengths, bool(direction), "last" if alone else "states", marks)

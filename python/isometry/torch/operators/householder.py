@@ -94,11 +94,12 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         n, m = trapezoid(tuple(u.shape), sign)
         if m < n:
             return cls(u.tril())
-        s = u[..., -1, -1]
+        # Methods, not indices: those hold the interpreter's lock while they wait for the mutex of a parameter.
+        s = u.select(-1, -1).select(-1, -1)
         if sign == "hard":
             # The value is exactly +-1; the added zero carries the derivative 1.
             s = torch.where(s > 0, 1.0, -1.0).to(u.dtype).detach() + (s - s.detach())
-        return cls(u[..., :-1].tril(), sign=s)  # cut before the copy, so that the copy is the only one
+        return cls(u.narrow(-1, 0, m - 1).tril(), sign=s)  # cut before the copy, so that the copy is the only one
 
     @classmethod
     def from_matrix(cls, w: Tensor, *, nearest: bool = False, tol: float | None = None) -> Householder:
