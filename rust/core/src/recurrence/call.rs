@@ -54,7 +54,18 @@ pub struct Outcome<'a, T> {
 }
 
 /// A cell with its arguments, as calls by its name use it.
-#[doc(hidden)]
+///
+/// ```
+/// use isometry_core::Budget;
+/// use isometry_core::recurrence::{Run, Unit, lstm::Lstm};
+///
+/// // without weights all gates are 1/2: c is halved
+/// let run = Run { h0: Some(&[0.0f64, 1.0]), ..Run::new([1, 1, 1, 2], &[0.0]) };
+/// let (unit, mut states) = (Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None }, [0.0; 2]);
+/// Unit::forward(&unit, (&mut states).into(), &mut [], None, &Budget::of(1))?;
+/// assert_eq!(states[1], 0.5);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 pub trait Unit<'a, T: Scalar>: Sized {
     /// From a call and the operator of its transition.
     ///

@@ -3,9 +3,10 @@
 use crate::{LENGTHS, THREADS, choices, ones, returns};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
-use isometry_core::argument::{Array, Bar, Given};
+use isometry_core::argument::{Array, Bar, Given, wanted};
 use isometry_core::recurrence::{
-    CELLS, Call, Cotangent, Declaration, Outcome, Trajectory, Written, declared, sequence, sequence_vjp,
+    CELLS, Call, Cotangent, Declaration, Outcome, Sequence, Trajectory, Written, declared, sequence,
+    sequence_vjp,
 };
 use isometry_core::scalar::Scalar;
 
@@ -35,6 +36,12 @@ pub fn cells<T: Scalar>() {
                     marks: None,
                     packs: None,
                 };
+                if cell.name == "recurrence" {
+                    returns("Sequence::of", &sizes, || Sequence::of(&call));
+                    returns("Sequence::check_bars", &sizes, || {
+                        Sequence::of(&call)?.check_bars(&[Bar::Own(&mut ones::<T>(len))])
+                    });
+                }
                 let (mut states, mut bar, budget) = (ones::<T>(len), ones::<T>(len), Budget::of(THREADS));
                 returns("recurrence::sequence", &sizes, || {
                     let written = Written { states: Some(&mut states), last: None, marks: None };
@@ -77,4 +84,6 @@ pub fn declarations() {
     let two: Vec<Given<'_, f32>> = vec![Given { shape: &[1, 1, 1], array: Array::Own(&[1.0]) }; 2];
     assert!(CELLS.iter().all(|cell: &Declaration| cell.sizes(&two).is_err()));
     assert!(declared("none").is_err());
+    let cell = &CELLS[0];
+    returns("argument::wanted", &[], || Ok(wanted::<f32, 1>(cell.arguments, [("none", &mut [])]).len()));
 }
