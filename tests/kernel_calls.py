@@ -9,11 +9,7 @@ KERNELS = [
     for name in (
         "operator_matrix",
         "operator_apply",
-        "recurrence",
-        "recurrence_ensemble",
-        "gru",
-        "lstm",
-        "rum",
+        "sequence",
         "activate",
         "delta_rule",
         "linalg_product",
@@ -26,7 +22,11 @@ KERNELS = [
 
 
 class Call(NamedTuple):
-    """A kernel, its first argument (the name of an object where it takes one), and the backend."""
+    """A kernel, its first argument (the name of an object where it takes one), and the backend.
+
+    A sequence is named by its cell, "ensemble" behind it where it has members, and its first
+    argument is the object of its operator.
+    """
 
     kernel: str
     first: object
@@ -57,9 +57,12 @@ def recorded(monkeypatch):
 
     def watched(name, kernel):
         def call(*arguments, **more):
-            calls.append(
-                Call(name, arguments[0], "gpu" if any(a == "gpu" for a in arguments if type(a) is str) else "cpu")
-            )
+            backend = "gpu" if any(a == "gpu" for a in arguments if type(a) is str) else "cpu"
+            own, first = name, arguments[0]
+            if name.startswith("sequence"):
+                own = first + ("" if arguments[-1] is None else "_ensemble") + name.removeprefix("sequence")
+                first = arguments[1] and arguments[1][0]
+            calls.append(Call(own, first, backend))
             return kernel(*arguments, **more)
 
         return call

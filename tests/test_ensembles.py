@@ -235,12 +235,14 @@ def test_mistakes(api, take, mistake):
 def test_the_extension_checks_what_memory_safety_needs():
     """Wrong numbers of members, shapes and lengths never reach the kernels."""
     x, v, u = np.ones((2, 3, 2, 1)), np.ones((1, 4, 1)), np.ones((2, 4, 1))
-    names = "x", "v", "h0", "b", "phi", "own", "slope", "on", "ends", "reverse"
-    right = dict(zip(names, (x, v, None, None, "tanh", None, 0.1, False, None, False), strict=True))
-    sequence = lambda **wrong: tuple((right | wrong).values())
-    run = lambda members=2, u=u, out=(2, 3, 2, 4), starts=None, **wrong: _core.recurrence_ensemble(
-        members, "householder", (u, None, None), sequence(**wrong), np.empty(out), 2, starts
-    )
+    right = {"x": x, "v": v, "h0": None, "b": None, "own": None}
+
+    def run(members=2, u=u, out=(2, 3, 2, 4), phi="tanh", ends=None, starts=(None, None), **wrong):
+        arrays, (marks, state) = (right | wrong).values(), starts
+        law, steps, results = (phi, 0.1, (False,)), (ends, False, marks), (np.empty(out), None, None)
+        transition = "householder", (u, None, None)
+        _core.sequence("recurrence", transition, (*arrays, state), law, steps, results, 2, None, members)
+
     run()
     for wrong in (
         {"members": 3},

@@ -101,9 +101,14 @@ def test_memory_that_ends_while_a_call_saves():
 )
 def test_lengths_are_one_array_of_aligned_integers(lengths):
     u, x, v = np.ones((4, 2)), np.ones((3, 2, 1)), np.ones((4, 1))
-    given = x, v, None, None, "tanh", None, 0.0, False, lengths, False
     with pytest.raises((TypeError, ValueError), match="lengths: expected"):
-        _core.recurrence("householder", (u, None, None), given, np.empty((3, 2, 4)), 1)
+        affine(("householder", (u, None, None)), x, v, np.empty((3, 2, 4)), lengths=lengths)
+
+
+def affine(transition, x, v, states, *packs, lengths=None):
+    """A call of the affine cell."""
+    arrays, law = (x, v, *[None] * 4), ("tanh", 0.0, (False,))
+    _core.sequence("recurrence", transition, arrays, law, (lengths, False, None), (states, None, None), 1, *packs)
 
 
 def test_only_tensors_are_read_as_tensors():
@@ -137,16 +142,16 @@ def test_packed_operands():
     """The states are those without them; other lengths and types are refused."""
     rng = np.random.default_rng(0)
     x, v, w = rng.standard_normal((2, 1, 3)), rng.standard_normal((5, 3)), rng.standard_normal((5, 5))
-    given = x, v, None, None, "tanh", None, 0.0, False, None, False
     packs, expected, found = np.empty(_core.pack([v, w])), np.empty((2, 1, 5)), np.empty((2, 1, 5))
     assert _core.pack([v, w], packs) == packs.size and _core.pack([]) == 0
-    _core.recurrence("dense", (w,), given, expected, 1)
-    _core.recurrence("dense", (w,), given, found, 1, packs)
+    dense = "dense", (w,)
+    affine(dense, x, v, expected)
+    affine(dense, x, v, found, packs)
     assert np.array_equal(found, expected)
     with pytest.raises(ValueError, match="packs"):
-        _core.recurrence("dense", (w,), given, found, 1, packs[:-1])
+        affine(dense, x, v, found, packs[:-1])
     with pytest.raises(TypeError, match="packs"):
-        _core.recurrence("dense", (w,), given, found, 1, packs.astype(np.float32))
+        affine(dense, x, v, found, packs.astype(np.float32))
     with pytest.raises(ValueError, match="out"):
         _core.pack([v, w], packs[:-1])
     with pytest.raises(TypeError, match="matrices"):
@@ -158,26 +163,16 @@ def test_packed_operands_of_gated_cells():
     U_ut, U_e."""
     rng = np.random.default_rng(1)
     x, w, u = rng.standard_normal((2, 1, 3)), rng.standard_normal((3, 5, 5)), rng.standard_normal((3, 5, 3))
-    law = None, 0.0, None, False
-    gru = x, w, u, None, None, None, True, "tanh", *law
-    rum = (x, w[:2].reshape(10, 5), u.reshape(15, 3), None, None, None), False, None, "tanh", *law
-    lstm = (
-        x[..., :2].copy(),
-        w.reshape(-1)[:64].reshape(16, 4),
-        u.reshape(-1)[:32].reshape(16, 2),
-        None,
-        None,
-        None,
-        False,
-    )
-    split = u[:2].reshape(10, 3), u[2]
+    split, pair = (u[:2].reshape(10, 3), u[2]), w[:2].reshape(10, 5)
+    lstm = x[..., :2].copy(), w.reshape(-1)[:64].reshape(16, 4), u.reshape(-1)[:32].reshape(16, 2)
     cells = (
-        (lambda out, *packs: _core.gru(gru, None, out, None, 1, *packs), [w[:2].reshape(10, 5), w[2], *split]),
-        (lambda out, *packs: _core.lstm(lstm, out, None, 1, *packs), lstm[1:3]),
-        (lambda out, *packs: _core.rum(rum, (out, None, None), 1, *packs), [w[:2].reshape(10, 5), *split]),
+        ("gru", (x, w, u, *[None] * 5), (True,), [pair, w[2], *split]),
+        ("lstm", (*lstm, *[None] * 4), (), lstm[1:]),
+        ("rum", (x, pair, u.reshape(15, 3), *[None] * 5), (False, None), [pair, *split]),
     )
-    for call, matrices in cells:
-        width = 8 if matrices[0] is lstm[1] else 5
+    for cell, arrays, settings, matrices in cells:
+        width, given = 8 if cell == "lstm" else 5, (cell, None, arrays, ("tanh", 0.0, settings), (None, False, None))
+        call = lambda out, *packs, given=given: _core.sequence(*given, (out, None, None), 1, *packs)
         packs, expected, found = np.empty(_core.pack(matrices)), np.empty((2, 1, width)), np.empty((2, 1, width))
         _core.pack(matrices, packs)
         call(expected)

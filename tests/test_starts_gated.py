@@ -19,15 +19,15 @@ class Unit:
         w, u, b = ((3, n, n), (3, n, d), (3, n)) if self.gru else ((2 * n, n), (3 * n, d), (3 * n,))
         self.weights = [0.5 * rng.standard_normal(s) for s in (w, u, b)]
 
-    def given(self, x, h0, lengths, reverse):
-        if self.gru:
-            return (x, *self.weights, h0, None, self.kind == "after", "tanh", None, 0.1, lengths, reverse)
-        eta = 1.5 if self.kind == "sphere" else None
-        return ((x, *self.weights, h0, None), False, eta, "tanh", None, 0.1, lengths, reverse)
+    def given(self, x, h0, lengths, reverse, starts):
+        settings = (self.kind == "after",) if self.gru else (False, 1.5 if self.kind == "sphere" else None)
+        marks, state = (None, None) if starts is None else starts
+        arrays = (x, *self.weights, h0, None, None, state)
+        return "gru" if self.gru else "rum", None, arrays, ("tanh", 0.1, settings), (lengths, reverse, marks)
 
     def run(self, x, h0, ct, threads, starts=None, lengths=None, reverse=False, checkpoint=False):
         """The states, and the gradients by name."""
-        given = self.given(x, h0, lengths, reverse)
+        given = self.given(x, h0, lengths, reverse, starts)
         steps, batch, _ = x.shape
         states = np.empty((steps, batch, self.n))
         count = 4 if not self.gru or self.kind == "after" else 3
@@ -40,14 +40,9 @@ class Unit:
         bars = {"x": np.empty_like(x)} | {k: np.empty_like(a) for k, a in zip("wub", self.weights, strict=True)}
         bars["h0"] = np.empty_like(h0)
         own = None if starts is None else np.empty_like(starts[1])
-        arrays = (*bars.values(), None, None)
-        more = {"starts": starts, "start_bar": own}
-        if self.gru:
-            _core.gru(given, None, written, saved, threads, starts=starts)
-            _core.gru_vjp(given, None, read, saved, ct, arrays, (), threads, **more)
-        else:
-            _core.rum(given, (written, None, saved), threads, starts=starts)
-            _core.rum_vjp(given, (read, None, saved), (ct, None), arrays, threads, **more)
+        _core.sequence(*given, (written, None, saved), threads)
+        arrays = (*bars.values(), None, None, own)
+        _core.sequence_vjp(*given, (read, None, saved), (ct, None), arrays, (), threads)
         return states, bars | {"start_state": own}
 
 
@@ -92,7 +87,7 @@ def test_values_and_gradients_are_those_of_separate_calls(kind, seed):
 
 def test_marks_of_a_memory_are_refused():
     x, w, u, b = np.ones((3, 2, 1)), np.ones((4, 2)), np.ones((6, 1)), np.ones(6)
-    given = ((x, w, u, b, None, None), True, None, "tanh", None, 0.1, None, False)
-    starts = np.zeros((3, 2), np.int64), None
+    law, steps = ("tanh", 0.1, (True, None)), (None, False, np.zeros((3, 2), np.int64))
+    results = np.empty((3, 2, 2)), np.empty((2, 2, 2)), None
     with pytest.raises(NotImplementedError, match="starts"):
-        _core.rum(given, (np.empty((3, 2, 2)), np.empty((2, 2, 2)), None), 1, starts=starts)
+        _core.sequence("rum", None, (x, w, u, b, *[None] * 4), law, steps, results, 1)

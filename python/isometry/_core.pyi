@@ -21,6 +21,7 @@ _Place = int | Literal["gpu"]
 
 __all__ = [
     "ACTIVATIONS",
+    "CELLS",
     "OBJECTS",
     "Argument",
     "GpuArray",
@@ -55,8 +56,6 @@ __all__ = [
     "gpu_statistics",
     "gpu_tiles",
     "gpu_wait",
-    "gru",
-    "gru_vjp",
     "hadamard_transform",
     "householder_from_matrix",
     "linalg_apply",
@@ -67,22 +66,16 @@ __all__ = [
     "linalg_procrustes_vjp",
     "linalg_product",
     "linalg_product_vjp",
-    "lstm",
-    "lstm_vjp",
     "operator_apply",
     "operator_apply_vjp",
     "operator_check",
     "operator_matrix",
     "operator_matrix_vjp",
     "pack",
-    "recurrence",
-    "recurrence_ensemble",
-    "recurrence_ensemble_vjp",
     "recurrence_marks",
     "recurrence_route",
-    "recurrence_vjp",
-    "rum",
-    "rum_vjp",
+    "sequence",
+    "sequence_vjp",
 ]
 
 __version__: str
@@ -175,153 +168,49 @@ def activate_vjp(
     z: _T, name: str, bias: _R | None, slope: float, ct: _T, z_bar: _T, bias_bar: _R | None, threads: int
 ) -> None: ...
 
-# Recurrence: states and ct (T, B, n)
+# Sequences: a cell of CELLS, its operator, its arrays in their order with the state before marked steps last, the law
+# (activation, slope, settings), the steps (lengths (B,) not increasing, reverse, marks (T, B)). Results are the states
+# (T, B, width n), the memory (B, n, n), and what the gradient reads too. In an ensemble every array has the members as
+# first axis, of size 1 where one serves all; results and gradients have an entry per member.
+_Object = tuple[str, _Arguments] | None
+_Law = tuple[str, float, Sequence[float | None]]
+_Steps = tuple[Any | None, bool, Any | None]
 
-# x (T, B, d), input_weight (n, d), h0 (B, n), bias (n,), activation, activation_bias (units,), slope, on_input,
-# lengths (B,) non-increasing, reverse
-_Sequence = tuple[_T, _T, _T | None, _T | None, str, _R | None, float, bool, NDArray[int64] | None, bool]
-# x, input_weight, h0, bias, activation_bias
-_SequenceBars = tuple[_T | _R | None, ...]
+# All states, or those that are wanted of: all, the last of each sequence (B, n), those at the borders of the segments of
+# a checkpoint (K, B, n), and its name. A gradient of the last alone has a cotangent (B, n).
+_Kept = Any | tuple[Any, Any, Any, str | None]
+_Results = tuple[_Kept, Any | None, Any | None]
+
+CELLS: dict[str, tuple[tuple[tuple[str, str, bool], ...], tuple[str, ...], int, int, str, str, str, str]]
 
 def recurrence_route(
     object: str, arguments: _Arguments, steps: int, batch: int, gated: bool = False
 ) -> Literal["factored", "dense"]: ...
-def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
-
-# All states (T, B, n), or those that are wanted of: all, the last of each sequence (B, n), those at the borders of the
-# segments of a checkpoint (K, B, n), and its name. A gradient of the last alone has a cotangent (B, n).
-_Kept = Any | tuple[Any, Any, Any, str | None]
-
 def recurrence_marks(checkpoint: str, steps: int, batch: int, saved: int) -> int: ...
-
-# Steps before which the state is another: marks (T, B), int64, and that state (B, n).
-_Starts = tuple[Any, Any | None]
-
-def recurrence(
-    object: str,
-    arguments: _Arguments,
-    sequence: _Sequence,
-    states: _Kept,
+def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
+def sequence(
+    cell: str,
+    transition: _Object,
+    arrays: tuple[Any, ...],
+    law: _Law,
+    steps: _Steps,
+    results: _Results,
     place: _Place,
-    packs: _R | None = None,
-    starts: _Starts | None = None,
+    packs: Any | None = None,
+    members: int | None = None,
 ) -> None: ...
-def recurrence_vjp(
-    object: str,
-    arguments: _Arguments,
-    sequence: _Sequence,
-    states: _Kept,
-    ct: _T,
-    bars: _Arguments,
-    sequence_bars: _SequenceBars,
-    place: _Place,
-    starts: _Starts | None = None,
-    start_bar: Any | None = None,
-) -> None: ...
-
-# An ensemble: every array has the members as first axis, of size 1 where one serves all; the arguments of the
-# transitions, states and gradients have one entry per member.
-def recurrence_ensemble(
-    members: int,
-    object: str,
-    arguments: _Arguments,
-    sequence: _Sequence,
-    states: _T,
-    place: _Place,
-    starts: _Starts | None = None,
-) -> None: ...
-def recurrence_ensemble_vjp(
-    members: int,
-    object: str,
-    arguments: _Arguments,
-    sequence: _Sequence,
-    states: _T,
-    ct: _T,
-    bars: _Arguments,
-    sequence_bars: _SequenceBars,
-    place: _Place,
-    starts: _Starts | None = None,
-    start_bar: Any | None = None,
-) -> None: ...
-
-# GRU: x, w (3, n, n), or (2, n, n) beside a transition, u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,),
-# reset after, activation, activation_bias, slope, lengths (B,) not increasing, reverse; saved (3, or 4 with reset
-# after, T, B, n) is what the gradient reads too.
-_Gru = tuple[_R, _R, _R, _R | None, _R | None, _R | None, bool, str, _R | None, float, NDArray[int64] | None, bool]
-_GruBars = tuple[_R | None, _R | None, _R | None, _R | None, _R | None, _R | None, _R | None]
-
-_Transition = tuple[str, _Arguments] | None
-
-def gru(
-    given: _Gru,
-    transition: _Transition,
-    states: _Kept,
-    saved: _R | None,
-    place: _Place,
-    packs: _R | None = None,
-    starts: _Starts | None = None,
-) -> None: ...
-def gru_vjp(
-    given: _Gru,
-    transition: _Transition,
-    states: _Kept,
-    saved: _R | None,
-    ct: _R,
-    bars: _GruBars,
+def sequence_vjp(
+    cell: str,
+    transition: _Object,
+    arrays: tuple[Any, ...],
+    law: _Law,
+    steps: _Steps,
+    results: _Results,
+    cts: tuple[Any, Any | None],
+    bars: tuple[Any, ...],
     transition_bars: _Arguments,
     place: _Place,
-    starts: _Starts | None = None,
-    start_bar: Any | None = None,
-) -> None: ...
-
-# LSTM: (x, w (4n, n), u (4n, d), b (4n,), h0 (B, 2n), lengths (B,) not increasing, reverse); states and cotangents
-# (T, B, 2n), h and c; saved (2, T, B, 2n).
-_Lstm = tuple[_R, _R, _R, _R | None, _R | None, NDArray[int64] | None, bool]
-
-def lstm(
-    given: _Lstm,
-    states: _Kept,
-    saved: _R | None,
-    place: _Place,
-    packs: _R | None = None,
-    starts: _Starts | None = None,
-) -> None: ...
-def lstm_vjp(
-    given: _Lstm,
-    states: _Kept,
-    saved: _R | None,
-    ct: _R,
-    bars: tuple[_R | None, ...],
-    place: _Place,
-    starts: _Starts | None = None,
-    start_bar: Any | None = None,
-) -> None: ...
-
-# RUM: (x, w (2n, n), u (3n, d), b (3n,), h0 (B, n), r0 (B, n, n)), a memory, eta, activation, activation_bias, slope,
-# lengths (B,) not increasing, reverse; outcome: states, the last memory (B, n, n) if there is one, saved (4, T, B, n).
-_Rum = tuple[
-    tuple[_R, _R, _R, _R | None, _R | None, _R | None],
-    bool,
-    float | None,
-    str,
-    _R | None,
-    float,
-    NDArray[int64] | None,
-    bool,
-]
-_RumOutcome = tuple[_R, _R | None, _R | None]
-
-def rum(
-    given: _Rum, outcome: _RumOutcome, place: _Place, packs: _R | None = None, starts: _Starts | None = None
-) -> None: ...
-def rum_vjp(
-    given: _Rum,
-    outcome: _RumOutcome,
-    cts: tuple[_R, _R | None],
-    bars: _GruBars,
-    place: _Place,
-    starts: _Starts | None = None,
-    start_bar: Any | None = None,
+    members: int | None = None,
 ) -> None: ...
 
 # Delta rule: (q, k, v, beta, g, the initial state), cu_seqlens, householders, scale, normalise; outcome: o, the

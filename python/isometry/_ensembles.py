@@ -3,13 +3,12 @@
 The kernels take every array with the members as first axis, of size 1 where one serves all of them.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from isometry import _core
 from isometry._arrays import Array, DType, gradient, ready
+from isometry._cells.affine import AFFINE
 from isometry._routes import Call
 from isometry._states import checked, ends
 
@@ -31,10 +30,8 @@ def arguments(given: dict[str, Array | None], dtype: DType, order: Array | None,
 def states(call: Call) -> Array:
     """The states (T, E, B, n)."""
     assert call.members is not None
-    found, route = np.empty((call.members, *call.shape), call.dtype), call.route
-    _core.recurrence_ensemble(
-        call.members, route.object, route.arguments, call.sequence, found, call.place, call.starts
-    )
+    found = np.empty((call.members, *call.shape), call.dtype)
+    call.run(found)
     return ready(np.moveaxis(_sorted(found, _back(call.order), 2), 0, 1), call.dtype)
 
 
@@ -56,13 +53,11 @@ def gradients(
     if check_states:
         for i in range(members):
             _check(call, states[i], i)
-    x, weight, h0, bias, _, own_bias, *_ = call.sequence
-    arrays = {"x": x, "input_weight": weight, "h0": h0, "bias": bias, "activation_bias": own_bias}
+    arrays = dict(zip(AFFINE.names, call.arrays, strict=True))
     bars = {name: None if a is None else np.empty((members, *a.shape[1:]), a.dtype) for name, a in arrays.items()}
     out, start = tuple(bars.values()), None if call.starts is None else call.starts[1]
     bars["start_state"] = None if start is None else np.empty((members, *start.shape[1:]), dtype)
-    rest = route.bars, out, call.place, call.starts, bars["start_state"]
-    _core.recurrence_ensemble_vjp(members, route.object, route.arguments, call.sequence, states, ct, *rest)
+    call.pull(states, ct, (*out, bars["start_state"]))
     back = _back(call.order)
     bars |= {name: _sorted(bars[name], back, axis) for name, axis in (("x", 2), ("h0", 1), ("start_state", 1))}
     found: dict[str, Any] = {"transition": route.pull()}
@@ -77,16 +72,10 @@ def gradients(
 
 def _check(call: Call, states: Array, i: int) -> None:
     """Refuse states of the i-th member that do not belong to the arguments."""
-    own = tuple([None if a is None else a[i] for a in call.route.arguments])
-    *arrays, lengths, reverse = call.sequence
-    each = [a[i if len(a) > 1 else 0] if isinstance(a, np.ndarray) else a for a in arrays]
-    starts = call.starts
-    if starts is not None:
-        marks, state = [None if a is None else a[i if len(a) > 1 else 0] for a in starts]
-        assert marks is not None
-        starts = marks, state
-    remake = partial(_core.recurrence, call.route.object, own)
-    checked(states, (*each, lengths, reverse), lambda step, out: remake(step, out, call.place), starts)
+    part = lambda a: None if a is None else a[i if len(a) > 1 else 0]
+    route = call.route._replace(arguments=tuple(map(part, call.route.arguments)))
+    starts: Any = None if call.starts is None else tuple(map(part, call.starts))
+    checked(states, call._replace(members=None, route=route, arrays=tuple(map(part, call.arrays)), starts=starts))
 
 
 def _first(given: dict[str, Array | None], name: str) -> Array | None:

@@ -9,6 +9,7 @@ import numpy as np
 from isometry import _core
 from isometry._arrays import Array, DType
 from isometry._backend import Place
+from isometry._cells.affine import AFFINE
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
 
@@ -41,8 +42,26 @@ class Call(NamedTuple):
     order: Array | None  # of the sequences, if they are not sorted already
     route: Route
     place: Place
-    sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
+    arrays: tuple[Array | None, ...]  # x, input_weight, h0, bias, activation_bias
+    law: tuple[str, float, tuple[bool]]  # the activation, its slope, whether it acts on the input alone
+    lengths: Array | None
+    reverse: bool
     starts: tuple[Array, Array | None] | None = None  # marks (T, B), and the state (B, n) before them
+
+    def given(self) -> tuple[Any, ...]:
+        """The arguments as the extension takes them."""
+        marks, state = (None, None) if self.starts is None else self.starts
+        transition = self.route.object, self.route.arguments
+        return AFFINE.name, transition, (*self.arrays, state), self.law, (self.lengths, self.reverse, marks)
+
+    def run(self, states: Any) -> None:
+        """Fills the states, or what is wanted of them."""
+        _core.sequence(*self.given(), (states, None, None), self.place, None, self.members)
+
+    def pull(self, states: Array, ct: Array, bars: tuple[Any, ...]) -> None:
+        """Fills the gradients of the arrays, of the state at marks, and of the transition's arguments."""
+        results, cts = (states, None, None), (ct, None)
+        _core.sequence_vjp(*self.given(), results, cts, bars, self.route.bars, self.place, self.members)
 
 
 def route_of(transition: Operator, dtype: DType, steps: int, batch: int, place: Place) -> Route:

@@ -1,11 +1,11 @@
 """Whether states belong to a recurrence: its first and its last step are recomputed by the same kernel."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from isometry._arrays import Array
+from isometry._routes import Call
 from isometry._rules import check_recurrence
 
 #: Entries of a step that are off by more than this part of its largest one are counted ...
@@ -16,18 +16,14 @@ _ALLOWED = 1e-2
 _ROUNDED = 16.0
 
 
-def checked(
-    states: Array,
-    sequence: tuple[Any, ...],
-    run: Callable[[tuple[Any, ...], Array], None],
-    starts: tuple[Array, Array | None] | None = None,
-) -> None:
-    """Refuse states (T, B, n) that `run` would not compute from the arguments, given in the order of `_core`.
+def checked(states: Array, call: Call) -> None:
+    """Refuse states (T, B, n) that the call would not compute.
 
     A wrong initial state shows in the first step of each sequence, a wrong transition or wrong lengths in the last.
     Both steps are computed as one step over twice the batch.
     """
-    x, weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse = sequence
+    (x, weight, h0, bias, activation_bias), lengths, reverse = call.arrays, call.lengths, call.reverse
+    assert x is not None and weight is not None
     steps, batch, n = states.shape
     first, last, before = _steps(steps, batch, lengths, reverse)
     # The two steps side by side: the states they start from, their inputs, and the expected results.
@@ -38,16 +34,14 @@ def checked(
         start[1] = states[before]
     elif steps > 1:
         start[1] = np.where((lengths > 1)[:, None], states[before], start[1])
-    if starts is not None:
-        marks, own = starts
+    if call.starts is not None:
+        marks, own = call.starts
         for at, marked in enumerate(_marked(marks != 0, last, lengths, reverse)):
             start[at] = np.where(marked[:, None], 0 if own is None else own, start[at])
     inputs, given, made = np.stack((x[first], x[last])), np.stack((states[first], states[last])), np.empty_like(start)
-    rest = bias, activation, activation_bias, slope, on_input, None, False
-    run(
-        (inputs.reshape(1, 2 * batch, x.shape[-1]), weight, start.reshape(2 * batch, n), *rest),
-        made.reshape(1, 2 * batch, n),
-    )
+    both = inputs.reshape(1, 2 * batch, x.shape[-1]), weight, start.reshape(2 * batch, n), bias, activation_bias
+    step = call._replace(arrays=both, lengths=None, reverse=False, starts=None)
+    step.run(made.reshape(1, 2 * batch, n))
     if lengths is not None:
         given[:, lengths == 0] = made[:, lengths == 0] = 0  # no step at all
     with np.errstate(all="ignore"):  # entries that are not finite do not count as wrong
@@ -58,7 +52,7 @@ def checked(
         bound += _ROUNDED * np.finfo(states.dtype).eps * sum(summands)
     for name, wrong, off in zip(("first", "last"), _wrong(gap, bound), gap > bound[:, None], strict=True):
         if wrong:
-            check_recurrence.other_states(name, off.mean(), _left(sequence))
+            check_recurrence.other_states(name, off.mean(), _left(call))
 
 
 def ends(states: Array, lengths: Any, reverse: bool) -> Array:
@@ -95,16 +89,16 @@ def _largest(a: Array | None) -> float:
     return 0.0 if a is None else float(np.abs(a).max(initial=0.0))
 
 
-def _left(sequence: tuple[Any, ...]) -> list[str]:
+def _left(call: Call) -> list[str]:
     """The keywords that have their default values."""
-    _, _, h0, bias, activation, _, slope, on_input, lengths, reverse = sequence
+    (_, _, h0, bias, _), (activation, slope, (on_input,)) = call.arrays, call.law
     left = {
         "h0": h0 is None,
         "bias": bias is None,
         "activation": activation == "tanh",
         "slope": activation == "leaky_relu" and slope == 0.1,
         "activation_on": not on_input,
-        "lengths": lengths is None,
-        "reverse": not reverse,
+        "lengths": call.lengths is None,
+        "reverse": not call.reverse,
     }
     return [name for name, default in left.items() if default]

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core, _ensembles
+from isometry import _ensembles
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
 from isometry._backend import serve
 from isometry._cells.affine import AFFINE
@@ -139,15 +139,12 @@ def recurrence(
     if call.members is not None:
         all_states = _ensembles.states(call)
         return _ensembles.last(all_states, given["h0"], lengths, reverse) if last else all_states
-    route = call.route
     if last and call.place != "gpu":
         found = np.empty(call.shape[1:], call.dtype)
-        _core.recurrence(
-            route.object, route.arguments, call.sequence, (None, found, None, None), call.place, None, call.starts
-        )
+        call.run((None, found, None, None))
         return found if call.order is None else found[np.argsort(call.order)]
     states = np.empty(call.shape, call.dtype)
-    _core.recurrence(route.object, route.arguments, call.sequence, states, call.place, None, call.starts)
+    call.run(states)
     states = unsorted(states, call.order)
     return ends(states, options.lengths, reverse) if last else states
 
@@ -231,15 +228,12 @@ def recurrence_vjp(
     if call.members is not None:
         return _ensembles.gradients(call, given, states, ct, check_states=check.flag("check_states", check_states))
     route, order, dtype = call.route, call.order, call.dtype
-    x, weight, h0, bias, _, activation_bias, *_ = call.sequence
-    bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
+    bars = tuple(None if a is None else np.empty_like(a) for a in call.arrays)
     states, ct = (ready(in_order(a, order), dtype) for a in (states, ct))
     if check.flag("check_states", check_states):
-        remake = partial(_core.recurrence, route.object, route.arguments)
-        checked(states, call.sequence, lambda step, out: remake(step, out, call.place), call.starts)
+        checked(states, call)
     start_bar = None if call.starts is None or call.starts[1] is None else np.empty_like(call.starts[1])
-    rest = route.bars, bars, call.place, call.starts, start_bar
-    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, *rest)
+    call.pull(states, ct, (*bars, start_bar))
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
     if order is not None:
@@ -364,7 +358,6 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
     if right.members is not None and own_bias is not None:
         own_bias = own_bias.reshape(-1, own_bias.shape[-1])
-    on_input = options.activation_on == "input"
     arguments = _arguments if right.members is None else _ensembles.arguments
     return Call(
         right.members,
@@ -373,15 +366,10 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
         order,
         route_of(transition, dtype, steps, batch, place),
         place,
-        (
-            *arguments(given, dtype, order, batch),
-            options.activation,
-            own_bias,
-            float(options.slope),
-            on_input,
-            lengths,
-            options.reverse,
-        ),
+        (*arguments(given, dtype, order, batch), own_bias),
+        (options.activation, float(options.slope), (options.activation_on == "input",)),
+        lengths,
+        options.reverse,
         starts,
     )
 

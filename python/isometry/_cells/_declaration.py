@@ -1,16 +1,19 @@
 """The declaration of a cell: its arrays, their shapes, its settings, and what it returns besides the states."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from isometry import _core
 from isometry._rules import check
 from isometry._rules.check import Shape
 
 #: The bias of the activation, the last array of every cell; its length depends on the activation.
 OWN_BIAS = "activation_bias"
+#: The state before marked steps, which the kernel takes behind all arrays.
+START_STATE = "start_state"
 #: Most steps times sequences of an x without features, which does not bound their work; the core has the same limit.
 FEATURELESS = 2**24
 
@@ -43,31 +46,56 @@ class Array:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its arrays in the order of the public function, the input first, and its results."""
+    """A cell of the core: its arrays in the order of the public function, the input first, and its results."""
 
-    arrays: tuple[Array, ...]
+    name: str
     as_given: str  #: the arguments that the shapes of the others follow from, as a message names them
+    notes: Mapping[str, str] = field(default_factory=dict)  #: what a message adds to the shape of an array
+    shared: tuple[str, ...] = ()  #: arrays of which a first axis of 1 serves all sequences too
     real: bool = True  #: states are real
-    settings: tuple[str, ...] = ()  #: numbers and flags, in the order of the extension
-    saved: Callable[..., int] = lambda *_: 0  #: of the settings: arrays of the shape of the states that forward saves
-    memory: Callable[..., bool] = lambda *_: False  #: of the settings: whether a matrix per sequence is returned too
-    width: int = 1  #: numbers of a state, in n
-    operator: bool = False  #: an operator is the whole transition, and says what n is
-    matrices: str = ""  #: an operator is one of the matrices of this array: the last
+    own: tuple[Array, ...] = ()  #: the arrays, where the public function has others than the kernel
+    arrays: tuple[Array, ...] = field(init=False, repr=False)
+    kernel: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that the kernel takes
+    settings: tuple[str, ...] = field(init=False, repr=False)  #: numbers and flags
+    width: int = field(init=False, repr=False)  #: numbers of a state, in n
+    operator: bool = field(init=False, repr=False)  #: an operator is the whole transition, and says what n is
+    matrices: str = field(init=False, repr=False)  #: an operator is one of the matrices of this array: the last
+    dense: str = field(init=False, repr=False)  #: the cell that has this matrix in the array
     names: tuple[str, ...] = field(init=False, repr=False)
     required: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that must be given
     each: tuple[tuple[str, int], ...] = field(init=False, repr=False)  #: arrays of axes B, n, ...: how many n
     n_at: tuple[int, int] = field(init=False, repr=False)  #: the first array with an axis n, and which it is
     known: Any = field(init=False, repr=False, compare=False)  #: `check`, looked up where sizes have a hash
+    _saves: tuple[int, int] = field(init=False, repr=False)  #: arrays saved for backward, and the setting with one more
+    _memory: int = field(init=False, repr=False)  #: the setting with which a matrix per sequence is returned, or -1
 
     def __post_init__(self) -> None:
-        axes = [a.axes.split() for a in self.arrays]
-        each = tuple((a.name, len(own) - 1) for a, own in zip(self.arrays, axes, strict=True) if own[:1] == ["B"])
+        arguments, settings, width, saved, saves_more, memory, operator, dense = _core.CELLS[self.name]
+        *rows, state = arguments
+        assert state[0] == START_STATE
+        made = tuple([Array(n, axes, not o, self.notes.get(n, ""), n in self.shared) for n, axes, o in rows])
+        arrays = self.own or made
+        axes = [a.axes.split() for a in arrays]
+        each = tuple((a.name, len(own) - 1) for a, own in zip(arrays, axes, strict=True) if own[:1] == ["B"])
         at = next(i for i, own in enumerate(axes) if "n" in own)
-        own = {"names": tuple(a.name for a in self.arrays), "each": each, "n_at": (at, axes[at].index("n"))}
-        own["required"] = tuple(a.name for a in self.arrays if a.needed)
+        whole = operator == "transition"
+        own = {"arrays": arrays, "kernel": tuple(a.name for a in made), "settings": settings, "width": width}
+        own |= {"operator": whole, "matrices": "" if whole else operator, "dense": dense}
+        own |= {"names": tuple(a.name for a in arrays), "each": each, "n_at": (at, axes[at].index("n"))}
+        own["required"] = tuple(a.name for a in arrays if a.needed)
+        index = lambda name: settings.index(name) if name else -1
+        own |= {"_saves": (saved, index(saves_more)), "_memory": index(memory)}
         for name, value in {**own, "known": lru_cache(256)(self.check)}.items():
             object.__setattr__(self, name, value)
+
+    def saved(self, *settings: Any) -> int:
+        """Arrays of the shape of the states that forward saves."""
+        count, more = self._saves
+        return count + (more >= 0 and bool(settings[more]))
+
+    def memory(self, *settings: Any) -> bool:
+        """Whether a matrix per sequence is returned too."""
+        return self._memory >= 0 and bool(settings[self._memory])
 
     def size(self, shapes: Sequence[Shape]) -> int:
         """n of arrays of these shapes."""

@@ -12,8 +12,11 @@ import math
 from isometry._cells._declaration import OWN_BIAS, Array, Cell
 from isometry._rules import check
 
+#: The kernel takes u and embed_weight as one array, and their biases too.
 RUM = Cell(
-    (
+    "rum",
+    as_given="w and x",
+    own=(
         Array("x", "T B d", needed=True),
         Array("w", "2n n", needed=True, note="the rows of u and of tau"),
         Array("u", "2n d", needed=True),
@@ -24,10 +27,6 @@ RUM = Cell(
         Array("r0", "B n n"),
         Array(OWN_BIAS, ""),
     ),
-    as_given="w and x",
-    settings=("memory", "eta"),
-    saved=lambda memory, eta: 4,  # noqa: ARG005
-    memory=lambda memory, eta: bool(memory),  # noqa: ARG005
 )
 
 

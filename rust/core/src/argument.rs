@@ -4,8 +4,8 @@
 //! may lack that axis.
 
 use crate::error::{Error, Result};
-use crate::parallel::cut;
-use crate::scalar::Scalar;
+use crate::parallel::{Shared, cut};
+use crate::scalar::{Real, Scalar, parts, parts_mut};
 use crate::sizes::{check_len, work};
 use std::ops::Range;
 
@@ -66,10 +66,12 @@ pub struct Argument {
     pub group: &'static str,
     /// Any number of such arrays.
     pub list: bool,
+    /// It may be left out.
+    pub optional: bool,
 }
 
 /// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of its [`Kind`] in lower case, `fixed`,
-/// `list`, `group "name"`.
+/// `list`, `optional`, `group "name"`.
 ///
 /// ```
 /// use isometry_core::argument;
@@ -90,6 +92,7 @@ macro_rules! argument {
             trained: true,
             group: "",
             list: false,
+            optional: false,
         };
         $($crate::argument!(@ argument $key $($value)?);)*
         argument
@@ -105,6 +108,7 @@ macro_rules! argument {
         $argument.trained = false
     };
     (@ $argument:ident list) => { $argument.list = true };
+    (@ $argument:ident optional) => { $argument.optional = true };
     (@ $argument:ident group $value:literal) => { $argument.group = $value };
 }
 
@@ -128,7 +132,27 @@ pub enum Array<'a, T: Scalar> {
     Integers(&'a [i64]),
 }
 
-impl<T: Scalar> Array<'_, T> {
+impl<'a, T: Scalar> Array<'a, T> {
+    /// Of the type of the matrix, if it is given.
+    pub(crate) fn own(array: Option<&'a [T]>) -> Self {
+        array.map_or(Array::None, Array::Own)
+    }
+
+    /// Of its real type, if it is given.
+    pub(crate) fn real(array: Option<&'a [T::Real]>) -> Self {
+        array.map_or(Array::None, Array::Real)
+    }
+
+    /// That of a real T, of its real type, which is the same.
+    pub(crate) fn of_real(self) -> Array<'a, T::Real> {
+        match self {
+            Array::None => Array::None,
+            Array::Own(array) => Array::Own(parts(array)),
+            Array::Real(array) => Array::Real(array),
+            Array::Integers(array) => Array::Integers(array),
+        }
+    }
+
     /// Number of elements.
     pub(crate) fn elements(&self) -> Option<usize> {
         match self {
@@ -211,6 +235,16 @@ impl<'a, T: Scalar> Bar<'a, T> {
         }
     }
 
+    /// That of a real T, of its real type, which is the same.
+    #[doc(hidden)]
+    pub fn of_real(&mut self) -> Bar<'_, T::Real> {
+        match self {
+            Bar::None => Bar::None,
+            Bar::Own(bar) => Bar::Own(parts_mut(bar)),
+            Bar::Real(bar) => Bar::Real(bar),
+        }
+    }
+
     /// Whether nothing is to be written.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -228,6 +262,18 @@ impl<'a, T: Scalar> Bar<'a, T> {
     /// The array of a real gradient, if it is wanted.
     pub fn real(self) -> Option<&'a mut [T::Real]> {
         if let Bar::Real(bar) = self { Some(bar) } else { None }
+    }
+}
+
+impl<T: Scalar> Bar<'_, T> {
+    /// The array of a gradient of the type of the matrix, if it is wanted, as members of a call share it.
+    pub(crate) fn shared(self) -> Option<Shared<T>> {
+        self.own().map(|bar| Shared(bar.as_mut_ptr()))
+    }
+
+    /// That of a real gradient, and its length.
+    pub(crate) fn shared_real(self) -> Option<(Shared<T::Real>, usize)> {
+        self.real().map(|bar| (Shared(bar.as_mut_ptr()), bar.len()))
     }
 }
 
@@ -253,10 +299,11 @@ impl<'a, T: Scalar> Given<'a, T> {
         Ok(sizes)
     }
 
-    /// The argument of the i-th operator of a batch, the first axis of its array.
+    /// The argument of the i-th operator of a batch, the first axis of its array, or of size 1 for all of them.
     #[doc(hidden)]
     pub fn member(&self, i: usize) -> Given<'a, T> {
         let Some((&batch, shape)) = self.shape.split_first() else { return *self };
+        let i = if batch == 1 { 0 } else { i };
         let own = i..i + 1;
         let array = match self.array {
             Array::None => Array::None,
@@ -265,6 +312,16 @@ impl<'a, T: Scalar> Given<'a, T> {
             Array::Integers(array) => Array::Integers(&array[part(array.len(), batch, &own)]),
         };
         Given { shape, array }
+    }
+
+    /// The same of a real T, in its real type, which is the same.
+    pub(crate) fn of_real(&self) -> Given<'a, T::Real> {
+        Given { shape: self.shape, array: self.array.of_real() }
+    }
+
+    /// The elements of an argument of the type of the matrix, if it is given.
+    pub(crate) fn some(&self) -> Option<&'a [T]> {
+        if let Array::Own(array) = self.array { Some(array) } else { None }
     }
 
     /// The elements of an argument of the type of the matrix.
@@ -282,6 +339,35 @@ impl<'a, T: Scalar> Given<'a, T> {
         let Array::Integers(array) = self.array else { return Err(Error::value(argument, "must be given")) };
         Ok(array)
     }
+}
+
+/// Gradients by the names of their arguments, all others unwanted: as a call of this list takes them.
+///
+/// ```
+/// use isometry_core::argument::{Bar, wanted};
+/// use isometry_core::recurrence::gru::ARGUMENTS;
+///
+/// let mut h0_bar = [0.0f32; 3];
+/// let bars = wanted(ARGUMENTS, [("h0", &mut h0_bar[..])]);
+/// assert!(matches!(bars[4], Bar::Own(_)) && matches!(bars[0], Bar::None));
+/// ```
+pub fn wanted<'a, R: Real, const N: usize>(
+    arguments: &[Argument],
+    named: [(&str, &'a mut [R]); N],
+) -> Vec<Bar<'a, R>> {
+    let mut bars: Vec<_> = arguments.iter().map(|_| Bar::None).collect();
+    for (name, bar) in named {
+        if let Some(at) = arguments.iter().position(|argument| argument.name == name) {
+            bars[at] = if arguments[at].kind.real() { Bar::Real(bar) } else { Bar::Own(bar) };
+        }
+    }
+    bars
+}
+
+/// The arrays of the first N gradients, none behind the last.
+pub(crate) fn rooms<'s, T: Scalar, const N: usize>(bars: &'s mut [Bar<'_, T>]) -> [Bar<'s, T>; N] {
+    let mut each = bars.iter_mut();
+    std::array::from_fn(|_| each.next().map_or(Bar::None, Bar::again))
 }
 
 fn missing(argument: &'static str) -> Error {

@@ -4,8 +4,8 @@ use isometry_core::argument::Bar;
 use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
 use isometry_core::operators::dense::Dense;
 use isometry_core::operators::{cayley, householder};
-use isometry_core::recurrence::gru::{self, Gru, GruGradients, Reset};
-use isometry_core::recurrence::{self, Gradients, Run, Sequence};
+use isometry_core::recurrence::gru::{self, Gru, Reset};
+use isometry_core::recurrence::{self, Run, Sequence};
 use isometry_core::{Budget, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -35,7 +35,7 @@ fn recurrences() {
     let (ct, mut bar) = (states.clone(), vec![0.0; n * n]);
     asks("recurrence::backward", |budget| {
         let own = &mut [Bar::Own(&mut bar)];
-        recurrence::backward(&w, own, &sequence, &states, &ct, Gradients::default(), budget)
+        recurrence::backward(&w, own, &sequence, &states, &ct, &mut [], budget)
     });
     let members = vec![(); 4];
     asks("recurrence::ensemble", |budget| {
@@ -50,9 +50,7 @@ fn recurrences() {
     let (mut states, mut saved) =
         (vec![0.0; steps / 2 * batch * n], vec![0.0; gru.saved() * steps / 2 * batch * n]);
     asks("gru::forward", |budget| gru::forward(&gru, &mut states, Some(&mut saved), budget));
-    asks("gru::backward", |budget| {
-        gru::backward(&gru, &states, &saved, &states, GruGradients::default(), &mut [], budget)
-    });
+    asks("gru::backward", |budget| gru::backward(&gru, &states, &saved, &states, &mut [], &mut [], budget));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use isometry_core::argument::{Array, Bar, Given};
 use isometry_core::linalg::{self, Bars as LinalgBars, Order, Reflectors};
 use isometry_core::operators::view;
-use isometry_core::recurrence::{self, Gradients, Run, Sequence};
+use isometry_core::recurrence::{self, Run, Sequence};
 use isometry_core::scalar::{Real, Scalar, c64};
 use isometry_core::{Budget, Cpu, Error, Result, Side, activation::Activation};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -132,8 +132,7 @@ fn calls<T: Scalar>(object: &str, given: &[Given<'_, T>]) {
     let mut states = ct.clone();
     ends_well(object, || recurrence::forward(&*made()?, &sequence, &mut states, &budget));
     ends_well(object, || {
-        let (mut bars, none) = (aside(|| bars.view()), Gradients::default());
-        recurrence::backward(&*made()?, &mut bars, &sequence, &ct, &ct, none, &budget)
+        recurrence::backward(&*made()?, &mut aside(|| bars.view()), &sequence, &ct, &ct, &mut [], &budget)
     });
 }
 

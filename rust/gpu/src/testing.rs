@@ -2,6 +2,7 @@
 
 use crate::device::{Context, context};
 use crate::{Array, Field};
+use isometry_core::argument::Bar;
 use std::sync::Arc;
 
 /// The device; None, which skips a test, if there is none and `ISOMETRY_REQUIRE_GPU` is not set.
@@ -152,4 +153,9 @@ pub fn sent_reals(context: &Arc<Context>, shape: &[usize], data: &[f64]) -> Arra
 #[track_caller]
 pub fn close(found: &Array, expected: &[f64], units: f64, what: &str) {
     near(&fetched(found), &expected.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>(), units, what);
+}
+
+/// The room for a gradient, if it is wanted.
+pub fn bar(room: &mut [f64], wanted: bool) -> Bar<'_, f64> {
+    if wanted { Bar::Own(room) } else { Bar::None }
 }

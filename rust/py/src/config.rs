@@ -12,6 +12,7 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     kernels::chosen().map_err(|error| PyImportError::new_err(error.to_string()))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     crate::operator::objects(module)?;
+    crate::sequence::cells(module)?;
     module.add("ACTIVATIONS", PyTuple::new(module.py(), NAMES)?)
 }
 

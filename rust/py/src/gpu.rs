@@ -1,11 +1,11 @@
 //! `gpu_*`: the same calls on arrays of the device, by handle. The Python faces upload and download.
 
 use crate::activation::parse;
-use crate::arrays::{Any, Input, Number, Output, dtype_of, empty};
+use crate::arrays::{Any, Input, Number, Optional, Output, dtype_of, empty};
 use crate::detached::{run, run_interruptible};
 use crate::dtype::Dtype;
 use crate::error::exception;
-use crate::sequence::{Lengths, counts};
+use crate::sequence::counts;
 use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
 use isometry_gpu::combine::combine;
@@ -272,7 +272,7 @@ type Sequence<'py> = (
     Option<Bound<'py, GpuArray>>,
     f64,
     bool,
-    Lengths<'py>,
+    Optional<'py>,
     bool,
 );
 
@@ -286,7 +286,7 @@ fn over<R: Send>(
     let (x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse) = given;
     let own = |array: &Option<Bound<'_, GpuArray>>| array.as_ref().map(|array| array.get().0.clone());
     let (h0, bias, activation_bias) = (own(h0), own(bias), own(activation_bias));
-    let (activation, lengths) = (parse(activation, *slope)?, counts(lengths)?);
+    let (activation, lengths) = (parse(activation, *slope)?, lengths.as_ref().map(counts).transpose()?);
     let (w, x, input_weight) = (&w.0, &x.get().0, &input_weight.get().0);
     let (on_input, reverse) = (*on_input, *reverse);
     run(py, || {

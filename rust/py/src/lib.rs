@@ -8,21 +8,17 @@ mod config;
 mod delta;
 mod detached;
 mod dtype;
-mod ensemble;
 mod error;
 mod exponential;
 #[cfg(feature = "gpu")]
 mod gpu;
-mod gru;
 mod hadamard;
 mod householder;
 mod linalg;
-mod lstm;
 mod operator;
 mod place;
 mod ranges;
 mod recurrence;
-mod rum;
 mod sequence;
 mod tensors;
 
@@ -45,8 +41,6 @@ mod _core {
     #[pymodule_export]
     use crate::delta::{delta_rule, delta_rule_vjp};
     #[pymodule_export]
-    use crate::ensemble::{recurrence_ensemble, recurrence_ensemble_vjp};
-    #[pymodule_export]
     use crate::exponential::exponential_from_matrix;
     #[cfg(feature = "gpu")]
     #[pymodule_export]
@@ -57,8 +51,6 @@ mod _core {
         gpu_wait,
     };
     #[pymodule_export]
-    use crate::gru::{gru, gru_vjp};
-    #[pymodule_export]
     use crate::hadamard::hadamard_transform;
     #[pymodule_export]
     use crate::householder::householder_from_matrix;
@@ -68,15 +60,13 @@ mod _core {
         linalg_procrustes_vjp, linalg_product, linalg_product_vjp,
     };
     #[pymodule_export]
-    use crate::lstm::{lstm, lstm_vjp};
-    #[pymodule_export]
     use crate::operator::{
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,
     };
     #[pymodule_export]
-    use crate::recurrence::{pack, recurrence, recurrence_marks, recurrence_route, recurrence_vjp};
+    use crate::recurrence::{pack, recurrence_marks, recurrence_route};
     #[pymodule_export]
-    use crate::rum::{rum, rum_vjp};
+    use crate::sequence::{sequence, sequence_vjp};
     #[pymodule_export]
     use crate::tensors::exchange_with;
     use pyo3::prelude::*;

@@ -57,9 +57,13 @@ enum Borrowed<'py, T: Number> {
 pub struct Arguments<'py, T: Number>(Vec<Borrowed<'py, T>>);
 
 impl<'py, T: Number> Arguments<'py, T> {
-    /// Borrows them.
+    /// Borrows those of an object.
     pub fn new(object: &str, given: &Bound<'py, PyTuple>) -> PyResult<Self> {
-        let arguments = declared(object)?;
+        Self::of(declared(object)?, given)
+    }
+
+    /// Borrows those of a list.
+    pub fn of(arguments: &'static [Argument], given: &Bound<'py, PyTuple>) -> PyResult<Self> {
         let borrow = |(i, array): (usize, Any<'py>)| {
             let argument = nth(arguments, i)?;
             Ok(match argument.kind {
@@ -96,15 +100,32 @@ enum Room<'py, T: Number> {
 pub struct ArgumentBars<'py, T: Number>(Vec<Room<'py, T>>);
 
 impl<'py, T: Number> ArgumentBars<'py, T> {
-    /// Borrows them: the shapes are those of the arguments.
+    /// Borrows those of an object: the shapes are those of the arguments.
     pub fn new(object: &str, arguments: &Arguments<'py, T>, bars: &Bound<'py, PyTuple>) -> PyResult<Self> {
-        let list = declared(object)?;
+        Self::of(declared(object)?, arguments, bars, None)
+    }
+
+    /// Borrows those of a list: the shapes are those of the arguments, in an ensemble with an entry for each member.
+    pub fn of(
+        list: &'static [Argument],
+        arguments: &Arguments<'py, T>,
+        bars: &Bound<'py, PyTuple>,
+        members: Option<usize>,
+    ) -> PyResult<Self> {
+        let stacked = |shape: &[usize]| match members {
+            Some(members) => std::iter::once(members).chain(shape.iter().skip(1).copied()).collect(),
+            None => shape.to_vec(),
+        };
         let borrow = |(i, array): (usize, Any<'py>)| {
             let bar = nth(list, i)?.bar;
             Ok(match arguments.0.get(i) {
                 _ if array.is_none() => Room::None,
-                Some(Borrowed::Own(input)) => Room::Own(Output::shaped(bar, &array, input.shape())?),
-                Some(Borrowed::Real(input)) => Room::Real(Output::shaped(bar, &array, input.shape())?),
+                Some(Borrowed::Own(input)) => {
+                    Room::Own(Output::shaped(bar, &array, &stacked(input.shape()))?)
+                }
+                Some(Borrowed::Real(input)) => {
+                    Room::Real(Output::shaped(bar, &array, &stacked(input.shape()))?)
+                }
                 _ => return Err(PyValueError::new_err(format!("{bar}: no such argument was given"))),
             })
         };

@@ -1,43 +1,13 @@
-//! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that is applied step by step.
+//! What is decided before a sequence runs: its operands packed, the route of its operator, the borders of its checkpoints.
 
-use crate::arrays::{Any, Input, Optional, Output, read};
+use crate::arrays::{Any, Input, Optional, Output};
 use crate::error::exception;
-use crate::operator::{ArgumentBars, Arguments, shapes};
-use crate::place::Place;
-use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, Starts, States};
+use crate::operator::shapes;
 use crate::{by_dtype, detached};
-use isometry_core::operators::{route, view};
-use isometry_core::recurrence::Workload;
-use isometry_core::{Budget, recurrence as core};
+use isometry_core::operators::route;
+use isometry_core::recurrence::{self as core, Workload};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-
-/// States of the sequence, or what is returned and kept of them, with the transition applied by the object's own steps;
-/// `packs` is what [`pack`] writes of V, then of a dense W.
-#[pyfunction]
-#[pyo3(signature = (object, arguments, sequence, states, place, packs = None, starts = None))]
-pub fn recurrence(
-    object: &str,
-    arguments: Bound<'_, PyTuple>,
-    sequence: Given<'_>,
-    states: States<'_>,
-    place: Place,
-    packs: Optional<'_>,
-    starts: Option<Starts<'_>>,
-) -> PyResult<()> {
-    by_dtype!("x", &sequence.0, T, py => {
-        let arrays = Arrays::<T>::new(&sequence, &starts)?;
-        let arguments = Arguments::new(object, &arguments)?;
-        let own = arguments.given();
-        let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
-        let mut states = states.outputs(&arrays.run)?;
-        let (sequence, states) = (arrays.view(read(&packs)), states.view());
-        detached::run_interruptible(py, |cancel| {
-            let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
-            place.forward(object, operator, &sequence, states, &budget)
-        })
-    })
-}
 
 /// Packs matrices (n, k) for W h, one after the other, into `out`; returns how many numbers that takes.
 #[pyfunction]
@@ -61,37 +31,6 @@ pub fn pack<'py>(matrices: Vec<Any<'py>>, out: Optional<'py>) -> PyResult<usize>
                 rest = behind;
             }
             Ok(total)
-        })
-    })
-}
-
-/// Gradients of everything from the states, or what was kept of them, and their cotangents.
-#[pyfunction]
-#[pyo3(signature = (object, arguments, sequence, states, ct, bars, sequence_bars, place, starts = None, start_bar = None))]
-pub fn recurrence_vjp(
-    object: &str,
-    arguments: Bound<'_, PyTuple>,
-    sequence: Given<'_>,
-    states: States<'_>,
-    ct: Any<'_>,
-    bars: Bound<'_, PyTuple>,
-    sequence_bars: GivenBars<'_>,
-    place: Place,
-    starts: Option<Starts<'_>>,
-    start_bar: Optional<'_>,
-) -> PyResult<()> {
-    by_dtype!("x", &sequence.0, T, py => {
-        let arrays = Arrays::<T>::new(&sequence, &starts)?;
-        let arguments = Arguments::new(object, &arguments)?;
-        let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
-        let (own, mut bars) = (arguments.given(), bars.view());
-        let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
-        let mut sequence_bars = GradientArrays::new(&sequence_bars, &start_bar, &arrays)?;
-        let (sequence, states, ct, gradients) =
-            (arrays.view(None), states.view(), ct.view(), sequence_bars.view());
-        detached::run_interruptible(py, |cancel| {
-            let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
-            place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, &budget)
         })
     })
 }

@@ -1,44 +1,31 @@
-//! The arguments of every recurrence besides its transition, and their gradients.
+//! `sequence*`: a cell of the core over a sequence, by its name and its arrays in the order of its declaration. In an ensemble every array has
+//! the members as its first axis, of size 1 where they share one; results and gradients have an entry for each.
 
 use crate::activation::parse;
-use crate::arrays::{Any, Input, Number, Optional, Output, fits, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
 use crate::error::exception;
+use crate::operator::{ArgumentBars, Arguments};
+use crate::place::Place;
+use crate::{by_dtype, detached};
 use isometry_core::activation::Activation;
+use isometry_core::argument::{Array, Bar, Given};
+use isometry_core::internal::parallel::cut;
 use isometry_core::recurrence::{
-    self as core, Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written,
+    CELLS, Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared,
 };
-use isometry_core::scalar::Scalar;
+use isometry_core::{Budget, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
-/// Steps of each sequence.
-pub type Lengths<'py> = Optional<'py>;
+/// The operator of a cell: an object and the list of its arguments.
+type Object<'py> = Option<(String, Bound<'py, PyTuple>)>;
 
-/// Steps (T, B) before which states are reset, numbers other than 0, and the state (B, n) before them.
-pub type Starts<'py> = (Any<'py>, Optional<'py>);
+/// phi, its slope, and the settings of the cell, None for none.
+type Law = (String, f64, Vec<Option<f64>>);
 
-/// The output array for a gradient, if it is wanted.
-type Room<'py, T> = Option<Output<'py, T>>;
-
-/// Room for the gradients of x, h0 and activation_bias.
-type RunBars<'py, T> = (Room<'py, T>, Room<'py, T>, Room<'py, <T as Scalar>::Real>);
-
-/// x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse.
-pub type Given<'py> =
-    (Any<'py>, Any<'py>, Optional<'py>, Optional<'py>, String, Optional<'py>, f64, bool, Lengths<'py>, bool);
-
-/// Output arrays for the gradients of x, input_weight, h0, bias, activation_bias; None for those not
-/// requested.
-pub type GivenBars<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>);
-
-/// The lengths of sequences.
-pub fn counts(lengths: &Lengths<'_>) -> PyResult<Option<Vec<usize>>> {
-    let Some(lengths) = lengths else { return Ok(None) };
-    let given = Input::<i64>::new("lengths", lengths)?;
-    let [_] = given.sizes("lengths")?;
-    let negative = |_| PyValueError::new_err("lengths: expected no negative number");
-    given.copied(|length| usize::try_from(length).map_err(negative)).map(Some)
-}
+/// The lengths of the sequences, whether they run from their ends, and the steps (T, B) before which states are reset, numbers other than 0.
+type Steps<'py> = (Optional<'py>, bool, Optional<'py>);
 
 /// Arrays for all states, the last of each sequence, and those at the borders of a checkpoint's segments, and its name.
 type Parts<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Option<String>);
@@ -52,11 +39,14 @@ pub enum States<'py> {
     Whole(Any<'py>),
 }
 
+/// The states, the memory after them, and what is saved for backward.
+type Results<'py> = (States<'py>, Optional<'py>, Optional<'py>);
+
 impl<'py> States<'py> {
-    fn parts(&self) -> PyResult<(Parts<'py>, Option<Checkpoint>)> {
+    fn parts(self) -> PyResult<(Parts<'py>, Option<Checkpoint>)> {
         let parts = match self {
-            States::Parts(parts) => parts.clone(),
-            States::Whole(states) => (Some(states.clone()), None, None, None),
+            States::Parts(parts) => parts,
+            States::Whole(states) => (Some(states), None, None, None),
         };
         let unknown = |name: &String| {
             PyValueError::new_err(format!("checkpoint: expected \"sqrt\" or \"reversible\", got {name:?}"))
@@ -65,247 +55,323 @@ impl<'py> States<'py> {
             parts.3.as_ref().map(|name| Checkpoint::parse(name).ok_or_else(|| unknown(name))).transpose()?;
         Ok((parts, checkpoint))
     }
-
-    /// To be written.
-    pub fn outputs<T: Number>(&self, run: &Run<'py, T>) -> PyResult<Outputs<'py, T>> {
-        let ((states, last, marks, _), checkpoint) = self.parts()?;
-        let [steps, batch, n] = run.states();
-        let marks = marks.as_ref().map(|marks| Output::new("marks", marks)).transpose()?;
-        Ok(Outputs {
-            states: Output::optional("states", states.as_ref(), &[steps, batch, n])?,
-            last: Output::optional("last", last.as_ref(), &[batch, n])?,
-            marks: checkpoint.zip(marks),
-        })
-    }
-
-    /// As backward reads them.
-    pub fn inputs<T: Number>(&self, run: &Run<'py, T>) -> PyResult<Inputs<'py, T>> {
-        let ((states, last, marks, _), checkpoint) = self.parts()?;
-        let [steps, batch, n] = run.states();
-        let Some(checkpoint) = checkpoint else {
-            let states = states.ok_or_else(|| PyValueError::new_err("states: expected an array"))?;
-            return Ok(Inputs::States(Input::shaped("states", &states, &[steps, batch, n])?));
-        };
-        let [marks, last] = [("marks", marks), ("last", last)].map(|(name, array)| {
-            let array = array.ok_or_else(|| PyValueError::new_err(format!("{name}: expected an array")))?;
-            Input::new(name, &array)
-        });
-        Ok(Inputs::Marks(checkpoint, marks?, last?))
-    }
 }
 
-/// [`States`] to be written, borrowed; the core checks the sizes of marks.
-pub struct Outputs<'py, T: Number> {
-    states: Option<Output<'py, T>>,
-    last: Option<Output<'py, T>>,
-    marks: Option<(Checkpoint, Output<'py, T>)>,
-}
-
-impl<T: Number> Outputs<'_, T> {
-    /// As the core takes them.
-    pub fn view(&mut self) -> Written<'_, T> {
-        Written {
-            states: write(&mut self.states),
-            last: write(&mut self.last),
-            marks: self.marks.as_mut().map(|(kind, marks)| (*kind, marks.slice())),
-        }
-    }
-}
-
-/// [`States`] to be read, borrowed; the core checks the sizes of marks and last states.
-pub enum Inputs<'py, T: Number> {
-    /// All.
-    States(Input<'py, T>),
-    /// Those at the borders, and the last ones.
-    Marks(Checkpoint, Input<'py, T>, Input<'py, T>),
-}
-
-impl<T: Number> Inputs<'_, T> {
-    /// As the core takes them.
-    pub fn view(&self) -> Trajectory<'_, T> {
-        match self {
-            Inputs::States(states) => Trajectory::All(states.slice()),
-            Inputs::Marks(kind, marks, last) => Trajectory::Marks(*kind, marks.slice(), last.slice()),
-        }
-    }
-}
-
-/// Cotangents of all states, or of the last ones (B, n), borrowed and checked.
-pub struct Ct<'py, T: Number>(Input<'py, T>);
-
-impl<'py, T: Number> Ct<'py, T> {
-    /// Borrows them.
-    pub fn new(ct: &Any<'py>, run: &Run<'py, T>) -> PyResult<Self> {
-        let given = Input::new("ct", ct)?;
-        let states = run.states();
-        let expected = if given.shape().len() == 2 { &states[1..] } else { &states[..] };
-        fits("ct", given.shape(), expected).map_err(exception)?;
-        Ok(Ct(given))
-    }
-
-    /// As the core takes them.
-    pub fn view(&self) -> Cotangent<'_, T> {
-        let last = self.0.shape().len() == 2;
-        if last { Cotangent::Last(self.0.slice()) } else { Cotangent::States(self.0.slice()) }
-    }
-}
-
-/// The arguments of every recurrent cell besides its weights, borrowed and checked.
-pub struct Run<'py, T: Number> {
-    x: Input<'py, T>,
-    h0: Option<Input<'py, T>>,
+/// The arguments of a call, borrowed.
+struct Arrays<'py, T: Number> {
+    cell: &'static Declaration,
+    arrays: Arguments<'py, T>,
+    object: Option<(String, Arguments<'py, T>)>,
     activation: Activation,
-    activation_bias: Option<Input<'py, T::Real>>,
+    settings: Vec<f64>,
     lengths: Option<Vec<usize>>,
     reverse: bool,
-    starts: Option<(Vec<bool>, Option<Input<'py, T>>)>,
-    /// steps, batch, features, n
-    pub sizes: [usize; 4],
-}
-
-impl<'py, T: Number> Run<'py, T> {
-    /// Borrows them, for n states; the activation with its bias and its slope.
-    pub fn new(
-        (x, h0, n): (&Any<'py>, &Optional<'py>, usize),
-        (activation, activation_bias, slope): (&str, &Optional<'py>, f64),
-        lengths: &Lengths<'py>,
-        reverse: bool,
-    ) -> PyResult<Self> {
-        let x = Input::new("x", x)?;
-        let [steps, batch, features] = x.sizes("x")?;
-        let bias = activation_bias.as_ref().map(|bias| Input::new("activation_bias", bias));
-        Ok(Run {
-            x,
-            h0: Input::optional("h0", h0.as_ref(), &[batch, n])?,
-            activation: parse(activation, slope)?,
-            activation_bias: bias.transpose()?,
-            lengths: counts(lengths)?,
-            reverse,
-            starts: None,
-            sizes: [steps, batch, features, n],
-        })
-    }
-
-    /// As the core takes them.
-    pub fn view<'a>(&'a self, packs: Option<&'a [T::Real]>) -> core::Run<'a, T> {
-        let [steps, batch, features, n] = self.sizes;
-        core::Run {
-            steps,
-            batch,
-            features,
-            n,
-            x: self.x.slice(),
-            h0: read(&self.h0),
-            activation: self.activation,
-            activation_bias: read(&self.activation_bias),
-            lengths: self.lengths.as_deref(),
-            reverse: self.reverse,
-            starts: self.starts.as_ref().map(|(marks, state)| core::Starts { marks, state: read(state) }),
-            packs,
-        }
-    }
-
-    /// The same with marks.
-    pub fn with(self, starts: &Option<Starts<'py>>) -> PyResult<Self> {
-        let Some((marks, state)) = starts else { return Ok(self) };
-        let [steps, batch, _, n] = self.sizes;
-        let marks = Input::<i64>::shaped("starts", marks, &[steps, batch])?.copied(|mark| Ok(mark != 0))?;
-        let state = Input::optional("start_state", state.as_ref(), &[batch, n])?;
-        Ok(Run { starts: Some((marks, state)), ..self })
-    }
-
-    /// Shape of the states.
-    pub fn states(&self) -> [usize; 3] {
-        let [steps, batch, _, n] = self.sizes;
-        [steps, batch, n]
-    }
-
-    /// Room for the gradients of x, h0 and activation_bias.
-    pub fn bars(&self, [x, h0, activation_bias]: [&Optional<'py>; 3]) -> PyResult<RunBars<'py, T>> {
-        let [steps, batch, features, n] = self.sizes;
-        let units = self.activation_bias.as_ref().map_or(&[][..], Input::shape);
-        Ok((
-            Output::optional("x_bar", x.as_ref(), &[steps, batch, features])?,
-            Output::optional("h0_bar", h0.as_ref(), &[batch, n])?,
-            Output::optional("activation_bias_bar", activation_bias.as_ref(), units)?,
-        ))
-    }
-}
-
-/// [`Given`], borrowed and checked.
-pub struct Arrays<'py, T: Number> {
-    pub run: Run<'py, T>,
-    input_weight: Input<'py, T>,
-    bias: Option<Input<'py, T>>,
-    on_input: bool,
+    marks: Option<Vec<bool>>,
+    packs: Option<Input<'py, T::Real>>,
+    members: Option<usize>,
+    /// Steps, batch, features, and n.
+    sizes: [usize; 4],
 }
 
 impl<'py, T: Number> Arrays<'py, T> {
-    /// Borrows them.
-    pub fn new(given: &Given<'py>, starts: &Option<Starts<'py>>) -> PyResult<Self> {
-        let (x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse) =
-            given;
-        let input_weight = Input::<T>::new("input_weight", input_weight)?;
-        let [n, _] = input_weight.sizes("input_weight")?;
-        Ok(Arrays {
-            run: Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?
-                .with(starts)?,
-            input_weight,
-            bias: Input::optional("bias", bias.as_ref(), &[n])?,
-            on_input: *on_input,
-        })
-    }
-
-    /// The sequence.
-    pub fn view<'a>(&'a self, packs: Option<&'a [T::Real]>) -> Sequence<'a, T> {
-        Sequence {
-            run: self.run.view(packs),
-            input_weight: self.input_weight.slice(),
-            bias: read(&self.bias),
-            on_input: self.on_input,
-        }
-    }
-}
-
-/// [`GivenBars`], borrowed and checked.
-pub struct GradientArrays<'py, T: Number> {
-    x: Option<Output<'py, T>>,
-    input_weight: Option<Output<'py, T>>,
-    h0: Option<Output<'py, T>>,
-    start_state: Option<Output<'py, T>>,
-    bias: Option<Output<'py, T>>,
-    activation_bias: Option<Output<'py, T::Real>>,
-}
-
-impl<'py, T: Number> GradientArrays<'py, T> {
-    /// Borrows them.
-    pub fn new(
-        given: &GivenBars<'py>,
-        start_state: &Optional<'py>,
-        arrays: &Arrays<'py, T>,
+    fn new(
+        cell: &str,
+        transition: &Object<'py>,
+        arrays: &Bound<'py, PyTuple>,
+        (activation, slope, settings): Law,
+        (lengths, reverse, marks): Steps<'py>,
+        packs: Optional<'py>,
+        members: Option<usize>,
     ) -> PyResult<Self> {
-        let (x, input_weight, h0, bias, activation_bias) = given;
-        let [_, batch, features, n] = arrays.run.sizes;
-        let (x, h0, activation_bias) = arrays.run.bars([x, h0, activation_bias])?;
-        Ok(GradientArrays {
-            start_state: Output::optional("start_state_bar", start_state.as_ref(), &[batch, n])?,
-            x,
-            input_weight: Output::optional("input_weight_bar", input_weight.as_ref(), &[n, features])?,
-            h0,
-            bias: Output::optional("bias_bar", bias.as_ref(), &[n])?,
-            activation_bias,
+        let cell = declared(cell).map_err(exception)?;
+        let arrays = Arguments::of(cell.arguments, arrays)?;
+        let object = |(object, given): &(String, Bound<'py, PyTuple>)| {
+            Ok::<_, PyErr>((object.clone(), Arguments::new(object, given)?))
+        };
+        let object = transition.as_ref().map(object).transpose()?;
+        let first: Vec<_> = arrays.given().iter().map(|given| part(given, members)).collect();
+        let sizes @ [steps, batch, ..] = cell.sizes(&first).map_err(exception)?;
+        if let Some(members) = members {
+            stacked(&arrays.given(), members, &[1, members])?;
+            let of_object = object.as_ref().map_or(vec![], |(_, arguments)| arguments.given());
+            stacked(&of_object, members, &[members])?;
+        }
+        let each = |len: usize, own: usize| len == own || members.is_some_and(|members| len == members * own);
+        let lengths = lengths.as_ref().map(counts).transpose()?;
+        if let Some(wrong) = lengths.as_ref().filter(|lengths| !each(lengths.len(), batch)) {
+            let expected =
+                format!("{batch} numbers{}", if members.is_some() { " for each member or all" } else { "" });
+            return Err(exception(Error::shape("lengths", expected, wrong.len())));
+        }
+        let marks = marks.map(|marks| {
+            let marks = Input::<i64>::new("starts", &marks)?;
+            let own = [steps, batch];
+            let shape =
+                if members.is_some() { &marks.shape()[marks.shape().len().min(1)..] } else { marks.shape() };
+            if shape != own || !each(marks.shape().iter().product(), steps * batch) {
+                let got = format!("{:?}", marks.shape());
+                return Err(exception(Error::shape("starts", format!("shape {own:?}"), got)));
+            }
+            marks.copied(|mark| Ok(mark != 0))
+        });
+        Ok(Arrays {
+            activation: parse(&activation, slope)?,
+            settings: settings.into_iter().map(|setting| setting.unwrap_or(f64::NAN)).collect(),
+            marks: marks.transpose()?,
+            packs: packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?,
+            cell,
+            arrays,
+            object,
+            lengths,
+            reverse,
+            members,
+            sizes,
         })
     }
 
-    /// The outputs.
-    pub fn view(&mut self) -> Gradients<'_, T> {
-        Gradients {
-            x: write(&mut self.x),
-            input_weight: write(&mut self.input_weight),
-            h0: write(&mut self.h0),
-            start_state: write(&mut self.start_state),
-            bias: write(&mut self.bias),
-            activation_bias: write(&mut self.activation_bias),
+    /// The call of the i-th member, or the only one.
+    fn call(&self, i: usize) -> Call<'_, T> {
+        let [steps, batch, ..] = self.sizes;
+        Call {
+            cell: self.cell,
+            given: self.own(&self.arrays, i),
+            transition: self
+                .object
+                .as_ref()
+                .map(|(object, arguments)| (object.as_str(), self.own(arguments, i))),
+            activation: self.activation,
+            settings: &self.settings,
+            lengths: self.lengths.as_deref().map(|all| nth(all, batch, i)),
+            reverse: self.reverse,
+            marks: self.marks.as_deref().map(|all| nth(all, steps * batch, i)),
+            packs: read(&self.packs),
         }
     }
+
+    /// The arguments of the i-th member.
+    fn own<'a>(&self, arguments: &'a Arguments<'py, T>, i: usize) -> Vec<Given<'a, T>> {
+        let given = arguments.given();
+        match self.members {
+            Some(_) => given.iter().map(|given| given.member(i)).collect(),
+            None => given,
+        }
+    }
+
+    fn calls(&self) -> Vec<Call<'_, T>> {
+        (0..self.count()).map(|i| self.call(i)).collect()
+    }
+
+    fn count(&self) -> usize {
+        self.members.unwrap_or(1)
+    }
+
+    /// The shape of an array of results.
+    fn shape(&self, own: &[usize]) -> Vec<usize> {
+        self.members.iter().chain(own).copied().collect()
+    }
+
+    /// Shapes of the states, of the memory, and of what is saved.
+    fn results(&self) -> PyResult<[Vec<usize>; 3]> {
+        let [steps, batch, _, n] = self.sizes;
+        let width = n.saturating_mul(self.cell.width);
+        let saved = self.cell.saves(&self.settings);
+        Ok([&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, width]]
+            .map(|own| self.shape(own)))
+    }
+}
+
+/// An array of the first member.
+fn part<'a, T: Number>(given: &Given<'a, T>, members: Option<usize>) -> Given<'a, T> {
+    if members == Some(0) {
+        // no member: the shape alone
+        let shape = given.shape.get(1..).unwrap_or(&[]);
+        return Given { shape, array: given.array };
+    }
+    if members.is_some() { given.member(0) } else { *given }
+}
+
+/// Refuses arrays of an ensemble whose first axis is not one of these.
+fn stacked<T: Number>(given: &[Given<'_, T>], members: usize, sizes: &[usize]) -> PyResult<()> {
+    let wrong = |given: &&Given<'_, T>| {
+        !matches!(given.array, Array::None) && !given.shape.first().is_some_and(|first| sizes.contains(first))
+    };
+    given.iter().find(wrong).map_or(Ok(()), |given| {
+        let got = format!("shape {:?}", given.shape);
+        Err(exception(Error::shape("arrays", format!("{members} members as the first axis"), got)))
+    })
+}
+
+/// The part of the i-th member, or that of all.
+fn nth<A>(all: &[A], each: usize, i: usize) -> &[A] {
+    if all.len() == each { all } else { &all[i * each..(i + 1) * each] }
+}
+
+/// The lengths of sequences.
+pub fn counts(lengths: &Any<'_>) -> PyResult<Vec<usize>> {
+    let negative = |_| PyValueError::new_err("lengths: expected no negative number");
+    let given = Input::<i64>::new("lengths", lengths)?;
+    let [_] = given.sizes("lengths")?;
+    given.copied(|length| usize::try_from(length).map_err(negative))
+}
+
+/// The parts of all members of an array that is written.
+fn parts<'a, T: Number>(
+    array: &'a mut Option<Output<'_, T>>,
+    count: usize,
+) -> impl Iterator<Item = Option<&'a mut [T]>> {
+    let all = write(array);
+    let each = all.as_ref().map_or(0, |all| all.len() / count.max(1));
+    cut(all, each, count)
+}
+
+/// The part of the i-th member of an array that is read.
+fn of<'a, T: Number>(array: &'a Input<'_, T>, count: usize, i: usize) -> &'a [T] {
+    let each = array.slice().len() / count.max(1);
+    &array.slice()[i * each..(i + 1) * each]
+}
+
+fn some<'a, T: Number>(array: &'a Option<Input<'_, T>>, count: usize, i: usize) -> Option<&'a [T]> {
+    array.as_ref().map(|array| of(array, count, i))
+}
+
+/// The rooms of gradients, member by member.
+fn each<'a, T: Number>(bars: Vec<Bar<'a, T>>, count: usize) -> Vec<std::vec::IntoIter<Bar<'a, T>>> {
+    bars.into_iter().map(|bar| bar.each(count).into_iter()).collect()
+}
+
+fn needed<'py>(name: &str, array: Optional<'py>) -> PyResult<Any<'py>> {
+    array.ok_or_else(|| PyValueError::new_err(format!("{name}: expected an array")))
+}
+
+/// States of the sequence, or what is returned and kept of them, the memory after it if there is one and, if wanted and not on the GPU, what is
+/// saved for backward. `packs` is what [`pack`](crate::recurrence::pack) writes of the cell's operands.
+#[pyfunction]
+#[pyo3(signature = (cell, transition, arrays, law, steps, results, place, packs = None, members = None))]
+pub fn sequence(
+    cell: &str,
+    transition: Object<'_>,
+    arrays: Bound<'_, PyTuple>,
+    law: Law,
+    steps: Steps<'_>,
+    results: Results<'_>,
+    place: Place,
+    packs: Optional<'_>,
+    members: Option<usize>,
+) -> PyResult<()> {
+    by_dtype!("x", &arrays.get_item(0)?, T, py => {
+        let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, packs, members)?;
+        let (states, memory, saved) = results;
+        let ([of_states, of_memory, of_saved], count) = (arrays.results()?, arrays.count());
+        let ((states, last, marks, _), checkpoint) = states.parts()?;
+        let mut states = Output::optional("states", states.as_ref(), &of_states)?;
+        let one = arrays.shape(&of_states[of_states.len() - 2..]);
+        let mut last = Output::optional("last", last.as_ref(), &one)?;
+        let mut marks = marks.as_ref().map(|marks| Output::new("marks", marks)).transpose()?;
+        let mut memory = Output::optional("memory", memory.as_ref(), &of_memory)?;
+        let mut saved = Output::optional("saved", saved.as_ref(), &of_saved)?;
+        let (mut states, mut last) = (parts(&mut states, count), parts(&mut last, count));
+        let mut marks = parts(&mut marks, count);
+        let (mut memory, mut saved) = (parts(&mut memory, count), parts(&mut saved, count));
+        let mut calls = Vec::with_capacity(count);
+        for call in arrays.calls() {
+            let written = Written {
+                states: states.next().flatten(),
+                last: last.next().flatten(),
+                marks: checkpoint.zip(marks.next().flatten()),
+            };
+            calls.push((call, written, memory.next().flatten().unwrap_or(&mut []), saved.next().flatten()));
+        }
+        detached::run_interruptible(py, |cancel| {
+            place.sequence(calls, &Budget { threads: place.threads(), cancel })
+        })
+    })
+}
+
+/// The gradients of [`sequence`] from its results and their cotangents, of all states or of the last ones, and of the memory.
+#[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
+#[pyfunction]
+#[pyo3(signature = (cell, transition, arrays, law, steps, results, cts, bars, transition_bars, place, members = None))]
+pub fn sequence_vjp(
+    cell: &str,
+    transition: Object<'_>,
+    arrays: Bound<'_, PyTuple>,
+    law: Law,
+    steps: Steps<'_>,
+    results: Results<'_>,
+    cts: (Any<'_>, Optional<'_>),
+    bars: Bound<'_, PyTuple>,
+    transition_bars: Bound<'_, PyTuple>,
+    place: Place,
+    members: Option<usize>,
+) -> PyResult<()> {
+    by_dtype!("x", &arrays.get_item(0)?, T, py => {
+        let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, None, members)?;
+        let (states, memory, saved) = results;
+        let ([of_states, of_memory, of_saved], count) = (arrays.results()?, arrays.count());
+        let ((states, last, marks, _), checkpoint) = states.parts()?;
+        let (states, marks) = match checkpoint {
+            None => (Some(Input::shaped("states", &needed("states", states)?, &of_states)?), None),
+            Some(kind) => {
+                let [marks, last] = [("marks", marks), ("last", last)]
+                    .map(|(name, array)| Input::<T>::new(name, &needed(name, array)?));
+                (None, Some((kind, marks?, last?)))
+            }
+        };
+        let memory = Input::optional("last", memory.as_ref(), &of_memory)?;
+        let saved = Input::optional("saved", saved.as_ref(), &of_saved)?;
+        let (ct, memory_ct) = cts;
+        let (ct, one) = (Input::new("ct", &ct)?, arrays.shape(&of_states[of_states.len() - 2..]));
+        let of_last = ct.shape().len() < of_states.len();
+        crate::arrays::fits("ct", ct.shape(), if of_last { &one } else { &of_states }).map_err(exception)?;
+        let memory_ct = Input::optional("last_ct", memory_ct.as_ref(), &of_memory)?;
+        let mut own_bars = ArgumentBars::of(arrays.cell.arguments, &arrays.arrays, &bars, members)?;
+        let object = arrays.object.as_ref();
+        let of_object = object.map(|(object, own)| ArgumentBars::new(object, own, &transition_bars));
+        let mut of_object = of_object.transpose()?;
+        let mut own_bars = each(own_bars.view(), count);
+        let mut of_object = each(of_object.as_mut().map_or(vec![], ArgumentBars::view), count);
+        let mut calls = Vec::with_capacity(count);
+        for (i, call) in arrays.calls().into_iter().enumerate() {
+            let states = match (&states, &marks) {
+                (_, Some((kind, marks, last))) => {
+                    Trajectory::Marks(*kind, of(marks, count, i), of(last, count, i))
+                }
+                (states, None) => Trajectory::All(some(states, count, i).unwrap_or(&[])),
+            };
+            let ct = of(&ct, count, i);
+            let outcome = Outcome {
+                states,
+                last: some(&memory, count, i).unwrap_or(&[]),
+                saved: some(&saved, count, i).unwrap_or(&[]),
+                ct: if of_last { Cotangent::Last(ct) } else { Cotangent::States(ct) },
+                last_ct: some(&memory_ct, count, i),
+            };
+            let [own, of_operator] = [&mut own_bars, &mut of_object]
+                .map(|bars| bars.iter_mut().filter_map(Iterator::next).collect());
+            calls.push((call, outcome, own, of_operator));
+        }
+        detached::run_interruptible(py, |cancel| {
+            place.sequence_vjp(calls, &Budget { threads: place.threads(), cancel })
+        })
+    })
+}
+
+/// `CELLS`: the name of every cell -> its arrays as (name, axes, optional), settings, width, saved, saves_more, memory, operator, dense.
+pub fn cells(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let table = PyDict::new(module.py());
+    for cell in CELLS {
+        let arrays: Vec<_> = cell.arguments.iter().map(|a| (a.name, a.axes, a.optional)).collect();
+        let row = (
+            PyTuple::new(module.py(), arrays)?,
+            PyTuple::new(module.py(), cell.settings)?,
+            cell.width,
+            cell.saved,
+            cell.saves_more,
+            cell.memory,
+            cell.operator,
+            cell.dense,
+        );
+        table.set_item(cell.name, row)?;
+    }
+    module.add("CELLS", table)
 }

@@ -25,7 +25,7 @@ from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
 from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
 from .._hooks import computed
 from ..operators.dense import Dense
-from ..sequences._cells import CELLS, NAMES, Call
+from ..sequences._cells import CELLS, NAMES, Call, forward
 from ..sequences._plan import _joined
 from ._contract import accepted
 
@@ -69,7 +69,7 @@ class Step(NamedTuple):
         tensors = list(self.tensors)
         tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
         read = self.own, tuple(tensors), None, None
-        CELLS[self.call.cell].forward(self.call, read, (h, None, None), at, self.packs)
+        forward(self.call, read, (h, None, None), at, self.packs)
         return states if self.units == shape[-1] else states[..., : self.units], states
 
 

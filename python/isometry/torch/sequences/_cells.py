@@ -1,4 +1,4 @@
-"""The computation of the declared cells: their formulas, and the kernels with their own order of arguments."""
+"""The computation of the declared cells: their formulas, and the call of their kernels."""
 
 from __future__ import annotations
 
@@ -47,72 +47,42 @@ class Call(NamedTuple):
         return Law(self.activation, self.slope, tuple(self.settings), self.last)
 
 
-class Ensemble(NamedTuple):
-    """Many calls in one: the kernels also take the number of members, behind the call."""
-
-    forward: Callable[..., None]
-    backward: Callable[..., None]
-
-
 class Kernels(NamedTuple):
-    """A cell on tensors.
-
-    The kernels take a call, what they read, the results, the place; forward also takes the `operands` as `pack` writes
-    them, backward the cotangents and the gradients to fill.
-    """
+    """A cell on tensors: its declaration, its formula, and its operands as `pack` writes them."""
 
     declaration: Cell
     formula: Formula
-    forward: Callable[..., None]
-    backward: Callable[..., None]
     operands: Callable[[Call, Tensors, Tensors], Tensors]
-    ensemble: Ensemble | None = None
 
 
-def _affine(call: Call, read: Read) -> Any:
-    _, (x, input_weight, h0, bias, own_bias), ends, _ = read
-    (on_input,) = call.settings
-    law = call.activation, own_bias, call.slope, bool(on_input)
-    return (x, input_weight, h0, bias, *law, ends, call.reverse)
+def _given(call: Call, read: Read) -> tuple[Any, ...]:
+    """What both directions pass to the kernel."""
+    factors, tensors, ends, starts = read
+    marks, state = (None, None) if starts is None else starts
+    transition = (call.stem, factors) if call.stem else None
+    law = call.activation, call.slope, call.settings
+    return call.cell, transition, (*tensors, state), law, (ends, call.reverse, marks)
 
 
-def _affine_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
-    given = _affine(call, read)
-    _core.recurrence(call.stem, read[0], given, out[0], at, packs=packs, starts=read[3])  # type: ignore[type-var]
+def forward(
+    call: Call, read: Read, out: Results, at: Place, packs: Array | None = None, members: int | None = None
+) -> None:
+    """Fills the results; in an ensemble every array has the members as first axis, or 1 for all of them."""
+    _core.sequence(*_given(call, read), out, at, packs, members)
+
+
+def backward(
+    call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place, members: int | None = None
+) -> None:
+    """Fills the gradients from the results and their cotangents."""
+    of_cell, of_factors, start_bar = bars
+    _core.sequence_vjp(
+        *_given(call, read), out, (*cts, None)[:2], (*of_cell, start_bar), tuple(of_factors), at, members
+    )
 
 
 def _affine_operands(call: Call, arrays: Tensors, own: Tensors) -> Tensors:
     return [arrays[1], *own] if call.stem == "dense" else [arrays[1]]
-
-
-def _affine_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    of_cell, of_factors, start_bar = bars
-    given = _affine(call, read)
-    _core.recurrence_vjp(call.stem, read[0], given, out[0], cts[0], of_factors, of_cell, at, read[3], start_bar)
-
-
-def _affine_ensemble(call: Call, members: int, read: Read, h: Any, at: Place) -> None:
-    _core.recurrence_ensemble(members, call.stem, read[0], _affine(call, read), h, at, read[3])  # type: ignore[type-var]
-
-
-def _affine_ensemble_backward(call: Call, members: int, read: Read, h: Any, ct: Any, bars: Bars, at: Place) -> None:
-    (of_cell, of_factors, start_bar), given = bars, _affine(call, read)
-    _core.recurrence_ensemble_vjp(
-        members, call.stem, read[0], given, h, ct, of_factors, of_cell, at, read[3], start_bar
-    )
-
-
-def _gru(call: Call, read: Read) -> Any:
-    factors, (*others, own_bias), ends, _ = read
-    (after,) = call.settings
-    given = (*others, bool(after), call.activation, own_bias, call.slope, ends, call.reverse)
-    return given, (call.stem, factors) if call.stem else None
-
-
-def _gru_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
-    states, _, saved = out
-    given, transition = _gru(call, read)
-    _core.gru(given, transition, states, saved, at, packs=packs, starts=read[3])  # type: ignore[arg-type]
 
 
 def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
@@ -120,43 +90,8 @@ def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
     return [w[:2].flatten(0, 1), *w[2:], u[:2].flatten(0, 1), u[2]]
 
 
-def _gru_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    states, _, saved = out
-    given, transition = _gru(call, read)
-    of_cell, of_factors, start_bar = bars
-    kept = states, saved, cts[0]
-    _core.gru_vjp(given, transition, *kept, of_cell, of_factors, at, read[3], start_bar)  # type: ignore[arg-type]
-
-
-def _lstm(call: Call, read: Read) -> Any:
-    _, (*others, _), ends, _ = read
-    return (*others, ends, call.reverse)
-
-
-def _lstm_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
-    states, _, saved = out
-    _core.lstm(_lstm(call, read), states, saved, at, packs=packs, starts=read[3])  # type: ignore[arg-type]
-
-
 def _lstm_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
     return arrays[1:3]
-
-
-def _lstm_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    states, _, saved = out
-    of_cell, _, start_bar = bars
-    kept = states, saved, cts[0]
-    _core.lstm_vjp(_lstm(call, read), *kept, of_cell[:-1], at, read[3], start_bar)  # type: ignore[arg-type]
-
-
-def _rum(call: Call, read: Read) -> Any:
-    _, (*others, own_bias), ends, _ = read
-    memory, eta = call.settings
-    return (tuple(others), bool(memory), eta, call.activation, own_bias, call.slope, ends, call.reverse)
-
-
-def _rum_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
-    _core.rum(_rum(call, read), out, at, packs=packs, starts=read[3])  # type: ignore[arg-type]
 
 
 def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
@@ -164,26 +99,17 @@ def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
     return [w, *u.split((len(w), len(u) - len(w)))]
 
 
-def _rum_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    given = _rum(call, read)
-    _core.rum_vjp(given, out, (*cts, None)[:2], bars[0], at, read[3], bars[2])  # type: ignore[arg-type]
-
-
 #: By the name of the cell in a graph.
 CELLS = {
-    "recurrence": Kernels(
-        AFFINE,
-        recurrence.formula,
-        _affine_forward,
-        _affine_backward,
-        _affine_operands,
-        Ensemble(_affine_ensemble, _affine_ensemble_backward),
-    ),
-    "gru": Kernels(GRU, gru.formula, _gru_forward, _gru_backward, _gru_operands),
-    "goru": Kernels(GORU, gru.formula, _gru_forward, _gru_backward, _gru_operands),
-    "lstm": Kernels(LSTM, lstm.formula, _lstm_forward, _lstm_backward, _lstm_operands),
-    "rum": Kernels(RUM, rum.formula, _rum_forward, _rum_backward, _rum_operands),
+    kernels.declaration.name: kernels
+    for kernels in (
+        Kernels(AFFINE, recurrence.formula, _affine_operands),
+        Kernels(GRU, gru.formula, _gru_operands),
+        Kernels(GORU, gru.formula, _gru_operands),
+        Kernels(LSTM, lstm.formula, _lstm_operands),
+        Kernels(RUM, rum.formula, _rum_operands),
+    )
 }
 
-#: The arrays that the kernel of a cell takes; those of an embedding have been joined with others.
-NAMES = {cell: [n for n in kernels.declaration.names if not n.startswith("embed")] for cell, kernels in CELLS.items()}
+#: The arrays that the kernel of a cell takes.
+NAMES = {cell: list(kernels.declaration.kernel) for cell, kernels in CELLS.items()}

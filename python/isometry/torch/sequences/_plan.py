@@ -25,7 +25,7 @@ from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, fu
 from ..formulas.sequence import states as by_formula
 from ..operators._plans import BY_STEM
 from . import _states
-from ._cells import CELLS, NAMES, Call, Read
+from ._cells import CELLS, NAMES, Call, Read, backward, forward
 
 #: The tensors of the cell, the arguments of the transition, and the rest: the state at marks, the marks, the lengths.
 Parts: TypeAlias = tuple[Tensors, Tensors, Tensors]
@@ -165,43 +165,47 @@ class Recurrence(Plan):
         return Rows((*axes[:-1], 0), (*(1, 0)[: self.count(settings)], None, None, None, None), True)
 
     def run_stack(self, settings: Call, stack: int, tensors: Tensors, at: Place) -> tuple[Results, Saved]:
-        ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None:
-            return super().run_stack(settings, stack, tensors, at)
-        first, weight = member(of_cell, 0), None
-        shape, x = shapes_of(call, first)[0], of_cell[0]
+        call, (of_cell, factors, around) = settings, _parts(settings, tensors)
+        first, weight, dtype = member(of_cell, 0), None, of_cell[0].dtype
         if through_matrix(call, first, member(factors, 0), at):
-            count = max([t.shape[0] for t in factors if t is not None])
-            (weight,), _ = BY_STEM[call.stem].matrix.run((shape[2], shape[2]), full(factors, count), False, at)
-            weight = weight.to(x.dtype).expand(stack, *weight.shape[1:]).contiguous()
+            (n, count) = shapes_of(call, first)[0][2], max([t.shape[0] for t in factors if t is not None])
+            (weight,), _ = BY_STEM[call.stem].matrix.run((n, n), full(factors, count), False, at)
+            weight = weight.to(dtype).expand(stack, *weight.shape[1:]).contiguous()
             call, factors = call._replace(stem="dense"), (weight,)
-        states, h = empty((stack, *shape), x.dtype)
-        ensemble.forward(call, stack, _read((of_cell, full(factors, stack), around)), h, at)
-        return (states,), (None, None, weight)
+        _, call, of_cell, factors = _joined(call, of_cell, full(factors, stack), stack)
+        shape, last, kept = shapes_of(call, member(of_cell, 0))
+        states, h = empty((stack, *shape), dtype)
+        memory, r = (None, None) if last == (0,) else empty((stack, *last), dtype)
+        saved, s = (None, None) if kept == (0,) or at == "gpu" else empty((stack, *kept), dtype)
+        forward(call, _read((of_cell, factors, around)), (h, r, s), at, members=stack)
+        return (states,) if memory is None else (states, memory), (None, saved, weight)
 
     def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
-        ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None:
-            return super().pull_stack(settings, stack, tensors, out, wanted, at)
-        count, factors, (_, _, weight, *_) = len(of_cell), full(factors, stack), out[1]
-        grads, bars = empty_gradients(wanted[:count], full(of_cell, stack))
-        more: Tensors
-        w_bar = None
-        if weight is None:
-            more, step_bars = empty_gradients(wanted[count:-_REST], factors)
-            steps: Tensors = factors
-        else:
-            call, steps = call._replace(stem="dense"), (weight,)
-            (w_bar,), step_bars = empty_gradients((any(wanted[count:-_REST]),), steps)
-        read = _read((of_cell, steps, around))
+        call, (of_cell, factors, around) = settings, _parts(settings, tensors)
+        results, (_, saved, weight, *_), cts = out
+        count, factors = len(of_cell), full(factors, stack)
+        asked, of_steps, steps = list(wanted[:count]), wanted[count:-_REST], factors
+        if weight is not None:
+            call, steps, of_steps = call._replace(stem="dense"), (weight,), (any(of_steps),)
+        where, call, of_cell, steps = _joined(call, of_cell, steps, stack)
+        if where >= 0:
+            asked[where], of_steps = asked[where] or of_steps[0], ()
+        grads, bars = empty_gradients(asked, full(of_cell, stack))
+        more, step_bars = empty_gradients(of_steps, steps)
         (start,), (start_bar,) = empty_gradients((wanted[-3] and around[1] is not None,), full(around[:1], stack))
-        ensemble.backward(call, stack, read, *arrays((out[0][0], out[2][0])), (bars, step_bars, start_bar), at)
-        if w_bar is not None:
-            matrix = BY_STEM[settings.stem].matrix
-            weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
-            more = matrix.pull((), factors, (matrix.kept((), (weight,)), (), (w_bar,)), wanted[count:-_REST], at)
-        elif weight is not None:
-            more = (None,) * len(factors)
+        kept = *arrays((*results, None)[:2]), *arrays((saved,))
+        backward(call, _read((of_cell, steps, around)), kept, arrays(cts), (bars, step_bars, start_bar), at, stack)
+        if where >= 0:
+            both = grads[where]
+            first, last = (None, None) if both is None else (both[:, :-1], both[:, -1])
+            grads, more = [*grads[:where], first, *grads[where + 1 :]], [last]
+        if weight is not None:
+            (w_bar,), matrix = more, BY_STEM[settings.stem].matrix
+            if w_bar is None:
+                more = (None,) * len(factors)
+            else:
+                weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
+                more = matrix.pull((), factors, (matrix.kept((), (weight,)), (), (w_bar,)), wanted[count:-_REST], at)
         return [*grads, *more, start, None, None]
 
 
@@ -226,17 +230,24 @@ def _whole(call: Call) -> bool:
     return not call.last and call.checkpoint == "none"
 
 
-def _joined(call: Call, tensors: Tensors, factors: Tensors) -> tuple[int, Call, Tensors, Tensors]:
+def _joined(
+    call: Call, tensors: Tensors, factors: Tensors, stack: int | None = None
+) -> tuple[int, Call, Tensors, Tensors]:
     """The call with a dense transition inside the cell's own array of matrices, and the index of that array.
 
-    Where the cell has no such array, or the transition is not dense, the index is -1 and nothing changes.
+    Where the cell has no such array, or the transition is not dense, the index is -1 and nothing changes. With a stack all
+    arrays have the members as first axis.
     """
     names, name = NAMES[call.cell], CELLS[call.cell].declaration.matrices
     if call.stem != "dense" or name not in names:
         return -1, call, tensors, factors
     at, (weight,) = names.index(name), factors
-    joined = torch.cat((tensors[at], weight[None]))
-    return at, call._replace(stem=""), [*tensors[:at], joined, *tensors[at + 1 :]], ()
+    if stack is None:
+        joined = torch.cat((tensors[at], weight[None]))
+    else:
+        joined = torch.cat((tensors[at].expand(stack, *tensors[at].shape[1:]), weight[:, None]), 1)
+    call = call._replace(cell=CELLS[call.cell].declaration.dense, stem="")
+    return at, call, [*tensors[:at], joined, *tensors[at + 1 :]], ()
 
 
 def _forward(
@@ -257,7 +268,7 @@ def _forward(
     memory, r = (None, None) if last == (0,) else empty(last, dtype)
     save = saving and kept != (0,) and call.checkpoint == "none" and at != "gpu"  # which begins from the states
     saved, s = empty(kept, dtype) if save else (None, None)
-    CELLS[call.cell].forward(call, _read((tensors, factors, around)), (h, r, s), at)
+    forward(call, _read((tensors, factors, around)), (h, r, s), at)
     if states is not None and result._base is states:  # what is saved must not change with the result
         result = result.clone()
     return result, memory, saved, states
@@ -280,7 +291,7 @@ def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Fl
     (start_bar,), (own_bar,) = empty_gradients((wanted[-1] and around[1] is not None,), around[:1])
     states, *rest = arrays(read)
     out = (_states.read(call, states), *rest), arrays(cts)
-    CELLS[call.cell].backward(call, _read((tensors, factors, around)), *out, (bars, more_bars, own_bar), at)
+    backward(call, _read((tensors, factors, around)), *out, (bars, more_bars, own_bar), at)
     if where < 0:
         return [*grads, *more, start_bar]
     both = grads[where]

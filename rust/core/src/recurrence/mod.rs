@@ -11,6 +11,9 @@
 //! the others again, chunk by chunk (`driver/replay.rs`), in the memory of a window (`driver/window.rs`).
 
 mod affine;
+mod call;
+mod cells;
+mod declaration;
 mod driver;
 mod ensemble;
 pub mod gru;
@@ -22,7 +25,10 @@ pub(crate) mod tests;
 mod time;
 
 pub use crate::transition::{Route, Transition, Workload, pack, packed};
-pub use affine::{Gradients, Sequence, backward, forward};
+pub use affine::{ARGUMENTS, Affine, Sequence, backward, forward};
+pub use call::{Call, Object, Outcome, Unit};
+pub use cells::{CELLS, declared, sequence, sequence_vjp};
+pub use declaration::Declaration;
 pub use driver::ends::{Cotangent, Trajectory, Written};
 pub use ensemble::ensemble;
 pub use time::checkpoint::Checkpoint;

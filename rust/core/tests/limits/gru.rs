@@ -4,9 +4,10 @@ use crate::sequences::inputs;
 use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::argument::wanted;
 use isometry_core::recurrence::Run;
 use isometry_core::recurrence::Written;
-use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
+use isometry_core::recurrence::gru::{ARGUMENTS, Gru, Reset, backward, forward};
 use isometry_core::scalar::Real;
 
 /// Sizes at all limits beside arrays of a GRU with one state, one sequence and one step.
@@ -43,20 +44,13 @@ pub fn grus<R: Real>() {
                 forward(&gru, written, None, &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(3), ones(1));
-            returns("GruGradients::check", &sizes, || {
-                GruGradients { w: Some(&mut bar), ..Default::default() }.check(&gru)
-            });
             expect("gru::backward", &sizes, good, || {
-                let bars = GruGradients { w: Some(&mut bar), ..Default::default() };
+                let bars = &mut wanted(ARGUMENTS, [("w", &mut bar[..])]);
                 backward(&gru, &states, &saved, &ct, bars, &mut [], &Budget::of(THREADS))
             });
             // empty gradients of arguments that are not given
-            for bars in [
-                GruGradients { b: Some(&mut []), ..Default::default() },
-                GruGradients { h0: Some(&mut []), ..Default::default() },
-                GruGradients { hidden_bias: Some(&mut []), ..Default::default() },
-                GruGradients { activation_bias: Some(&mut []), ..Default::default() },
-            ] {
+            for name in ["b", "h0", "hidden_bias", "activation_bias"] {
+                let bars = &mut wanted(ARGUMENTS, [(name, &mut [][..])]);
                 expect("gru::backward", &sizes, false, || {
                     backward(&gru, &states, &saved, &ct, bars, &mut [], &Budget::of(THREADS))
                 });

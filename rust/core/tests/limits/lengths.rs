@@ -5,7 +5,7 @@ use crate::sequences::sequence;
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, cayley::Cayley, dense::Dense, householder::Householder};
 use isometry_core::recurrence::Run;
-use isometry_core::recurrence::{self, Gradients, Sequence};
+use isometry_core::recurrence::{self, Sequence};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Result, Side};
 
@@ -72,14 +72,7 @@ pub fn wrong_lengths<T: Scalar>() {
         let given = Sequence { run: Run { h0: Some(&start), ..given.run }, bias: Some(&shift), ..given };
         let (mut own, mut x, mut v) = (ones(own), ones(x), ones(v));
         let (mut h0, mut bias) = (ones(h0), ones(bias));
-        let bars = Gradients {
-            x: Some(&mut x[..]),
-            input_weight: Some(&mut v[..]),
-            h0: Some(&mut h0[..]),
-            start_state: None,
-            bias: Some(&mut bias[..]),
-            activation_bias: None,
-        };
+        let bars = &mut [&mut x, &mut v, &mut h0, &mut bias].map(|bar| Bar::Own(bar));
         let (weight, states, ct) = (ones(n * n), ones(states), ones(ct));
         let dense = Dense::new(&weight, 1, n, n)?;
         recurrence::backward(&dense, &mut [Bar::Own(&mut own)], &given, &states, &ct, bars, &two)

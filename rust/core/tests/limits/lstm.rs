@@ -1,9 +1,10 @@
 //! The LSTM.
 
 use crate::sequences::inputs;
-use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
+use crate::{LENGTHS, THREADS, choices, expect, fits, ones};
 use isometry_core::Budget;
-use isometry_core::recurrence::lstm::{Lstm, LstmGradients, SAVED, backward, forward};
+use isometry_core::argument::wanted;
+use isometry_core::recurrence::lstm::{ARGUMENTS, Lstm, SAVED, backward, forward};
 use isometry_core::recurrence::{Run, Written};
 use isometry_core::scalar::Real;
 
@@ -27,19 +28,13 @@ pub fn lstms<R: Real>() {
                 forward(&lstm, written, Some(&mut []), &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(4), ones(2));
-            returns("LstmGradients::check", &sizes, || {
-                LstmGradients { w: Some(&mut bar), ..Default::default() }.check(&lstm)
-            });
             expect("lstm::backward", &sizes, good, || {
-                let bars = LstmGradients { w: Some(&mut bar), ..Default::default() };
+                let bars = &mut wanted(ARGUMENTS, [("w", &mut bar[..])]);
                 backward(&lstm, &states, &saved, &ct, bars, &Budget::of(THREADS))
             });
             // empty gradients of arguments that are not given
-            for bars in [
-                LstmGradients { b: Some(&mut []), ..Default::default() },
-                LstmGradients { h0: Some(&mut []), ..Default::default() },
-                LstmGradients { start_state: Some(&mut []), ..Default::default() },
-            ] {
+            for name in ["b", "h0", "start_state"] {
+                let bars = &mut wanted(ARGUMENTS, [(name, &mut [][..])]);
                 expect("lstm::backward", &sizes, false, || {
                     backward(&lstm, &states, &saved, &ct, bars, &Budget::of(THREADS))
                 });

@@ -2,6 +2,7 @@
 //! have the sizes (for empty ones see `isometry_core::internal::sizes`), an immediate return; never a crash, a panic or a hang.
 
 mod any;
+mod cells;
 mod delta;
 mod examples;
 mod gru;
@@ -109,6 +110,8 @@ fn all<T: Scalar>() {
     sequences::activations::<T>();
     sequences::recurrences::<T>();
     sequences::ensembles::<T>();
+    cells::cells::<T>();
+    cells::declarations();
     any::objects::<T>();
     any::hadamards::<T>();
     any::givens::<T>();

@@ -8,8 +8,8 @@ use isometry_core::operators::Last;
 use isometry_core::operators::householder::Householder;
 use isometry_core::operators::rotation::Rotation;
 use isometry_core::recurrence::Run;
-use isometry_core::recurrence::gru::{self, Gru, GruGradients, Reset};
-use isometry_core::recurrence::{self, Gradients, Transition};
+use isometry_core::recurrence::gru::{self, Gru, Reset};
+use isometry_core::recurrence::{self, Transition};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Operator, Result, Rows, Saves, Side, argument};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -132,15 +132,8 @@ pub fn transitions<T: Scalar>() {
         let (given, mut states) = (sequence([1, 1, 1, 1], &one, &one), ones::<T>(1));
         refused("forward", recurrence::forward(&op, &given, &mut states, &budget));
         let mut bar = ones::<T>(1);
-        let outcome = recurrence::backward(
-            &op,
-            &mut [Bar::Own(&mut bar)],
-            &given,
-            &states,
-            &one,
-            Gradients::default(),
-            &budget,
-        );
+        let outcome =
+            recurrence::backward(&op, &mut [Bar::Own(&mut bar)], &given, &states, &one, &mut [], &budget);
         refused("backward", outcome);
         if op.rows().is_some() {
             for side in SIDES {
@@ -165,8 +158,7 @@ pub fn transitions<T: Scalar>() {
         op.transition = Some(transition);
         let (mut own, mut numbers) = (ones::<T>(1), ones::<T::Real>(1));
         let bar = if real { Bar::Real(&mut numbers) } else { Bar::Own(&mut own) };
-        let bars = Gradients::default();
-        refused("backward", recurrence::backward(&op, &mut [bar], &given, &ct, &ct, bars, &budget));
+        refused("backward", recurrence::backward(&op, &mut [bar], &given, &ct, &ct, &mut [], &budget));
     }
 }
 
@@ -192,7 +184,6 @@ pub fn gated<R: Real>() {
         let outcome = gru::forward(&unit, &mut states, None, &Budget::of(THREADS));
         assert_eq!(outcome.is_ok(), size == n, "{outcome:?}");
         let bars = &mut [Bar::Real(&mut bar)];
-        let given = GruGradients::default();
-        refused("gru", gru::backward(&unit, &states, &saved, &states, given, bars, &Budget::of(THREADS)));
+        refused("gru", gru::backward(&unit, &states, &saved, &states, &mut [], bars, &Budget::of(THREADS)));
     }
 }

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 /// Types and modules whose functions read and write no array of a caller by sizes of the caller: parts of arguments,
 /// memory, threads. Operands of products are pointers, for unsafe code.
-const PARTS: [&str; 19] = [
+const PARTS: [&str; 21] = [
     "Activation",
     "Arena",
     "Argument",
     "Bar",
     "Budget",
+    "Call",
     "Checkpoint",
+    "Declaration",
     "Error",
     "Given",
     "Kind",

@@ -4,9 +4,10 @@ use crate::sequences::inputs;
 use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::argument::wanted;
 use isometry_core::recurrence::Run;
 use isometry_core::recurrence::Written;
-use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
+use isometry_core::recurrence::rum::{ARGUMENTS, Outcome, Rum, SAVED, backward, forward};
 use isometry_core::scalar::Real;
 
 /// Sizes at all limits beside arrays of a unit with one state, one sequence and one step.
@@ -44,9 +45,6 @@ pub fn rums<R: Real>() {
                 forward(&rum, written, &mut last, None, &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(2), ones(1));
-            returns("RumGradients::check", &sizes, || {
-                RumGradients { w: Some(&mut bar), ..Default::default() }.check(&rum)
-            });
             let outcome = Outcome {
                 states: (&states).into(),
                 last: &last,
@@ -55,16 +53,12 @@ pub fn rums<R: Real>() {
                 last_ct: None,
             };
             expect("rum::backward", &sizes, good, || {
-                let bars = RumGradients { w: Some(&mut bar), ..Default::default() };
+                let bars = &mut wanted(ARGUMENTS, [("w", &mut bar[..])]);
                 backward(&rum, &outcome, bars, &Budget::of(THREADS))
             });
             // empty gradients of arguments that are not given
-            for bars in [
-                RumGradients { b: Some(&mut []), ..Default::default() },
-                RumGradients { h0: Some(&mut []), ..Default::default() },
-                RumGradients { r0: Some(&mut []), ..Default::default() },
-                RumGradients { activation_bias: Some(&mut []), ..Default::default() },
-            ] {
+            for name in ["b", "h0", "r0", "activation_bias"] {
+                let bars = &mut wanted(ARGUMENTS, [(name, &mut [][..])]);
                 expect("rum::backward", &sizes, false, || {
                     backward(&rum, &outcome, bars, &Budget::of(THREADS))
                 });

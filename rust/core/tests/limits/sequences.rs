@@ -6,7 +6,7 @@ use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, dense::Dense, householder::Householder};
 use isometry_core::recurrence::Run;
-use isometry_core::recurrence::{self, Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written};
+use isometry_core::recurrence::{self, Checkpoint, Cotangent, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
 
 pub fn activations<T: Scalar>() {
@@ -66,16 +66,10 @@ pub fn recurrences<T: Scalar>() {
             without_states(&given, good && square && fits(1, &[batch, n]), &sizes);
             let (mut own, mut x_bar, mut v_bar) = (ones::<T>(1), x.clone(), v.clone());
             expect("recurrence::backward", &sizes, good && one && square, || {
-                let bars =
-                    Gradients { x: Some(&mut x_bar), input_weight: Some(&mut v_bar), ..Default::default() };
+                let bars = &mut [Bar::Own(&mut x_bar), Bar::Own(&mut v_bar)];
                 let (dense, own) = (Dense::new(&weight, 1, n, n)?, &mut [Bar::Own(&mut own)]);
                 recurrence::backward(&dense, own, &given, &states, &states, bars, &budget)
             });
-            if good {
-                let bars = Gradients { x: Some(&mut x_bar), bias: Some(&mut out), ..Default::default() };
-                let given = Sequence { bias: Some(&states), ..given };
-                expect("Gradients::check", &sizes, fits(1, &[n]), || bars.check(&given));
-            }
             for m in SIZES {
                 for vectors in [0, 1] {
                     let vectors = ones::<T>(vectors);
@@ -86,8 +80,8 @@ pub fn recurrences<T: Scalar>() {
                     });
                     let mut bar = vectors.clone();
                     expect("recurrence::backward", &sizes, good, || {
-                        let (bars, own, states) = (Gradients::default(), &mut [Bar::Own(&mut bar)], &states);
-                        recurrence::backward(&factors()?, own, &given, states, states, bars, &budget)
+                        let (own, states) = (&mut [Bar::Own(&mut bar)], &states);
+                        recurrence::backward(&factors()?, own, &given, states, states, &mut [], &budget)
                     });
                 }
             }
@@ -112,7 +106,7 @@ fn without_states<T: Scalar>(given: &Sequence<'_, T>, good: bool, sizes: &[usize
         for ct in [Cotangent::States(&marks), Cotangent::Last(&marks)] {
             let kept = Trajectory::Marks(Checkpoint::Sqrt, &marks, &states);
             returns("recurrence::backward", sizes, || {
-                recurrence::backward(&dense()?, &mut [], given, kept, ct, Gradients::default(), &budget)
+                recurrence::backward(&dense()?, &mut [], given, kept, ct, &mut [], &budget)
             });
         }
     }

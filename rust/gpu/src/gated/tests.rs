@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::cell;
-use crate::testing::{close, device, draw, sent_reals as send};
+use crate::testing::{bar, close, device, draw, sent_reals as send};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::argument::Bar;
 use isometry_core::recurrence::Run;
-use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward as pull, forward as run};
+use isometry_core::recurrence::gru::{Gru, Reset, backward as pull, forward as run};
 
 /// Numbers for all arrays of a unit of these sizes.
 struct Problem {
@@ -50,17 +51,12 @@ fn check(p: &Problem) {
     let zeros = |like: &[f64]| vec![0.0; like.len()];
     let (mut x_bar, mut w_bar, mut u_bar, mut b_bar) = (zeros(&x), zeros(&w), zeros(&u), zeros(&b));
     let (mut h0_bar, mut hidden_bar, mut own_bar) = (zeros(&h0), zeros(&hidden), zeros(&own));
-    let gradients = GruGradients {
-        x: Some(&mut x_bar),
-        w: Some(&mut w_bar),
-        u: Some(&mut u_bar),
-        b: p.biased.then_some(&mut b_bar),
-        h0: p.h0.then_some(&mut h0_bar),
-        hidden_bias: hidden_bias.then_some(&mut hidden_bar),
-        activation_bias: (units > 0).then_some(&mut own_bar),
-        start_state: None,
-    };
-    pull(&gru, &states[..], &saved, &ct[..], gradients, &mut [], &budget).unwrap();
+    let mut bars =
+        vec![bar(&mut x_bar, true), bar(&mut w_bar, true), bar(&mut u_bar, true), bar(&mut b_bar, p.biased)];
+    bars.extend([bar(&mut h0_bar, p.h0), bar(&mut hidden_bar, hidden_bias)]);
+    bars.push(if units > 0 { Bar::Real(&mut own_bar) } else { Bar::None });
+    pull(&gru, &states[..], &saved, &ct[..], &mut bars, &mut [], &budget).unwrap();
+    drop(bars);
 
     let wide = [vec![0.0; 2 * n], hidden].concat();
     let send = |shape: &[usize], data: &[f64]| send(&context, shape, data);

@@ -1,12 +1,15 @@
 //! The arguments of cells on the caller's arrays, and their gradients.
 
+use super::sequence::{Filled, Pull};
 use super::uploads::Uploads;
-use super::{Copies, field_of, single_mut};
+use super::{Copies, field_of, single_mut, wanted};
 use crate::Array;
 use crate::cell::{Arguments, Gradients, Wanted};
-use isometry_core::recurrence::Run;
+use crate::device::Record;
+use isometry_core::argument::Bar;
+use isometry_core::recurrence::{Run, Unit};
 use isometry_core::scalar::Real;
-use isometry_core::{Error, Result};
+use isometry_core::{Budget, Error, Result};
 
 /// What a cell cannot have on the device.
 pub(super) fn refused<T>(what: &str) -> Result<T> {
@@ -73,59 +76,100 @@ impl Sent {
     }
 }
 
-/// The caller's arrays for the gradients that every cell has.
-pub(super) struct Bars<'a, R> {
-    pub x: Option<&'a mut [R]>,
-    pub w: Option<&'a mut [R]>,
-    pub u: Option<&'a mut [R]>,
-    pub b: Option<&'a mut [R]>,
-    pub h0: Option<&'a mut [R]>,
-    pub activation_bias: Option<&'a mut [R]>,
+/// A cell of the core on the device.
+pub(super) trait OnDevice<'a, R: Real>: Unit<'a, R> {
+    /// Its arrays there.
+    type Sent;
+
+    /// What every cell has.
+    fn run(&self) -> &Run<'a, R>;
+
+    /// Sends its arrays.
+    fn send(&self, uploads: &mut Uploads<'a>) -> Result<Self::Sent>;
+
+    /// Records the states, and the memory after them if there is one.
+    fn record_forward(&self, record: &mut Record, sent: &Self::Sent) -> Result<(Array, Option<Array>)>;
+
+    /// Records the gradients that are wanted from the states, their cotangents and those of the memory. Each comes with the place of its
+    /// argument; what stands in the same array follows each other.
+    fn record_backward(
+        &self,
+        record: &mut Record,
+        sent: &Self::Sent,
+        states: &Array,
+        cts: (&Array, Option<&Array>),
+        wanted: &[bool],
+    ) -> Result<Vec<(usize, Array)>>;
 }
 
-impl<'a, R: Real> Bars<'a, R> {
-    pub fn wanted(&self) -> Wanted {
-        Wanted {
-            x: self.x.is_some(),
-            w: self.w.is_some(),
-            u: self.u.is_some(),
-            bias: self.b.is_some(),
-            h0: self.h0.is_some(),
-            activation_bias: self.activation_bias.is_some(),
-        }
-    }
-
-    /// The copies of what was found.
-    pub fn copies(self, found: &'a Gradients) -> Result<Copies<'a>> {
-        let mut copies = Copies::new();
-        let mut w = self.w;
-        for part in found.w.iter().flatten() {
-            let Some(room) = w.take() else { break };
-            let (first, rest) = room.split_at_mut(part.len().min(room.len()));
-            copies.push((part, single_mut(first)?));
-            w = Some(rest);
-        }
-        for (found, to) in [
-            (&found.x, self.x),
-            (&found.u, self.u),
-            (&found.bias, self.b),
-            (&found.h0, self.h0),
-            (&found.activation_bias, self.activation_bias),
-        ] {
-            push(&mut copies, found.as_ref(), to)?;
-        }
-        Ok(copies)
-    }
-}
-
-/// The copy of an array that was found to one that is wanted.
-pub(super) fn push<'a, R: Real>(
-    copies: &mut Copies<'a>,
-    found: Option<&'a Array>,
-    to: Option<&'a mut [R]>,
+/// The states of cells of the same sizes, one after the other, and their memories, which are empty where there are none.
+pub(super) fn forward<'a, R: Real, U: OnDevice<'a, R>>(
+    members: Vec<(U, Filled<'_, R>)>,
+    budget: &Budget<'_>,
 ) -> Result<()> {
-    if let (Some(found), Some(to)) = (found, to) {
-        copies.push((found, single_mut(to)?));
+    let mut uploads = Uploads::new()?;
+    let mut record = Record::new(uploads.context())?;
+    let mut found = Vec::with_capacity(members.len());
+    for (unit, _) in &members {
+        unit.check()?;
+        let sent = unit.send(&mut uploads)?;
+        found.push(unit.record_forward(&mut record, &sent)?);
     }
-    Ok(())
+    record.submit()?;
+    let mut copies = Copies::new();
+    for ((states, memory), (_, filled)) in found.iter().zip(members) {
+        copies.push((states, single_mut(filled.states)?));
+        if let Some(memory) = memory {
+            copies.push((memory, single_mut(filled.last)?));
+        }
+    }
+    Array::download_all(&mut copies, budget.cancel)
+}
+
+/// The gradients.
+pub(super) fn backward<'a, R: Real, U: OnDevice<'a, R>>(
+    members: Vec<(U, Pull<'a, R>)>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    let mut uploads = Uploads::new()?;
+    let mut record = Record::new(uploads.context())?;
+    let mut found = Vec::with_capacity(members.len());
+    for (unit, pull) in &members {
+        unit.check()?;
+        unit.check_bars(&pull.bars)?;
+        let sent = unit.send(&mut uploads)?;
+        let shape @ [_, batch, n] = unit.run().sizes();
+        let (states, ct) = (uploads.own(pull.states, &shape)?, uploads.own(pull.ct, &shape)?);
+        let last_ct = pull.last_ct.map(|ct| uploads.own(ct, &[batch, n, n])).transpose()?;
+        let cts = (&ct, last_ct.as_ref());
+        found.push(unit.record_backward(&mut record, &sent, &states, cts, &wanted(&pull.bars))?);
+    }
+    record.submit()?;
+    let mut copies = Copies::new();
+    for (found, (_, pull)) in found.iter().zip(members) {
+        let mut rooms: Vec<_> = pull.bars.into_iter().map(Some).collect();
+        for (at, array) in found {
+            let Some(room) = rooms.get_mut(*at).and_then(Option::take) else { continue };
+            let (Bar::Own(room) | Bar::Real(room)) = room else { continue };
+            let (first, rest) = room.split_at_mut(array.len().min(room.len()));
+            copies.push((array, single_mut(first)?));
+            rooms[*at] = Some(Bar::Own(rest));
+        }
+    }
+    Array::download_all(&mut copies, budget.cancel)
+}
+
+/// Which of the gradients that every cell has are wanted, at x, w, u, b, h0 and the bias of the activation.
+pub(super) fn asked(wanted: &[bool], [x, w, u, bias, h0, own]: [usize; 6]) -> Wanted {
+    let at = |i: usize| wanted.get(i).copied().unwrap_or(false);
+    Wanted { x: at(x), w: at(w), u: at(u), bias: at(bias), h0: at(h0), activation_bias: at(own) }
+}
+
+/// Those gradients with their places.
+pub(super) fn placed(found: Gradients, [x, w, u, bias, h0, own]: [usize; 6]) -> Vec<(usize, Array)> {
+    let Gradients { x: of_x, w: of_w, u: of_u, bias: of_bias, h0: of_h0, activation_bias } = found;
+    let mut all: Vec<_> = of_w.into_iter().flatten().map(|part| (w, part)).collect();
+    let others = [(x, of_x), (u, of_u), (bias, of_bias), (h0, of_h0), (own, activation_bias)];
+    all.extend(others.into_iter().filter_map(|(at, array)| Some((at, array?))));
+    all
 }

@@ -3,10 +3,11 @@
 //! which the CPU forms.
 
 mod cell;
-pub mod gated;
-pub mod lstm;
-pub mod recurrence;
-pub mod rum;
+mod gated;
+mod lstm;
+mod recurrence;
+mod rum;
+pub mod sequence;
 mod uploads;
 
 use crate::array::zeros;

@@ -9,16 +9,15 @@ use crate::device::Record;
 use crate::objects::view;
 use crate::recurrence::{self as device, Wanted};
 use isometry_core::argument::Bar;
-use isometry_core::recurrence::{Gradients, Run, Sequence};
+use isometry_core::recurrence::{Run, Sequence};
 use isometry_core::scalar::{Scalar, parts_mut};
 use isometry_core::{Budget, Cpu, Operator};
 use isometry_core::{Error, Result};
 
-/// Bytes of the states of members that are submitted together; a member itself may have more.
-const TOGETHER: usize = 1 << 28;
-
 /// A recurrence, and what is wanted of it: its states (T, B, n), or its gradients.
 pub struct Member<'a, T: Scalar, R> {
+    /// The object of the transition.
+    pub object: &'a str,
     /// The transition.
     pub operator: Box<dyn Cpu<T> + 'a>,
     /// The other arguments.
@@ -33,10 +32,10 @@ pub struct Pull<'a, T: Scalar> {
     pub states: &'a [T],
     /// Their cotangents.
     pub ct: &'a [T],
-    /// For the gradients of the transition's arguments.
+    /// For the gradients of the arguments.
     pub bars: Vec<Bar<'a, T>>,
-    /// For all others.
-    pub gradients: Gradients<'a, T>,
+    /// For those of the transition's.
+    pub of_operator: Vec<Bar<'a, T>>,
 }
 
 /// The arrays of a sequence on the device.
@@ -49,127 +48,91 @@ struct Sent {
 }
 
 /// The states.
-pub fn forward<'a, T: Scalar>(
-    object: &str,
-    members: Vec<Member<'a, T, &'a mut [T]>>,
-    budget: &Budget<'_>,
-) -> Result<()> {
-    together(members, |members| {
-        let (members, rooms) = split(object, members)?;
-        let mut uploads = Uploads::new()?;
-        let mut record = Record::new(uploads.context())?;
-        let mut found = Vec::with_capacity(members.len());
-        for (hosted, sequence) in &members {
-            let sent = Sent::new(&mut uploads, sequence)?;
-            let held = hosted.transition(&mut uploads, budget)?;
-            let w = flat(&view(held.object, &held.given())?.record_matrix(&mut record)?)?;
-            found.push(device::record_forward(&mut record, &sent.view(&w, sequence))?);
-        }
-        record.submit()?;
-        let mut copies = Copies::new();
-        for (states, room) in found.iter().zip(rooms) {
-            copies.push((states, single_mut(parts_mut(room))?));
-        }
-        Array::download_all(&mut copies, budget.cancel)
-    })
+pub fn forward<T: Scalar>(members: Vec<Member<'_, T, &mut [T]>>, budget: &Budget<'_>) -> Result<()> {
+    let (members, rooms) = split(members)?;
+    let mut uploads = Uploads::new()?;
+    let mut record = Record::new(uploads.context())?;
+    let mut found = Vec::with_capacity(members.len());
+    for (hosted, sequence) in &members {
+        let sent = Sent::new(&mut uploads, sequence)?;
+        let held = hosted.transition(&mut uploads, budget)?;
+        let w = flat(&view(held.object, &held.given())?.record_matrix(&mut record)?)?;
+        found.push(device::record_forward(&mut record, &sent.view(&w, sequence))?);
+    }
+    record.submit()?;
+    let mut copies = Copies::new();
+    for (states, room) in found.iter().zip(rooms) {
+        copies.push((states, single_mut(parts_mut(room))?));
+    }
+    Array::download_all(&mut copies, budget.cancel)
 }
 
 /// The gradients from the states and their cotangents.
-pub fn backward<'a, T: Scalar>(
-    object: &str,
-    members: Vec<Member<'a, T, Pull<'a, T>>>,
-    budget: &Budget<'_>,
-) -> Result<()> {
-    together(members, |members| {
-        let (members, mut pulls) = split(object, members)?;
-        let mut uploads = Uploads::new()?;
-        let mut record = Record::new(uploads.context())?;
-        let mut found = Vec::with_capacity(members.len());
-        for ((hosted, sequence), pull) in members.iter().zip(&pulls) {
-            hosted.check_bars(&pull.bars)?;
-            let sent = Sent::new(&mut uploads, sequence)?;
-            let held = hosted.transition(&mut uploads, budget)?;
-            let given = held.given();
-            let operator = view(held.object, &given)?;
-            let w = operator.record_matrix(&mut record)?;
-            let shape = sequence.run.sizes();
-            let (states, ct) = (uploads.own(pull.states, &shape)?, uploads.own(pull.ct, &shape)?);
-            let matrix = flat(&w)?;
-            let own = sent.view(&matrix, sequence);
-            let bars = device::record_backward(&mut record, &own, &states, &ct, pull.wanted())?;
-            let own = match &bars.w {
-                Some(w_bar) => {
-                    let w_bar = w_bar.reshaped(w.shape())?;
-                    operator.record_matrix_vjp(&mut record, Some(&w), &w_bar, &wanted(&pull.bars))?
-                }
-                None => vec![],
-            };
-            drop(operator);
-            found.push((own, bars, held.formed));
-        }
-        record.submit()?;
-        let mut copies = Copies::new();
-        let mut hosts = Vec::with_capacity(members.len());
-        for (((hosted, _), pull), (own, bars, formed)) in members.iter().zip(&mut pulls).zip(&found) {
-            let Pull { bars: rooms, gradients, .. } = pull;
-            let Gradients { x, input_weight, h0, bias, activation_bias, .. } = gradients;
-            for (found, to) in
-                [(&bars.x, x), (&bars.input_weight, input_weight), (&bars.h0, h0), (&bars.bias, bias)]
-            {
-                if let (Some(found), Some(to)) = (found, to) {
-                    copies.push((found, single_mut(parts_mut(to))?));
-                }
+pub fn backward<'a, T: Scalar>(members: Vec<Member<'a, T, Pull<'a, T>>>, budget: &Budget<'_>) -> Result<()> {
+    let (members, mut pulls) = split(members)?;
+    let mut uploads = Uploads::new()?;
+    let mut record = Record::new(uploads.context())?;
+    let mut found = Vec::with_capacity(members.len());
+    for ((hosted, sequence), pull) in members.iter().zip(&pulls) {
+        hosted.check_bars(&pull.of_operator)?;
+        sequence.check_bars(&pull.bars)?;
+        let sent = Sent::new(&mut uploads, sequence)?;
+        let held = hosted.transition(&mut uploads, budget)?;
+        let given = held.given();
+        let operator = view(held.object, &given)?;
+        let w = operator.record_matrix(&mut record)?;
+        let shape = sequence.run.sizes();
+        let (states, ct) = (uploads.own(pull.states, &shape)?, uploads.own(pull.ct, &shape)?);
+        let matrix = flat(&w)?;
+        let own = sent.view(&matrix, sequence);
+        let bars = device::record_backward(&mut record, &own, &states, &ct, pull.wanted())?;
+        let own = match &bars.w {
+            Some(w_bar) => {
+                let w_bar = w_bar.reshaped(w.shape())?;
+                operator.record_matrix_vjp(&mut record, Some(&w), &w_bar, &wanted(&pull.of_operator))?
             }
-            if let (Some(found), Some(to)) = (&bars.activation_bias, activation_bias) {
-                copies.push((found, single_mut(to)?));
-            }
-            if hosted.has_kernels()? {
-                collect(own, rooms, &mut copies)?;
-            } else if let Some(w_bar) = &bars.w {
-                hosts.push((hosted, formed, w_bar, zeros::<T>(w_bar.len())?, rooms));
-            }
-        }
-        for (_, _, w_bar, host, _) in &mut hosts {
-            copies.push((w_bar, single_mut(parts_mut(host))?));
-        }
-        Array::download_all(&mut copies, budget.cancel)?;
-        for (hosted, w, _, w_bar, rooms) in hosts {
-            hosted.pull_formed(w, &w_bar, rooms, budget)?;
-        }
-        Ok(())
-    })
-}
-
-/// Calls `f` with as many members as are submitted together.
-fn together<'a, T: Scalar, R>(
-    members: Vec<Member<'a, T, R>>,
-    f: impl Fn(Vec<Member<'a, T, R>>) -> Result<()>,
-) -> Result<()> {
-    let Some(first) = members.first() else { return Ok(()) };
-    let bytes = first.sequence.run.sizes().iter().fold(size_of::<T>(), |all, &size| all.saturating_mul(size));
-    let most = (TOGETHER / bytes.max(1)).max(1);
-    let mut members = members.into_iter();
-    loop {
-        let part: Vec<_> = members.by_ref().take(most).collect();
-        if part.is_empty() {
-            return Ok(());
-        }
-        f(part)?;
+            None => vec![],
+        };
+        drop(operator);
+        found.push((own, bars, held.formed));
     }
+    record.submit()?;
+    let mut copies = Copies::new();
+    let mut hosts = Vec::with_capacity(members.len());
+    for (((hosted, _), pull), (own, bars, formed)) in members.iter().zip(&mut pulls).zip(&found) {
+        let Pull { bars: given, of_operator: rooms, .. } = pull;
+        let found = [&bars.x, &bars.input_weight, &bars.h0, &bars.bias, &bars.activation_bias];
+        for (bar, found) in given.iter_mut().zip(found) {
+            match (bar, found) {
+                (Bar::Own(bar), Some(found)) => copies.push((found, single_mut(parts_mut(bar))?)),
+                (Bar::Real(bar), Some(found)) => copies.push((found, single_mut(bar)?)),
+                _ => {}
+            }
+        }
+        if hosted.has_kernels()? {
+            collect(own, rooms, &mut copies)?;
+        } else if let Some(w_bar) = &bars.w {
+            hosts.push((hosted, formed, w_bar, zeros::<T>(w_bar.len())?, rooms));
+        }
+    }
+    for (_, _, w_bar, host, _) in &mut hosts {
+        copies.push((w_bar, single_mut(parts_mut(host))?));
+    }
+    Array::download_all(&mut copies, budget.cancel)?;
+    for (hosted, w, _, w_bar, rooms) in hosts {
+        hosted.pull_formed(w, &w_bar, rooms, budget)?;
+    }
+    Ok(())
 }
 
 /// The checked operators and sequences of members, and their results.
 #[allow(clippy::type_complexity, reason = "the parts of members")]
-fn split<'a, 'o, T: Scalar, R>(
-    object: &'o str,
+fn split<'a, T: Scalar, R>(
     members: Vec<Member<'a, T, R>>,
-) -> Result<(Vec<(Hosted<'o, T>, Sequence<'a, T>)>, Vec<R>)>
-where
-    'a: 'o,
-{
+) -> Result<(Vec<(Hosted<'a, T>, Sequence<'a, T>)>, Vec<R>)> {
     let mut checked = Vec::with_capacity(members.len());
     let mut results = Vec::with_capacity(members.len());
-    for Member { operator, sequence, results: own } in members {
+    for Member { object, operator, sequence, results: own } in members {
         sequence.check()?;
         let n = sequence.run.n;
         if operator.batch() != 1 || operator.shape() != (n, n) {
@@ -189,14 +152,15 @@ fn flat(w: &Array) -> Result<Array> {
 
 impl<T: Scalar> Pull<'_, T> {
     fn wanted(&self) -> Wanted {
-        let Gradients { x, input_weight, h0, bias, activation_bias, .. } = &self.gradients;
+        let wanted = wanted(&self.bars);
+        let at = |i: usize| wanted.get(i).copied().unwrap_or(false);
         Wanted {
-            w: self.bars.iter().any(|bar| !matches!(bar, Bar::None)),
-            x: x.is_some(),
-            input_weight: input_weight.is_some(),
-            h0: h0.is_some(),
-            bias: bias.is_some(),
-            activation_bias: activation_bias.is_some(),
+            w: self.of_operator.iter().any(|bar| !matches!(bar, Bar::None)),
+            x: at(0),
+            input_weight: at(1),
+            h0: at(2),
+            bias: at(3),
+            activation_bias: at(4),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Against the cell of the core in double precision.
 
 use super::*;
-use crate::testing::{close, device, draw, sent_reals as send};
+use crate::testing::{bar, close, device, draw, sent_reals as send};
 use isometry_core::Budget;
 use isometry_core::recurrence::Run;
-use isometry_core::recurrence::lstm::{Lstm, LstmGradients, SAVED, backward as pull, forward as run};
+use isometry_core::recurrence::lstm::{Lstm, SAVED, backward as pull, forward as run};
 
 /// All arrays given, or those that must be.
 fn check(sizes: [usize; 4], all: bool, lengths: Option<&[usize]>, reverse: bool) {
@@ -22,15 +22,10 @@ fn check(sizes: [usize; 4], all: bool, lengths: Option<&[usize]>, reverse: bool)
     let zeros = |like: &[f64]| vec![0.0; like.len()];
     let (mut x_bar, mut w_bar, mut u_bar) = (zeros(&x), zeros(&w), zeros(&u));
     let (mut b_bar, mut h0_bar) = (zeros(&b), zeros(&h0));
-    let gradients = LstmGradients {
-        x: Some(&mut x_bar),
-        w: Some(&mut w_bar),
-        u: Some(&mut u_bar),
-        b: all.then_some(&mut b_bar),
-        h0: all.then_some(&mut h0_bar),
-        start_state: None,
-    };
-    pull(&lstm, &states[..], &saved, &ct[..], gradients, &budget).unwrap();
+    let mut bars = vec![bar(&mut x_bar, true), bar(&mut w_bar, true), bar(&mut u_bar, true)];
+    bars.extend([bar(&mut b_bar, all), bar(&mut h0_bar, all)]);
+    pull(&lstm, &states[..], &saved, &ct[..], &mut bars, &budget).unwrap();
+    drop(bars);
 
     let send = |shape: &[usize], data: &[f64]| send(&context, shape, data);
     let (dx, dw, du) = (send(&[steps, batch, d], &x), send(&[4 * n, n], &w), send(&[4 * n, d], &u));

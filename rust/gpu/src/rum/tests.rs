@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::cell;
-use crate::testing::{close, device, draw, sent_reals as send};
+use crate::testing::{bar, close, device, draw, sent_reals as send};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::argument::Bar;
 use isometry_core::recurrence::Run;
-use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward as pull, forward as run};
+use isometry_core::recurrence::rum::{Outcome, Rum, SAVED, backward as pull, forward as run};
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -72,20 +73,14 @@ fn check(case: &Case) {
     run(&rum, &mut states[..], &mut last, Some(&mut saved), &budget).unwrap();
     let (mut x_bar, mut w_bar, mut u_bar, mut b_bar) = (zeros(&x), zeros(&w), zeros(&u), zeros(&b));
     let (mut h0_bar, mut r0_bar, mut own_bar) = (zeros(&h0), zeros(&r0), zeros(&own));
-    let gradients = RumGradients {
-        x: Some(&mut x_bar),
-        w: Some(&mut w_bar),
-        u: Some(&mut u_bar),
-        b: rum.b.is_some().then_some(&mut b_bar),
-        h0: all.then_some(&mut h0_bar),
-        r0: remembered.then_some(&mut r0_bar),
-        activation_bias: (units > 0).then_some(&mut own_bar),
-        start_state: None,
-    };
+    let mut bars = vec![bar(&mut x_bar, true), bar(&mut w_bar, true), bar(&mut u_bar, true)];
+    bars.extend([bar(&mut b_bar, rum.b.is_some()), bar(&mut h0_bar, all), bar(&mut r0_bar, remembered)]);
+    bars.push(if units > 0 { Bar::Real(&mut own_bar) } else { Bar::None });
     let last_ct = memory.then_some(&last_ct[..]);
     let outcome =
         Outcome { states: (&states[..]).into(), last: &last, saved: &saved, ct: (&ct[..]).into(), last_ct };
-    pull(&rum, &outcome, gradients, &budget).unwrap();
+    pull(&rum, &outcome, &mut bars, &budget).unwrap();
+    drop(bars);
 
     let send = |shape: &[usize], data: &[f64]| send(&context, shape, data);
     let (dx, dw, du) = (send(&[steps, batch, d], &x), send(&[2 * n, n], &w), send(&[3 * n, d], &u));

@@ -1,6 +1,9 @@
 //! The inputs of a recurrence besides its transition, checked.
 
+use super::super::call::Call;
 use super::super::time::timeline::Run;
+use super::ARGUMENTS;
+use crate::argument::{Array, Bar, check_bars};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
@@ -20,6 +23,14 @@ pub struct Sequence<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Sequence<'a, T> {
+    /// From a call.
+    #[doc(hidden)]
+    pub fn of(call: &Call<'a, T>) -> Result<Self> {
+        let [_, input_weight, _, bias] = call.arrays();
+        let input_weight = input_weight.unwrap_or(&[]);
+        Ok(Sequence { run: call.run()?, input_weight, bias, on_input: call.flag(0) })
+    }
+
     /// Refuses sizes that do not fit.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
@@ -33,6 +44,17 @@ impl<'a, T: Scalar> Sequence<'a, T> {
             check_packs::<T>(Some(packs), both)?;
         }
         Ok(())
+    }
+
+    /// Refuses gradients that do not fit the arguments.
+    #[doc(hidden)]
+    pub fn check_bars(&self, bars: &[Bar<'_, T>]) -> Result<()> {
+        let Run { x, h0, activation_bias, starts, .. } = self.run;
+        let state = starts.and_then(|starts| starts.state);
+        let [x, weight, h0, bias, state] =
+            [Some(x), Some(self.input_weight), h0, self.bias, state].map(Array::own);
+        let held = [x, weight, h0, bias, Array::real(activation_bias), state];
+        check_bars(ARGUMENTS, |i| held[i], bars)
     }
 
     /// V and W where they are packed.

@@ -21,21 +21,22 @@
 //! ```
 
 mod cell;
-mod gradients;
 mod pull;
 #[cfg(test)]
 mod tests;
 
-pub use gradients::GruGradients;
-
+use super::call::{Call, Outcome, Unit};
+use super::declaration::Declaration;
 use super::driver;
 use super::driver::ends::{Cotangent, Trajectory, Written};
-use super::parts::gates::Gates;
+use super::parts::gates::{GateBars, Gates};
+use super::parts::inputs::InputBars;
 use super::parts::padded::padded;
 use super::parts::transition::transition;
 use super::time::checkpoint::{Checkpoint, refuse_undoing};
 use super::time::timeline::Run;
-use crate::argument::Bar;
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, check_bars, rooms};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -46,6 +47,37 @@ use crate::sizes::check_len;
 use crate::transition::{Prepared, Transition, check_packs, each_pack};
 use cell::GruCell;
 use pull::GruPull;
+
+/// The arrays in the order of their gradients.
+pub const ARGUMENTS: &[Argument] = &arguments("3 n n");
+
+const fn arguments(w: &'static str) -> [Argument; 8] {
+    let mut arguments = [
+        argument!("x", "T B d"),
+        argument!("w", ""),
+        argument!("u", "3 n d"),
+        argument!("b", "3 n", optional),
+        argument!("h0", "B n", optional),
+        argument!("hidden_bias", "n", optional),
+        argument!("activation_bias", "", real, optional),
+        argument!("start_state", "B n", optional),
+    ];
+    arguments[1].axes = w;
+    arguments
+}
+
+pub(super) const DECLARATION: Declaration =
+    Declaration { settings: &["after"], saved: 3, saves_more: "after", ..Declaration::new("gru", ARGUMENTS) };
+
+/// With an operator as W_h.
+pub(super) const WITH_OPERATOR: Declaration = Declaration {
+    operator: "w",
+    dense: "gru",
+    settings: DECLARATION.settings,
+    saved: DECLARATION.saved,
+    saves_more: DECLARATION.saves_more,
+    ..Declaration::new("goru", &arguments("2 n n"))
+};
 
 /// Where the reset gate acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +130,15 @@ impl<'a, R: Real> Gru<'a, R> {
         [[2 * n, n], [if self.transition.is_some() { 0 } else { n }, n], [2 * n, features], [n, features]]
     }
 
+    /// In the order of the gradients.
+    fn arrays(&self) -> [Array<'a, R>; 8] {
+        let Run { x, h0, activation_bias, starts, .. } = self.run;
+        let state = starts.and_then(|starts| starts.state);
+        let [x, w, u] = [x, self.w, self.u].map(Array::Own);
+        let [b, h0, hidden_bias, state] = [self.b, h0, self.hidden_bias, state].map(Array::own);
+        [x, w, u, b, h0, hidden_bias, Array::real(activation_bias), state]
+    }
+
     /// Number of matrices in w.
     pub(crate) fn matrices(&self) -> usize {
         if self.transition.is_some() { 2 } else { 3 }
@@ -128,6 +169,45 @@ impl<'a, R: Real> Gru<'a, R> {
     /// W_h, where it is part of w.
     fn own(&self) -> &'a [R] {
         &self.w[2 * self.run.n * self.run.n..]
+    }
+}
+
+impl<'a, R: Real> Unit<'a, R> for Gru<'a, R> {
+    fn of(call: &Call<'a, R>, transition: Option<&'a dyn Cpu<R>>) -> Result<Self> {
+        let [_, w, u, b, _, hidden_bias] = call.arrays();
+        let reset = if call.flag(0) { Reset::After } else { Reset::Before };
+        let [w, u] = [w, u].map(|array| array.unwrap_or(&[]));
+        Ok(Gru { run: call.run()?, w, transition, u, b, reset, hidden_bias })
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check()
+    }
+
+    fn check_bars(&self, bars: &[Bar<'_, R>]) -> Result<()> {
+        let held = self.arrays();
+        check_bars(ARGUMENTS, |i| held[i], bars)
+    }
+
+    fn forward(
+        &self,
+        written: Written<'_, R>,
+        _: &mut [R],
+        saved: Option<&mut [R]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        forward(self, written, saved, budget)
+    }
+
+    fn backward(
+        &self,
+        outcome: &Outcome<'_, R>,
+        bars: &mut [Bar<'_, R>],
+        of_operator: &mut [Bar<'_, R>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        let Outcome { states, saved, ct, .. } = *outcome;
+        backward(self, states, saved, ct, bars, of_operator, budget)
     }
 }
 
@@ -188,11 +268,12 @@ pub fn forward<'a, R: Real>(
     unsafe { driver::forward(&setting.gates.line, written, (saved, each), budget, carve) }
 }
 
-/// The gradients of [`forward`] for the cotangents of what it returned. Gradients that are None are not computed; those
-/// of the transition's arguments go to `bars`. `saved` is what forward wrote, empty with a checkpoint.
+/// The gradients of [`forward`] for the cotangents of what it returned, in the order of [`ARGUMENTS`]; those of the transition's
+/// arguments go to `of_operator`. Unwanted gradients are not computed. `saved` is what forward wrote, empty with a checkpoint.
 ///
 /// ```
-/// use isometry_core::recurrence::{Cotangent, Run, gru::{self, Gru, GruGradients, Reset}};
+/// use isometry_core::argument::wanted;
+/// use isometry_core::recurrence::{Cotangent, Run, gru::{self, Gru, Reset}};
 /// use isometry_core::Budget;
 ///
 /// // that of `forward`: h_2 = h_0 / 4
@@ -200,8 +281,9 @@ pub fn forward<'a, R: Real>(
 /// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::Before, hidden_bias: None };
 /// let (mut states, mut saved, mut h0_bar) = ([0.0; 2], [0.0; 6], [0.0]);
 /// gru::forward(&gru, &mut states, Some(&mut saved), &budget)?;
-/// let gradients = GruGradients { h0: Some(&mut h0_bar), ..Default::default() };
-/// gru::backward(&gru, &states, &saved, Cotangent::Last(&[1.0]), gradients, &mut [], &budget)?;
+/// let mut bars = wanted(gru::ARGUMENTS, [("h0", &mut h0_bar[..])]);
+/// gru::backward(&gru, &states, &saved, Cotangent::Last(&[1.0]), &mut bars, &mut [], &budget)?;
+/// drop(bars);
 /// assert_eq!(h0_bar, [0.25]);
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
@@ -213,8 +295,8 @@ pub fn backward<'a, R: Real>(
     states: impl Into<Trajectory<'a, R>>,
     saved: &[R],
     ct: impl Into<Cotangent<'a, R>>,
-    mut gradients: GruGradients<'_, R>,
     bars: &mut [Bar<'_, R>],
+    of_operator: &mut [Bar<'_, R>],
     budget: &Budget<'_>,
 ) -> Result<()> {
     let (states, ct): (Trajectory<'_, R>, Cotangent<'_, R>) = (states.into(), ct.into());
@@ -222,14 +304,18 @@ pub fn backward<'a, R: Real>(
     gru.check()?;
     states.check(gru.run.sizes(), (saved.len(), each))?;
     ct.check(gru.run.sizes())?;
-    gradients.check(gru)?;
-    gru.transition.map_or(Ok(()), |transition| transition.check_bars(bars))?;
+    gru.check_bars(bars)?;
+    gru.transition.map_or(Ok(()), |transition| transition.check_bars(of_operator))?;
     refuse_undoing(checkpoint)?;
-    let w = gradients.w.as_deref_mut().map(|bar| bar.split_at_mut(2 * gru.run.n * gru.run.n));
+    let [x, w, u, b, h0, hidden_bias, activation_bias, start_state] = rooms(bars);
+    let w = w.own().map(|bar| bar.split_at_mut(2 * gru.run.n * gru.run.n));
     let (w, mut of_own) =
         w.map_or((None, Bar::None), |(w, own)| (Some(Shared(w.as_mut_ptr())), Bar::Own(own)));
     let (own, own_wanted) = match gru.rows()? {
-        Some(rows) => (Prepared::backward(rows, bars)?, bars.iter().any(|bar| !matches!(bar, Bar::None))),
+        Some(rows) => {
+            let wanted = of_operator.iter().any(|bar| !matches!(bar, Bar::None));
+            (Prepared::backward(rows, of_operator)?, wanted)
+        }
         None => {
             let wanted = !matches!(of_own, Bar::None);
             (Prepared::backward(Transition::Dense(gru.own()), std::slice::from_mut(&mut of_own))?, wanted)
@@ -237,10 +323,12 @@ pub fn backward<'a, R: Real>(
     };
     let setting = Setting::new(gru, own, checkpoint)?;
     let line = &setting.gates.line;
-    let (gates, hidden_bias) = gradients.shared(w, &ct, line);
-    let wanted = (gates, own_wanted, hidden_bias);
+    let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
+    let ct = ct.rows(line, h0.shared(), start_state.shared());
+    let gates = GateBars { ct, w, inputs, activation_bias: activation_bias.shared_real() };
+    let wanted = (gates, own_wanted, hidden_bias.shared());
     let carve = |arena: &mut _| GruPull::carve(arena, &setting, checkpoint.is_some(), wanted);
     // SAFETY: everything has passed its check.
     unsafe { driver::backward(line, states, (saved, each), budget, carve)? };
-    setting.own.finish(bars)
+    setting.own.finish(of_operator)
 }

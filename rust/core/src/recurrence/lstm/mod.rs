@@ -16,22 +16,26 @@
 //! ```
 
 mod cell;
-mod gradients;
 mod pull;
 #[cfg(test)]
 mod tests;
 
-pub use gradients::LstmGradients;
-
+use super::call::{Call, Outcome, Unit};
+use super::declaration::Declaration;
 use super::driver;
-use super::driver::ends::{Cotangent, Trajectory, Written};
+use super::driver::ends::{Cotangent, CtRows, Trajectory, Written};
+use super::parts::inputs::InputBars;
 use super::parts::padded::padded;
 use super::time::checkpoint::{Checkpoint, refuse_undoing};
 use super::time::timeline::{Run, Timeline};
 use crate::activation::Activation;
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, check_bars, rooms};
 use crate::budget::Budget;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
+use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::sizes::check_len;
 use crate::transition::{check_packs, each_pack};
@@ -42,6 +46,20 @@ use std::ops::Range;
 
 /// Arrays (T, B, 2n) that forward saves for backward.
 pub const SAVED: usize = 2;
+
+/// The arrays in the order of their gradients; there is no bias of an activation.
+pub const ARGUMENTS: &[Argument] = &[
+    argument!("x", "T B d"),
+    argument!("w", "4n n"),
+    argument!("u", "4n d"),
+    argument!("b", "4n", optional),
+    argument!("h0", "B 2n", optional),
+    argument!("activation_bias", "", real, optional),
+    argument!("start_state", "B 2n", optional),
+];
+
+pub(super) const DECLARATION: Declaration =
+    Declaration { width: 2, saved: SAVED, ..Declaration::new("lstm", ARGUMENTS) };
 
 /// The arguments of an LSTM. The order of the gates in w, u and b is i, f, g, o.
 #[derive(Clone, Copy)]
@@ -75,6 +93,15 @@ impl<'a, R: Real> Lstm<'a, R> {
         check_packs::<R>(self.run.packs, &self.packed())
     }
 
+    /// In the order of the gradients.
+    fn arrays(&self) -> [Array<'a, R>; 7] {
+        let Run { x, h0, starts, .. } = self.run;
+        let state = starts.and_then(|starts| starts.state);
+        let [x, w, u] = [x, self.w, self.u].map(Array::Own);
+        let [b, h0, state] = [self.b, h0, state].map(Array::own);
+        [x, w, u, b, h0, Array::None, state]
+    }
+
     /// Numbers of h.
     fn n(&self) -> usize {
         self.run.n / 2
@@ -84,6 +111,53 @@ impl<'a, R: Real> Lstm<'a, R> {
     fn packed(&self) -> [[usize; 2]; 2] {
         [[4 * self.n(), self.n()], [4 * self.n(), self.run.features]]
     }
+}
+
+impl<'a, R: Real> Unit<'a, R> for Lstm<'a, R> {
+    fn of(call: &Call<'a, R>, _: Option<&'a dyn Cpu<R>>) -> Result<Self> {
+        let [_, w, u, b] = call.arrays();
+        let [w, u] = [w, u].map(|array| array.unwrap_or(&[]));
+        Ok(Lstm { run: call.run()?, w, u, b })
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check()
+    }
+
+    fn check_bars(&self, bars: &[Bar<'_, R>]) -> Result<()> {
+        let held = self.arrays();
+        check_bars(ARGUMENTS, |i| held[i], bars)
+    }
+
+    fn forward(
+        &self,
+        written: Written<'_, R>,
+        _: &mut [R],
+        saved: Option<&mut [R]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        forward(self, written, saved, budget)
+    }
+
+    fn backward(
+        &self,
+        outcome: &Outcome<'_, R>,
+        bars: &mut [Bar<'_, R>],
+        _: &mut [Bar<'_, R>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        let Outcome { states, saved, ct, .. } = *outcome;
+        backward(self, states, saved, ct, bars, budget)
+    }
+}
+
+/// What a backward pass reads and writes, besides the states.
+#[derive(Clone, Copy)]
+struct Bars<R: Real> {
+    ct: CtRows<R>,
+    w: Option<Shared<R>>,
+    /// Of x, U and b.
+    inputs: InputBars<R>,
 }
 
 /// A checked LSTM, prepared.
@@ -146,11 +220,12 @@ pub fn forward<'a, R: Real>(
     unsafe { driver::forward(&setting.line, written, (saved, SAVED), budget, carve) }
 }
 
-/// The gradients of [`forward`] for the cotangents of what it returned. Gradients that are None are not computed. `saved` is what
-/// forward wrote, empty with a checkpoint.
+/// The gradients of [`forward`] for the cotangents of what it returned, in the order of [`ARGUMENTS`]. Unwanted gradients are not
+/// computed. `saved` is what forward wrote, empty with a checkpoint.
 ///
 /// ```
-/// use isometry_core::recurrence::{Cotangent, Run, lstm::{self, Lstm, LstmGradients, SAVED}};
+/// use isometry_core::argument::wanted;
+/// use isometry_core::recurrence::{Cotangent, Run, lstm::{self, Lstm, SAVED}};
 /// use isometry_core::Budget;
 ///
 /// // that of `forward`: c_1 = c_0 / 2
@@ -158,8 +233,9 @@ pub fn forward<'a, R: Real>(
 /// let lstm = Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None };
 /// let (mut states, mut saved, mut h0_bar) = ([0.0f64; 2], [0.0; 2 * SAVED], [0.0; 2]);
 /// lstm::forward(&lstm, &mut states, Some(&mut saved), &budget)?;
-/// let gradients = LstmGradients { h0: Some(&mut h0_bar), ..Default::default() };
-/// lstm::backward(&lstm, &states, &saved, Cotangent::Last(&[0.0, 1.0]), gradients, &budget)?;
+/// let mut bars = wanted(lstm::ARGUMENTS, [("h0", &mut h0_bar[..])]);
+/// lstm::backward(&lstm, &states, &saved, Cotangent::Last(&[0.0, 1.0]), &mut bars, &budget)?;
+/// drop(bars);
 /// assert_eq!(h0_bar, [0.0, 0.5]);
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
@@ -171,7 +247,7 @@ pub fn backward<'a, R: Real>(
     states: impl Into<Trajectory<'a, R>>,
     saved: &[R],
     ct: impl Into<Cotangent<'a, R>>,
-    gradients: LstmGradients<'_, R>,
+    bars: &mut [Bar<'_, R>],
     budget: &Budget<'_>,
 ) -> Result<()> {
     let (states, ct): (Trajectory<'_, R>, Cotangent<'_, R>) = (states.into(), ct.into());
@@ -179,10 +255,13 @@ pub fn backward<'a, R: Real>(
     lstm.check()?;
     states.check(lstm.run.sizes(), (saved.len(), SAVED))?;
     ct.check(lstm.run.sizes())?;
-    gradients.check(lstm)?;
+    lstm.check_bars(bars)?;
     refuse_undoing(checkpoint)?;
     let setting = Setting::new(lstm, checkpoint)?;
-    let wanted = gradients.shared(&ct, &setting.line);
+    let [x, w, u, b, h0, _, start_state] = rooms(bars);
+    let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
+    let ct = ct.rows(&setting.line, h0.shared(), start_state.shared());
+    let wanted = Bars { ct, w: w.shared(), inputs };
     let carve = |arena: &mut _| LstmPull::carve(arena, &setting, checkpoint.is_some(), wanted);
     // SAFETY: everything has passed its check.
     unsafe { driver::backward(&setting.line, states, (saved, SAVED), budget, carve) }

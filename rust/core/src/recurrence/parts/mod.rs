@@ -2,7 +2,6 @@
 
 pub mod activation;
 pub mod gates;
-pub mod gradients;
 pub mod inputs;
 pub mod padded;
 pub mod sums;

@@ -27,19 +27,24 @@
 //! map does not amplify what was rounded before, so R_{t-1} is off by at most some T eps.
 
 mod cell;
-mod gradients;
 mod pull;
 #[cfg(test)]
 mod tests;
 
-pub use gradients::RumGradients;
+pub use super::call::Outcome;
 
-use super::driver::ends::{Cotangent, Trajectory, Written};
+use super::call::{Call, Unit};
+use super::declaration::Declaration;
+use super::driver::ends::Written;
 use super::driver::{self, want_huge_pages};
-use super::parts::gates::Gates;
+use super::parts::gates::{GateBars, Gates};
+use super::parts::inputs::InputBars;
 use super::time::checkpoint::{Checkpoint, refuse_undoing};
 use super::time::timeline::Run;
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, check_bars, rooms};
 use crate::budget::Budget;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
 use crate::scalar::Real;
@@ -50,6 +55,25 @@ use pull::RumPull;
 
 /// Arrays (T, B, n) that forward saves for backward.
 pub const SAVED: usize = 4;
+
+/// The arrays in the order of their gradients.
+pub const ARGUMENTS: &[Argument] = &[
+    argument!("x", "T B d"),
+    argument!("w", "2n n"),
+    argument!("u", "3n d"),
+    argument!("b", "3n", optional),
+    argument!("h0", "B n", optional),
+    argument!("r0", "B n n", optional),
+    argument!("activation_bias", "", real, optional),
+    argument!("start_state", "B n", optional),
+];
+
+pub(super) const DECLARATION: Declaration = Declaration {
+    settings: &["memory", "eta"],
+    saved: SAVED,
+    memory: "memory",
+    ..Declaration::new("rum", ARGUMENTS)
+};
 
 /// The arguments of a rotational unit.
 #[derive(Clone, Copy)]
@@ -92,6 +116,15 @@ impl<'a, R: Real> Rum<'a, R> {
         check_packs::<R>(self.run.packs, &self.packed())
     }
 
+    /// In the order of the gradients.
+    fn arrays(&self) -> [Array<'a, R>; 8] {
+        let Run { x, h0, activation_bias, starts, .. } = self.run;
+        let state = starts.and_then(|starts| starts.state);
+        let [x, w, u] = [x, self.w, self.u].map(Array::Own);
+        let [b, h0, r0, state] = [self.b, h0, self.r0, state].map(Array::own);
+        [x, w, u, b, h0, r0, Array::real(activation_bias), state]
+    }
+
     /// Sizes of the operands that the caller may have packed.
     fn packed(&self) -> [[usize; 2]; 3] {
         [[2 * self.run.n, self.run.n], [2 * self.run.n, self.run.features], [self.run.n, self.run.features]]
@@ -114,6 +147,43 @@ impl<'a, R: Real> Rum<'a, R> {
     #[doc(hidden)]
     pub fn check_last(&self, argument: &'static str, len: usize) -> Result<()> {
         if self.memory { self.check_memory(argument, len) } else { check_len(argument, len, &[0]) }
+    }
+}
+
+impl<'a, R: Real> Unit<'a, R> for Rum<'a, R> {
+    fn of(call: &Call<'a, R>, _: Option<&'a dyn Cpu<R>>) -> Result<Self> {
+        let [_, w, u, b, _, r0] = call.arrays();
+        let [w, u] = [w, u].map(|array| array.unwrap_or(&[]));
+        Ok(Rum { run: call.run()?, w, u, b, memory: call.flag(0), r0, eta: call.setting(1).map(R::of) })
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check()
+    }
+
+    fn check_bars(&self, bars: &[Bar<'_, R>]) -> Result<()> {
+        let held = self.arrays();
+        check_bars(ARGUMENTS, |i| held[i], bars)
+    }
+
+    fn forward(
+        &self,
+        written: Written<'_, R>,
+        last: &mut [R],
+        saved: Option<&mut [R]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        forward(self, written, last, saved, budget)
+    }
+
+    fn backward(
+        &self,
+        outcome: &Outcome<'_, R>,
+        bars: &mut [Bar<'_, R>],
+        _: &mut [Bar<'_, R>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        backward(self, outcome, bars, budget)
     }
 }
 
@@ -196,26 +266,12 @@ pub fn forward<'a, R: Real>(
     unsafe { driver::forward(&setting.gates.line, written, (saved, SAVED), budget, carve) }
 }
 
-/// The results of [`forward`], and their cotangents.
-#[derive(Clone, Copy)]
-pub struct Outcome<'a, R> {
-    /// The states.
-    pub states: Trajectory<'a, R>,
-    /// Memory (B, n, n), empty without one.
-    pub last: &'a [R],
-    /// [`SAVED`] arrays (T, B, n), empty with a checkpoint.
-    pub saved: &'a [R],
-    /// Cotangents of the states, or of the last ones.
-    pub ct: Cotangent<'a, R>,
-    /// Cotangents of the memory, zeros if absent.
-    pub last_ct: Option<&'a [R]>,
-}
-
-/// The gradients of [`forward`]; those that are None are not computed.
+/// The gradients of [`forward`] in the order of [`ARGUMENTS`]. Unwanted gradients are not computed.
 ///
 /// ```
 /// use isometry_core::activation::Activation;
-/// use isometry_core::recurrence::{Cotangent, Run, rum::{self, Outcome, Rum, RumGradients, SAVED}};
+/// use isometry_core::argument::wanted;
+/// use isometry_core::recurrence::{Cotangent, Run, rum::{self, Outcome, Rum, SAVED}};
 /// use isometry_core::Budget;
 ///
 /// // that of `forward`: h_1 = h / 2 + (e + R h) / 2, of which the first number is taken
@@ -226,8 +282,9 @@ pub struct Outcome<'a, R> {
 /// rum::forward(&rum, &mut states, &mut [], Some(&mut saved), &Budget::of(1))?;
 /// let ct = Cotangent::Last(&[1.0, 0.0]);
 /// let outcome = Outcome { states: (&states).into(), last: &[], saved: &saved, ct, last_ct: None };
-/// let gradients = RumGradients { h0: Some(&mut h0_bar), ..Default::default() };
-/// rum::backward(&rum, &outcome, gradients, &Budget::of(1))?;
+/// let mut bars = wanted(rum::ARGUMENTS, [("h0", &mut h0_bar[..])]);
+/// rum::backward(&rum, &outcome, &mut bars, &Budget::of(1))?;
+/// drop(bars);
 /// assert!(h0_bar.iter().all(|x| (x - 0.5).abs() < 1e-15));
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
@@ -237,7 +294,7 @@ pub struct Outcome<'a, R> {
 pub fn backward<R: Real>(
     rum: &Rum<'_, R>,
     outcome: &Outcome<'_, R>,
-    gradients: RumGradients<'_, R>,
+    bars: &mut [Bar<'_, R>],
     budget: &Budget<'_>,
 ) -> Result<()> {
     rum.check()?;
@@ -248,10 +305,14 @@ pub fn backward<R: Real>(
     rum.check_last("last", last.len())?;
     ct.check(rum.run.sizes())?;
     last_ct.map_or(Ok(()), |ct| rum.check_last("last_ct", ct.len()))?;
-    gradients.check(rum)?;
+    rum.check_bars(bars)?;
     let setting = Setting::new(rum, checkpoint)?;
     let line = &setting.gates.line;
-    let wanted = gradients.shared(&ct, line);
+    let [x, w, u, b, h0, r0, activation_bias, start_state] = rooms(bars);
+    let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
+    let ct = ct.rows(line, h0.shared(), start_state.shared());
+    let gates = GateBars { ct, w: w.shared(), inputs, activation_bias: activation_bias.shared_real() };
+    let wanted = (gates, r0.shared());
     let memory = rum.memory.then_some(Memory { last, ct: last_ct });
     let carve = |arena: &mut _| RumPull::carve(arena, &setting, checkpoint.is_some(), wanted, memory);
     // SAFETY: everything has passed its check.

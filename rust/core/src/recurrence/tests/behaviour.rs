@@ -4,6 +4,7 @@ use super::super::*;
 use super::shears::Shears;
 use crate::activation::Activation;
 use crate::argument::Bar;
+use crate::argument::wanted;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::operators::dense::Dense;
@@ -39,16 +40,9 @@ fn any_subset_of_gradients_can_be_had() {
         let mut bars = [n * n, x.len(), n, batch * n, n].map(|len| vec![f32::NAN; len]);
         let [wb, xb, vb, hb, bb] = &mut bars;
         let wanted = |i: usize| which >> i & 1 == 1;
-        let gradients = Gradients {
-            x: wanted(1).then_some(&mut xb[..]),
-            input_weight: wanted(2).then_some(&mut vb[..]),
-            h0: wanted(3).then_some(&mut hb[..]),
-            start_state: None,
-            bias: wanted(4).then_some(&mut bb[..]),
-            activation_bias: None,
-        };
-        let own = &mut [if wanted(0) { Bar::Own(wb) } else { Bar::None }];
-        backward(&dense, own, &sequence, &states, &ct, gradients, &Budget::of(2)).unwrap();
+        let room = |i: usize, bar| if wanted(i) { Bar::Own(bar) } else { Bar::None };
+        let (own, given) = (&mut [room(0, wb)], &mut [room(1, xb), room(2, vb), room(3, hb), room(4, bb)]);
+        backward(&dense, own, &sequence, &states, &ct, given, &Budget::of(2)).unwrap();
         bars
     };
     let all = run(31);
@@ -67,17 +61,16 @@ fn any_subset_of_gradients_can_be_had() {
 fn gradients_of_arguments_that_were_not_given_are_refused() {
     let (x, v, w) = (fill::<f32>(6, 1.0, 1), fill::<f32>(3, 1.0, 2), fill::<f32>(9, 0.5, 3));
     let (dense, states, mut bar) = (Dense::new(&w, 1, 3, 3).unwrap(), [0.0; 18], [0.0; 6]);
-    let mut message = |wanted: fn(&mut [f32]) -> Gradients<'_, f32>| {
+    let mut message = |name: &str, len: usize| {
         let (sequence, one) = (plain(&x, &v, 3, 2), Budget::of(1));
-        let found = backward(&dense, &mut [], &sequence, &states[..], &states[..], wanted(&mut bar), &one);
+        let bars = &mut wanted(ARGUMENTS, [(name, &mut bar[..len])]);
+        let found = backward(&dense, &mut [], &sequence, &states[..], &states[..], bars, &one);
         found.map_err(|error| error.to_string()).err().unwrap_or_default()
     };
     let none = "is wanted, but there is no such argument";
-    assert_eq!(message(|bar| Gradients { h0: Some(bar), ..Default::default() }), format!("h0_bar {none}"));
-    let bias = message(|bar| Gradients { bias: Some(&mut bar[..3]), ..Default::default() });
-    assert_eq!(bias, format!("bias_bar {none}"));
-    let own = message(|bar| Gradients { activation_bias: Some(&mut bar[..0]), ..Default::default() });
-    assert_eq!(own, format!("activation_bias_bar {none}"));
+    for (name, len) in [("h0", 6), ("bias", 3), ("activation_bias", 0), ("start_state", 6)] {
+        assert_eq!(message(name, len), format!("{name}_bar {none}"));
+    }
 }
 
 /// The states of some steps are those that V and W packed before give, to the last bit.
@@ -146,7 +139,7 @@ fn a_raised_flag_interrupts_all_members() {
             let (dense, raised) = (Dense::new(&w, 1, n, n).unwrap(), Budget { threads, cancel: &|| true });
             let result = forward(&dense, &sequence, &mut states, &raised);
             assert_eq!(result, Err(Error::Interrupted));
-            let bars = Gradients::default();
+            let bars = &mut [];
             let result = backward(&dense, &mut [], &sequence, &states, &states, bars, &raised);
             assert_eq!(result, Err(Error::Interrupted));
             assert_eq!(forward(&dense, &sequence, &mut states, &Budget::of(threads)), Ok(()));
@@ -213,8 +206,7 @@ fn the_last_states_alone() {
         let gradients = |kept: Trajectory<'_, f32>, ct: Cotangent<'_, f32>| {
             let mut bars = [n * n, x.len(), n, batch * n].map(|len| vec![f32::NAN; len]);
             let [wb, xb, vb, hb] = &mut bars;
-            let (x, input_weight, h0) = (Some(&mut xb[..]), Some(&mut vb[..]), Some(&mut hb[..]));
-            let wanted = Gradients { x, input_weight, h0, ..Gradients::default() };
+            let wanted = &mut [xb, vb, hb].map(|bar| Bar::Own(bar));
             backward(&dense, &mut [Bar::Own(wb)], &sequence, kept, ct, wanted, &Budget::of(2)).unwrap();
             bars
         };
@@ -246,7 +238,7 @@ fn an_operator_on_rows_is_loaded_once_by_each_thread() {
     for threads in [1, 3] {
         forward(&shears, &sequence, &mut states, &Budget::of(threads)).unwrap();
         assert!((1..=threads).contains(&shears.loads()), "{threads} threads");
-        let gradients = Gradients { x: Some(&mut x_bar), ..Default::default() };
+        let gradients = &mut [Bar::Own(&mut x_bar)];
         let own = &mut [Bar::Own(&mut bar)];
         backward(&shears, own, &sequence, &states, &states, gradients, &Budget::of(threads)).unwrap();
         // once more for the gradients of the arguments from their sums

@@ -8,7 +8,7 @@ mod threads;
 use super::*;
 use crate::activation::Activation;
 use crate::activation::tests::all;
-use crate::argument::Bar;
+use crate::argument::{Argument, Bar};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::operators::dense::Dense;
@@ -30,6 +30,23 @@ pub fn packs<R: Real>(matrices: &[(&[R], usize)]) -> Vec<R> {
         pack(matrix, n, k, &mut packs[start..]).unwrap();
     }
     packs
+}
+
+/// The gradients of arguments by name, each wanted that is required or has elements.
+pub fn gradients<'a, R: Real>(
+    arguments: &[Argument],
+    names: &[&str],
+    rooms: &'a mut [Guarded<R>],
+) -> Vec<Bar<'a, R>> {
+    let mut bars: Vec<_> = arguments.iter().map(|_| Bar::None).collect();
+    for (name, room) in names.iter().zip(rooms) {
+        let at = arguments.iter().position(|argument| argument.name == *name).unwrap();
+        let (argument, room) = (arguments[at], room.inner());
+        if !argument.optional || !room.is_empty() {
+            bars[at] = if argument.kind.real() { Bar::Real(room) } else { Bar::Own(room) };
+        }
+    }
+    bars
 }
 
 /// The transition of a case.
@@ -187,21 +204,20 @@ fn check<T: Scalar>(case: Case) {
         let mut ob = Guarded::<T::Real>::new(units);
         let (mut sb, mut pb) =
             ([T::Real::zero()], Guarded::<T::Real>::new(if angles.is_some() { n } else { 0 }));
-        let gradients = Gradients {
-            x: Some(xb.inner()),
-            input_weight: Some(vb.inner()),
-            h0: case.h0.then_some(hb.inner()),
-            start_state: None,
-            bias: case.bias.then_some(bb.inner()),
-            activation_bias: (units > 0).then_some(ob.inner()),
-        };
+        let mut bars = [
+            Bar::Own(xb.inner()),
+            Bar::Own(vb.inner()),
+            if case.h0 { Bar::Own(hb.inner()) } else { Bar::None },
+            if case.bias { Bar::Own(bb.inner()) } else { Bar::None },
+            if units > 0 { Bar::Real(ob.inner()) } else { Bar::None },
+        ];
         let vectors = Bar::Own(bar.inner());
         let own = &mut match (sign, angles) {
             (Some(_), _) => vec![vectors, Bar::Real(&mut sb)],
             (None, Some(_)) => vec![vectors, Bar::None, Bar::Real(pb.inner())],
             (None, None) => vec![vectors],
         };
-        backward(&*operator, own, &sequence, kept, &ct, gradients, &budget).unwrap();
+        backward(&*operator, own, &sequence, kept, &ct, &mut bars, &budget).unwrap();
         Results {
             states,
             transition: bar.take(),

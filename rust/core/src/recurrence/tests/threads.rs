@@ -26,15 +26,8 @@ fn results<T: Scalar>(op: &dyn Cpu<T>, parameters: usize, batch: usize, threads:
     let ct = fill::<T>(states.len(), 1.0, 5);
     let [mut own, mut xb, mut vb, mut hb, mut bb] =
         [parameters, x.len(), v.len(), h0.len(), n].map(|len| vec![T::one(); len]);
-    let gradients = Gradients {
-        x: Some(&mut xb),
-        input_weight: Some(&mut vb),
-        h0: Some(&mut hb),
-        start_state: None,
-        bias: Some(&mut bb),
-        activation_bias: None,
-    };
-    backward(op, &mut [Bar::Own(&mut own)], &sequence, &states, &ct, gradients, &budget).unwrap();
+    let bars = &mut [&mut xb, &mut vb, &mut hb, &mut bb].map(|bar| Bar::Own(bar));
+    backward(op, &mut [Bar::Own(&mut own)], &sequence, &states, &ct, bars, &budget).unwrap();
     vec![states, own, xb, vb, hb, bb]
 }
 

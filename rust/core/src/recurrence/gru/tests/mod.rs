@@ -4,8 +4,8 @@ mod reference;
 mod refusals;
 mod sigma;
 
-use super::super::tests::packs;
 use super::super::tests::shears::{self, Shears};
+use super::super::tests::{gradients, packs};
 use super::*;
 use crate::activation::Activation;
 use crate::activation::tests::all;
@@ -119,14 +119,11 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
     let mut wanted = given.each_ref().map(Vec::len);
     wanted[1] = gru.w.len();
     let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
-    let mut inner = bars.iter_mut().zip(&wanted).map(|(bar, _)| Some(bar.inner()));
-    let mut next = || inner.next().unwrap();
-    let gradients = GruGradients { x: next(), w: next(), u: next(), ..Default::default() };
-    let [b, h0, hidden_bias, activation_bias] = [(); 4].map(|()| next().filter(|bar| !bar.is_empty()));
-    let gradients = GruGradients { b, h0, hidden_bias, activation_bias, ..gradients };
+    let mut given_bars = gradients(ARGUMENTS, &NAMES, &mut bars);
     let mut own = Guarded::new(parameters.len());
     let mut own_bars = [if case.shears { Bar::Own(own.inner()) } else { Bar::None }];
-    backward(&gru, &states, &saved, ct, gradients, &mut own_bars, &Budget::of(threads)).unwrap();
+    backward(&gru, &states, &saved, ct, &mut given_bars, &mut own_bars, &Budget::of(threads)).unwrap();
+    drop(given_bars);
     let mut results = vec![states];
     results.extend(bars.into_iter().map(Guarded::take));
     if case.shears {

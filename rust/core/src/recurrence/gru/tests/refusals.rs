@@ -2,7 +2,7 @@
 
 use super::super::super::tests::shears::Shears;
 use super::super::*;
-use crate::argument::{Array, Given};
+use crate::argument::{Array, Given, wanted};
 use crate::operators::dense::Dense;
 use crate::recurrence::Run;
 use crate::testing::fill;
@@ -73,7 +73,7 @@ fn refusals_name_the_argument() {
         assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
     }
     let mut bar = vec![0.0; n];
-    let hidden = GruGradients { hidden_bias: Some(&mut bar[..]), ..Default::default() };
+    let hidden = &mut wanted(ARGUMENTS, [("hidden_bias", &mut bar[..])]);
     let saved = vec![0.0; 160];
     let outcome = backward(&good, &states, &saved, &states, hidden, &mut [], &Budget::of(1));
     assert!(outcome.unwrap_err().to_string().starts_with("hidden_bias_bar"));
@@ -96,20 +96,15 @@ fn gradients_of_arguments_that_were_not_given_are_refused() {
     let (x, w, u) = (fill::<f32>(6, 1.0, 1), fill(27, 0.5, 2), fill(9, 0.5, 3));
     let gru = small(&x, &w, &u);
     let (states, saved, mut bar) = ([0.0; 18], [0.0; 4 * 18], [0.0; 9]);
-    let mut message = |wanted: fn(&mut [f32]) -> GruGradients<'_, f32>| {
-        let found =
-            backward(&gru, &states[..], &saved, &states[..], wanted(&mut bar), &mut [], &Budget::of(1));
+    let mut message = |name: &str, len: usize| {
+        let bars = &mut wanted(ARGUMENTS, [(name, &mut bar[..len])]);
+        let found = backward(&gru, &states[..], &saved, &states[..], bars, &mut [], &Budget::of(1));
         found.map_err(|error| error.to_string()).err().unwrap_or_default()
     };
     let none = "is wanted, but there is no such argument";
-    let h0 = message(|bar| GruGradients { h0: Some(&mut bar[..6]), ..Default::default() });
-    assert_eq!(h0, format!("h0_bar {none}"));
-    let b = message(|bar| GruGradients { b: Some(bar), ..Default::default() });
-    assert_eq!(b, format!("b_bar {none}"));
-    let hidden = message(|bar| GruGradients { hidden_bias: Some(&mut bar[..3]), ..Default::default() });
-    assert_eq!(hidden, format!("hidden_bias_bar {none}"));
-    let own = message(|bar| GruGradients { activation_bias: Some(&mut bar[..0]), ..Default::default() });
-    assert_eq!(own, format!("activation_bias_bar {none}"));
+    for (name, len) in [("h0", 6), ("b", 9), ("hidden_bias", 3), ("activation_bias", 0)] {
+        assert_eq!(message(name, len), format!("{name}_bar {none}"));
+    }
 }
 
 /// Three steps of two sequences with three states.
@@ -145,9 +140,8 @@ fn a_raised_flag_interrupts() {
             forward(&gru, &mut states, None, &Budget { threads, cancel: &|| true }),
             Err(Error::Interrupted)
         );
-        let bars = GruGradients::default();
-        let outcome =
-            backward(&gru, &states, &saved, &states, bars, &mut [], &Budget { threads, cancel: &|| true });
+        let budget = Budget { threads, cancel: &|| true };
+        let outcome = backward(&gru, &states, &saved, &states, &mut [], &mut [], &budget);
         assert_eq!(outcome, Err(Error::Interrupted));
     }
 }

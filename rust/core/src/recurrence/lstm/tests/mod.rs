@@ -2,8 +2,9 @@
 
 mod reference;
 
-use super::super::tests::packs;
+use super::super::tests::{gradients as of_arguments, packs};
 use super::*;
+use crate::argument::wanted;
 use crate::recurrence::Starts;
 use crate::testing::threads::same_bits;
 use crate::testing::{Guarded, fill, near};
@@ -81,11 +82,7 @@ impl Case {
 
         let gradients = |from: Option<Checkpoint>| {
             let mut bars: Vec<Guarded<R>> = given.iter().map(|array| Guarded::new(array.len())).collect();
-            let mut inner = bars.iter_mut().zip(given);
-            let mut next = || inner.next().map(|(bar, _)| bar.inner());
-            let (x, w, u) = (next(), next(), next());
-            let [b, h0, start_state] = [(); 3].map(|()| next().filter(|bar| !bar.is_empty()));
-            let wanted = LstmGradients { x, w, u, b, h0, start_state };
+            let mut wanted = of_arguments(ARGUMENTS, &NAMES, &mut bars);
             if let Some(kind) = from {
                 let borders = kind.segments(steps, batch, SAVED).borders();
                 let (mut last, mut marks) =
@@ -93,10 +90,12 @@ impl Case {
                 let written =
                     Written { states: None, last: Some(&mut last), marks: Some((kind, &mut marks)) };
                 forward(&lstm, written, None, &budget).unwrap();
-                backward(&lstm, Trajectory::Marks(kind, &marks, &last), &[], ct, wanted, &budget).unwrap();
+                backward(&lstm, Trajectory::Marks(kind, &marks, &last), &[], ct, &mut wanted, &budget)
+                    .unwrap();
             } else {
-                backward(&lstm, &states, &saved, ct, wanted, &budget).unwrap();
+                backward(&lstm, &states, &saved, ct, &mut wanted, &budget).unwrap();
             }
+            drop(wanted);
             bars.into_iter().map(Guarded::take).collect::<Vec<_>>()
         };
         let bars = gradients(None);
@@ -211,6 +210,6 @@ fn wrong_arguments_are_errors() {
         assert!(forward(&wrong, &mut states, None, &Budget::of(1)).is_err());
     }
     let mut bar = [0.0; 8];
-    let wanted = LstmGradients { b: Some(&mut bar), ..Default::default() };
-    assert!(backward(&lstm, &states, &[0.0; 16], &[0.0; 8], wanted, &Budget::of(1)).is_err());
+    let mut bars = wanted(ARGUMENTS, [("b", &mut bar[..])]);
+    assert!(backward(&lstm, &states, &[0.0; 16], &[0.0; 8], &mut bars, &Budget::of(1)).is_err());
 }

@@ -4,10 +4,11 @@
 mod reference;
 mod refusals;
 
-use super::super::tests::packs;
+use super::super::tests::{gradients, packs};
 use super::*;
 use crate::activation::Activation;
 use crate::activation::tests::all;
+use crate::argument::wanted;
 use crate::recurrence::Run;
 use crate::testing::threads::same_bits;
 use crate::testing::{Guarded, fill, near};
@@ -102,11 +103,7 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
     assert!(again.take() == states, "states depend on what is saved, or packed before: {case:?}");
     let wanted = given.each_ref().map(Vec::len);
     let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
-    let mut inner = bars.iter_mut().map(|bar| Some(bar.inner()));
-    let mut next = || inner.next().unwrap();
-    let gradients = RumGradients { x: next(), w: next(), u: next(), ..Default::default() };
-    let [b, h0, r0, activation_bias] = [(); 4].map(|()| next().filter(|bar| !bar.is_empty()));
-    let gradients = RumGradients { b, h0, r0, activation_bias, ..gradients };
+    let mut given_bars = gradients(ARGUMENTS, &NAMES, &mut bars);
     let outcome = Outcome {
         states: (&states).into(),
         last: &last,
@@ -114,7 +111,8 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
         ct: (&cts[0]).into(),
         last_ct: memory.then_some(&cts[1]),
     };
-    backward(&rum, &outcome, gradients, &Budget::of(threads)).unwrap();
+    backward(&rum, &outcome, &mut given_bars, &Budget::of(threads)).unwrap();
+    drop(given_bars);
     let mut results = vec![states, last];
     results.extend(bars.into_iter().map(Guarded::take));
     results
@@ -273,8 +271,9 @@ fn drift<R: Real>(n: usize, steps: usize) -> f64 {
         ct: (&ct).into(),
         last_ct: Some(&last),
     };
-    let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
-    backward(&rum, &outcome, gradients, &Budget::of(1)).unwrap();
+    let mut bars = wanted(ARGUMENTS, [("r0", &mut bar[..])]);
+    backward(&rum, &outcome, &mut bars, &Budget::of(1)).unwrap();
+    drop(bars);
     bar.iter().zip(&r0).map(|(a, b)| (a.f64() - b.f64()).abs()).fold(0.0, f64::max)
 }
 

@@ -1,7 +1,8 @@
 //! Arguments that do not fit, what was not given, and interruption.
 
 use super::super::*;
-use crate::recurrence::Run;
+use crate::argument::wanted;
+use crate::recurrence::{Cotangent, Run, Trajectory};
 use crate::testing::fill;
 
 #[test]
@@ -53,8 +54,8 @@ fn refusals_name_the_argument() {
         ct: (&zeros[..40]).into(),
         last_ct: None,
     };
-    let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
-    let found = backward(&good, &outcome, gradients, &Budget::of(1));
+    let bars = &mut wanted(ARGUMENTS, [("r0", &mut bar[..])]);
+    let found = backward(&good, &outcome, bars, &Budget::of(1));
     assert!(found.unwrap_err().to_string().starts_with("r0_bar"));
 }
 
@@ -78,17 +79,15 @@ fn nothing_is_saved_beside_less_than_all_states_and_what_was_not_given_has_no_gr
         last_ct: None,
     };
     let mut bar = [0.0; 18];
-    let mut message = |wanted: fn(&mut [f32]) -> RumGradients<'_, f32>| {
-        let found = backward(&rum, &outcome, wanted(&mut bar), &Budget::of(1));
+    let mut message = |name: &str, len: usize| {
+        let bars = &mut wanted(ARGUMENTS, [(name, &mut bar[..len])]);
+        let found = backward(&rum, &outcome, bars, &Budget::of(1));
         found.map_err(|error| error.to_string()).err().unwrap_or_default()
     };
     let none = "is wanted, but there is no such argument";
-    let h0 = message(|bar| RumGradients { h0: Some(&mut bar[..6]), ..Default::default() });
-    assert_eq!(h0, format!("h0_bar {none}"));
-    let r0 = message(|bar| RumGradients { r0: Some(bar), ..Default::default() });
-    assert_eq!(r0, format!("r0_bar {none}"));
-    let b = message(|bar| RumGradients { b: Some(&mut bar[..9]), ..Default::default() });
-    assert_eq!(b, format!("b_bar {none}"));
+    for (name, len) in [("h0", 6), ("r0", 18), ("b", 9)] {
+        assert_eq!(message(name, len), format!("{name}_bar {none}"));
+    }
 }
 
 #[test]
@@ -116,7 +115,7 @@ fn a_raised_flag_interrupts() {
             ct: (&states).into(),
             last_ct: None,
         };
-        let found = backward(&rum, &outcome, RumGradients::default(), &Budget { threads, cancel: &|| true });
+        let found = backward(&rum, &outcome, &mut [], &Budget { threads, cancel: &|| true });
         assert_eq!(found, Err(Error::Interrupted));
     }
 }

@@ -1,0 +1,194 @@
+//! What the core says of a cell: its arrays with their axes, its settings and results. Sizes, gradients, the calls of the seam and the tables
+//! of Python follow from it.
+
+use crate::argument::{Argument, Array, Given};
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+
+/// Most arrays of a cell.
+pub(super) const MOST: usize = 10;
+
+/// A cell.
+///
+/// ```
+/// use isometry_core::recurrence::{CELLS, declared};
+///
+/// assert!(CELLS.iter().map(|cell| cell.name).eq(["recurrence", "gru", "goru", "lstm", "rum"]));
+/// let lstm = declared("lstm")?;
+/// assert_eq!((lstm.width, lstm.arguments[1].name, lstm.arguments[1].axes), (2, "w", "4n n"));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// Its name in calls and graphs.
+    pub name: &'static str,
+    /// Its arrays, axes in T, B, d and n: x first, the state before marked steps last.
+    pub arguments: &'static [Argument],
+    /// Numbers and flags besides the activation.
+    pub settings: &'static [&'static str],
+    /// Numbers of a state, in n.
+    pub width: usize,
+    /// Arrays of the shape of the states that forward saves for backward.
+    pub saved: usize,
+    /// The setting with which it saves one more.
+    pub saves_more: &'static str,
+    /// The setting with which it also returns a matrix for each sequence.
+    pub memory: &'static str,
+    /// The argument whose last matrix is an operator; "transition" where the operator is all of W.
+    pub operator: &'static str,
+    /// The cell of which it is the form with an operator.
+    pub dense: &'static str,
+    pub(super) forms: [[Axis; 3]; MOST],
+    pub(super) n_at: (usize, usize),
+    pub(super) h0_at: usize,
+}
+
+/// An axis: so many times a size, or a number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    times: usize,
+    /// T, B, d or n; 0 for a number.
+    size: u8,
+}
+
+const NONE: Axis = Axis { times: 0, size: 0 };
+
+/// The axes of arguments, each with its rank.
+const fn forms(arguments: &[Argument]) -> [[Axis; 3]; MOST] {
+    let (mut forms, mut i) = ([[NONE; 3]; MOST], 0);
+    while i < arguments.len() {
+        let text = arguments[i].axes.as_bytes();
+        let (mut at, mut axis) = (0, 0);
+        while at < text.len() {
+            let mut own = NONE;
+            while at < text.len() && text[at].is_ascii_digit() {
+                own.times = 10 * own.times + (text[at] - b'0') as usize;
+                at += 1;
+            }
+            if at < text.len() && text[at] != b' ' {
+                own.size = text[at];
+                own.times = if own.times == 0 { 1 } else { own.times };
+                at += 1;
+            }
+            forms[i][axis] = own;
+            axis += 1;
+            at += 1;
+        }
+        i += 1;
+    }
+    forms
+}
+
+/// The first array that has an axis n, and which axis it is.
+const fn n_at(forms: &[[Axis; 3]; MOST]) -> (usize, usize) {
+    let mut i = 0;
+    while i < MOST {
+        let mut axis = 0;
+        while axis < 3 {
+            if forms[i][axis].size == b'n' && forms[i][axis].times == 1 {
+                return (i, axis);
+            }
+            axis += 1;
+        }
+        i += 1;
+    }
+    panic!("no array has an axis n");
+}
+
+/// The position of h0.
+const fn h0_at(arguments: &[Argument]) -> usize {
+    let mut i = 0;
+    while i < arguments.len() {
+        if let [b'h', b'0'] = arguments[i].name.as_bytes() {
+            return i;
+        }
+        i += 1;
+    }
+    panic!("a cell has an initial state");
+}
+
+impl Declaration {
+    /// A cell that saves nothing and has no settings, with these arguments: the last two are activation_bias and start_state.
+    pub(super) const fn new(name: &'static str, arguments: &'static [Argument]) -> Self {
+        let forms = forms(arguments);
+        Declaration {
+            name,
+            arguments,
+            settings: &[],
+            width: 1,
+            saved: 0,
+            saves_more: "",
+            memory: "",
+            operator: "",
+            dense: "",
+            n_at: n_at(&forms),
+            h0_at: h0_at(arguments),
+            forms,
+        }
+    }
+
+    /// T, B, d and n of arrays in the order of the arguments. A first axis of 1 may be missing: that of a single step or sequence.
+    ///
+    /// # Errors
+    /// Another number of arrays, one that is missing, shapes that do not fit.
+    #[doc(hidden)]
+    pub fn sizes<T: Scalar>(&self, given: &[Given<'_, T>]) -> Result<[usize; 4]> {
+        if given.len() != self.arguments.len() {
+            return Err(Error::shape("arrays", format!("{} arrays", self.arguments.len()), given.len()));
+        }
+        let (steps, batch, features) = match *given[0].shape {
+            [steps, batch, features] => (steps, batch, features),
+            [batch, features] => (1, batch, features),
+            _ => return Err(Error::shape("x", "the axes T B d", format!("shape {:?}", given[0].shape))),
+        };
+        let n = given[self.n_at.0].shape.get(self.n_at.1).copied().unwrap_or(0);
+        let sizes = [steps, batch, features, n];
+        let each = self.arguments.iter().zip(&self.forms).zip(given);
+        for ((argument, form), given) in each.skip(1) {
+            match given.array {
+                Array::None if argument.optional => {}
+                Array::None => return Err(Error::value(argument.name, "must be given")),
+                _ => fits(argument, form, given.shape, sizes)?,
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Arrays of the shape of the states that forward saves for backward, with these settings.
+    #[doc(hidden)]
+    pub fn saves(&self, settings: &[f64]) -> usize {
+        self.saved + usize::from(self.set(self.saves_more, settings))
+    }
+
+    /// Whether a setting of this name is given and not zero.
+    fn set(&self, name: &str, settings: &[f64]) -> bool {
+        let at = self.settings.iter().position(|own| *own == name);
+        at.and_then(|at| settings.get(at)).is_some_and(|setting| !setting.is_nan() && *setting != 0.0)
+    }
+
+    /// h0 among arrays in the order of the arguments.
+    pub(super) fn h0<'g, A>(&self, arrays: &'g [A]) -> &'g A {
+        &arrays[self.h0_at]
+    }
+}
+
+/// Refuses a shape other than that of the axes; an array without declared axes has any.
+fn fits(argument: &Argument, form: &[Axis; 3], shape: &[usize], [t, b, d, n]: [usize; 4]) -> Result<()> {
+    let size = |axis: &Axis| match axis.size {
+        b'T' => t,
+        b'B' => b,
+        b'd' => d,
+        b'n' => n.saturating_mul(axis.times),
+        _ => axis.times,
+    };
+    let axes = form.iter().filter(|axis| axis.times > 0);
+    let same = |shape: &[usize]| axes.clone().map(size).eq(shape.iter().copied());
+    if argument.axes.is_empty() || same(shape) {
+        return Ok(());
+    }
+    let expected: Vec<_> = axes.clone().map(size).collect();
+    if expected.first() == Some(&1) && shape == &expected[1..] {
+        return Ok(());
+    }
+    Err(Error::shape(argument.name, format!("shape {expected:?}"), format!("{shape:?}")))
+}

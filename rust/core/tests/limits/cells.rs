@@ -1,0 +1,89 @@
+//! Every cell by its name.
+
+use crate::{LENGTHS, THREADS, choices, ones, returns};
+use isometry_core::Budget;
+use isometry_core::activation::Activation;
+use isometry_core::argument::{Array, Bar, Given, wanted};
+use isometry_core::recurrence::{
+    CELLS, Call, Cotangent, Declaration, Outcome, Sequence, Trajectory, Written, declared, sequence,
+    sequence_vjp,
+};
+use isometry_core::scalar::Scalar;
+
+/// Sizes at all limits beside arrays of a few numbers, whatever their shapes say.
+pub fn cells<T: Scalar>() {
+    for cell in CELLS {
+        for sizes in choices() {
+            for len in LENGTHS {
+                returns("recurrence::declared", &sizes, || declared(cell.name));
+                let array = ones::<T>(len);
+                let shapes: Vec<_> =
+                    cell.arguments.iter().map(|argument| shape(argument.axes, sizes)).collect();
+                let given = |i: usize| match cell.arguments[i].optional {
+                    true => Given { shape: &[], array: Array::None },
+                    false => Given { shape: &shapes[i], array: Array::Own(&array) },
+                };
+                let operator = [sizes[3], sizes[3]];
+                let call = Call {
+                    cell,
+                    given: (0..shapes.len()).map(given).collect(),
+                    transition: (!cell.operator.is_empty())
+                        .then(|| ("dense", vec![Given { shape: &operator, array: Array::Own(&array) }])),
+                    activation: Activation::Tanh,
+                    settings: &[0.0, f64::NAN][..cell.settings.len()],
+                    lengths: None,
+                    reverse: false,
+                    marks: None,
+                    packs: None,
+                };
+                if cell.name == "recurrence" {
+                    returns("Sequence::of", &sizes, || Sequence::of(&call));
+                    returns("Sequence::check_bars", &sizes, || {
+                        Sequence::of(&call)?.check_bars(&[Bar::Own(&mut ones::<T>(len))])
+                    });
+                }
+                let (mut states, mut bar, budget) = (ones::<T>(len), ones::<T>(len), Budget::of(THREADS));
+                returns("recurrence::sequence", &sizes, || {
+                    let written = Written { states: Some(&mut states), last: None, marks: None };
+                    sequence(call.clone(), written, &mut [], None, &budget)
+                });
+                returns("recurrence::sequence_vjp", &sizes, || {
+                    let outcome = Outcome {
+                        states: Trajectory::All(&states),
+                        last: &[],
+                        saved: &ones::<T>(cell.saved * len),
+                        ct: Cotangent::States(&array),
+                        last_ct: None,
+                    };
+                    sequence_vjp(call, &outcome, &mut [Bar::Own(&mut bar)], &mut [], &budget)
+                });
+            }
+        }
+    }
+}
+
+/// The shape that axes such as "4n d" have.
+fn shape(axes: &str, [t, b, d, n]: [usize; 4]) -> Vec<usize> {
+    let one = |axis: &str| {
+        let size = axis.trim_start_matches(|c: char| c.is_ascii_digit());
+        let times = axis[..axis.len() - size.len()].parse().unwrap_or(1usize);
+        let size = match size {
+            "T" => t,
+            "B" => b,
+            "d" => d,
+            "n" => n,
+            _ => 1,
+        };
+        size.saturating_mul(times)
+    };
+    axes.split_whitespace().map(one).collect()
+}
+
+/// What the declaration of a cell says of arrays of other cells.
+pub fn declarations() {
+    let two: Vec<Given<'_, f32>> = vec![Given { shape: &[1, 1, 1], array: Array::Own(&[1.0]) }; 2];
+    assert!(CELLS.iter().all(|cell: &Declaration| cell.sizes(&two).is_err()));
+    assert!(declared("none").is_err());
+    let cell = &CELLS[0];
+    returns("argument::wanted", &[], || Ok(wanted::<f32, 1>(cell.arguments, [("none", &mut [])]).len()));
+}
