@@ -83,7 +83,8 @@ def geqrf_vjp(a: ArrayLike, ct: ArrayLike, tau_ct: ArrayLike, *, check_finite: b
 
     Notes
     -----
-    Finite everywhere, and the gradient where no column is zero below the diagonal. It needs no inverse of R.
+    The gradient where no column is zero below the diagonal, and finite elsewhere, while the entries of a matrix span no
+    more than the exponents of its type. It needs no inverse of R.
 
     Examples
     --------
