@@ -11,7 +11,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-widths gpu-tests gpu-laws rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -50,6 +50,7 @@ test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fu
 	"$(BIN)/python" -m pytest -q -m "alone and not extra" $(ALONE)
 	$(MAKE) extra-tests
 	$(MAKE) oldest-tests
+	$(MAKE) gpu-widths
 	$(MAKE) valgrind
 
 # Tests run the shipped kernels: the profile and the features of the extension, hence the same build of all dependencies.
@@ -76,6 +77,9 @@ extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime,
 
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
 test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names
+
+gpu-widths:  ## the same on llvmpipe with subgroups of 4, 8 and 16: the shaders depend on the size
+	for width in 128 256 512; do LP_NATIVE_VECTOR_WIDTH=$$width ISOMETRY_GPU_ADAPTER=llvmpipe $(MAKE) gpu-tests || exit 1; done
 
 gpu-tests gpu-laws: export ISOMETRY_REQUIRE_GPU := 1
 
