@@ -10,7 +10,7 @@ use isometry_core::internal::kernels::{Operand, Product, isa};
 use isometry_core::internal::parallel;
 use isometry_core::internal::scratch::Scratch;
 use isometry_core::operators::{Last, dense::Dense, householder::Householder};
-use isometry_core::recurrence::{self, Gradients, Run, Sequence};
+use isometry_core::recurrence::{self, Run, Sequence};
 use isometry_core::{Budget, Cpu};
 use std::time::{Duration, Instant};
 
@@ -112,11 +112,11 @@ impl Work {
     fn backward(&self, data: &mut Data, threads: usize) {
         let Data { transition, x, v, bias, ct, states, transition_bar, v_bar, bias_bar } = data;
         let sequence = self.sequence(x, v, bias);
-        let mut gradients = Gradients { input_weight: Some(v_bar), ..Gradients::default() };
+        let mut bars = [Bar::None, Bar::Own(v_bar), Bar::None, Bar::None, Bar::None];
         if self.modrelu {
-            gradients.activation_bias = Some(bias_bar);
+            bars[4] = Bar::Real(bias_bar);
         } else {
-            gradients.bias = Some(bias_bar);
+            bars[3] = Bar::Own(bias_bar);
         }
         let (operator, own) = (self.operator(transition), &mut [Bar::Own(transition_bar)]);
         recurrence::backward(
@@ -125,7 +125,7 @@ impl Work {
             &sequence,
             states.as_slice(),
             ct.as_slice(),
-            gradients,
+            &mut bars,
             &Budget::of(threads),
         )
         .unwrap();

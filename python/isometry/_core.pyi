@@ -176,8 +176,8 @@ _Object = tuple[str, _Arguments] | None
 _Law = tuple[str, float, Sequence[float | None]]
 _Steps = tuple[Any | None, bool, Any | None]
 
-# All states, or those that are wanted of: all, the last of each sequence (B, n), those at the borders of the segments of
-# a checkpoint (K, B, n), and its name. A gradient of the last alone has a cotangent (B, n).
+# All states, or those that are wanted of: all, the last of each sequence (B, n), those at the borders of the segments
+# of a checkpoint (K, B, n), and its name. A gradient of the last alone has a cotangent (B, n).
 _Kept = Any | tuple[Any, Any, Any, str | None]
 _Results = tuple[_Kept, Any | None, Any | None]
 

@@ -48,7 +48,7 @@ class Call(NamedTuple):
     reverse: bool
     starts: tuple[Array, Array | None] | None = None  # marks (T, B), and the state (B, n) before them
 
-    def given(self) -> tuple[Any, ...]:
+    def given(self) -> tuple[str, Any, tuple[Any, ...], Any, Any]:
         """The arguments as the extension takes them."""
         marks, state = (None, None) if self.starts is None else self.starts
         transition = self.route.object, self.route.arguments

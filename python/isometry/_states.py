@@ -22,7 +22,9 @@ def checked(states: Array, call: Call) -> None:
     A wrong initial state shows in the first step of each sequence, a wrong transition or wrong lengths in the last.
     Both steps are computed as one step over twice the batch.
     """
-    (x, weight, h0, bias, activation_bias), lengths, reverse = call.arrays, call.lengths, call.reverse
+    x, weight, h0, bias, activation_bias = call.arrays
+    lengths: Any = call.lengths
+    reverse = call.reverse
     assert x is not None and weight is not None
     steps, batch, n = states.shape
     first, last, before = _steps(steps, batch, lengths, reverse)

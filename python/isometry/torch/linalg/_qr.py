@@ -50,8 +50,8 @@ def geqrf(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Factors
     Notes
     -----
     The diagonal of R is real, of the sign opposite to that of the entry it replaces. Tiny and huge columns are scaled.
-    The gradient exists where no column is zero below the diagonal, and is finite elsewhere, while the entries of a matrix
-    span no more than the exponents of its type; it needs no inverse of R.
+    The gradient exists where no column is zero below the diagonal, and is finite elsewhere, while the entries of a
+    matrix span no more than the exponents of its type; it needs no inverse of R.
     Costs n^2 (m - n / 3) multiply-adds for m >= n, the gradient about four times as many.
 
     Examples

@@ -55,7 +55,7 @@ class Kernels(NamedTuple):
     operands: Callable[[Call, Tensors, Tensors], Tensors]
 
 
-def _given(call: Call, read: Read) -> tuple[Any, ...]:
+def _given(call: Call, read: Read) -> tuple[str, Any, tuple[Any, ...], Any, Any]:
     """What both directions pass to the kernel."""
     factors, tensors, ends, starts = read
     marks, state = (None, None) if starts is None else starts

@@ -184,6 +184,9 @@ class Recurrence(Plan):
         call, (of_cell, factors, around) = settings, _parts(settings, tensors)
         results, (_, saved, weight, *_), cts = out
         count, factors = len(of_cell), full(factors, stack)
+        steps: Tensors
+        more: Tensors
+        grads: Tensors
         asked, of_steps, steps = list(wanted[:count]), wanted[count:-_REST], factors
         if weight is not None:
             call, steps, of_steps = call._replace(stem="dense"), (weight,), (any(of_steps),)
@@ -235,8 +238,8 @@ def _joined(
 ) -> tuple[int, Call, Tensors, Tensors]:
     """The call with a dense transition inside the cell's own array of matrices, and the index of that array.
 
-    Where the cell has no such array, or the transition is not dense, the index is -1 and nothing changes. With a stack all
-    arrays have the members as first axis.
+    Where the cell has no such array, or the transition is not dense, the index is -1 and nothing changes. With a stack
+    all arrays have the members as first axis.
     """
     names, name = NAMES[call.cell], CELLS[call.cell].declaration.matrices
     if call.stem != "dense" or name not in names:
