@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::parallel::{Shared, cut};
-use crate::scalar::{Real, Scalar, parts, parts_mut};
+use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, work};
 use std::ops::Range;
 
@@ -143,16 +143,6 @@ impl<'a, T: Scalar> Array<'a, T> {
         array.map_or(Array::None, Array::Real)
     }
 
-    /// That of a real T, of its real type, which is the same.
-    pub(crate) fn of_real(self) -> Array<'a, T::Real> {
-        match self {
-            Array::None => Array::None,
-            Array::Own(array) => Array::Own(parts(array)),
-            Array::Real(array) => Array::Real(array),
-            Array::Integers(array) => Array::Integers(array),
-        }
-    }
-
     /// Number of elements.
     pub(crate) fn elements(&self) -> Option<usize> {
         match self {
@@ -235,16 +225,6 @@ impl<'a, T: Scalar> Bar<'a, T> {
         }
     }
 
-    /// That of a real T, of its real type, which is the same.
-    #[doc(hidden)]
-    pub fn of_real(&mut self) -> Bar<'_, T::Real> {
-        match self {
-            Bar::None => Bar::None,
-            Bar::Own(bar) => Bar::Own(parts_mut(bar)),
-            Bar::Real(bar) => Bar::Real(bar),
-        }
-    }
-
     /// Whether nothing is to be written.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -312,11 +292,6 @@ impl<'a, T: Scalar> Given<'a, T> {
             Array::Integers(array) => Array::Integers(&array[part(array.len(), batch, &own)]),
         };
         Given { shape, array }
-    }
-
-    /// The same of a real T, in its real type, which is the same.
-    pub(crate) fn of_real(&self) -> Given<'a, T::Real> {
-        Given { shape: self.shape, array: self.array.of_real() }
     }
 
     /// The elements of an argument of the type of the matrix, if it is given.

@@ -10,7 +10,7 @@ use super::rum::{self, Rum};
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::scalar::{Scalar, parts, parts_mut};
+use crate::scalar::{Scalar, parts_mut};
 
 macro_rules! cells {
     ($($declaration:path, $unit:ident $field:ident;)*) => {
@@ -172,17 +172,4 @@ pub fn declared(name: &str) -> Result<&'static Declaration> {
 fn unknown(name: &str) -> Error {
     let known: Vec<_> = CELLS.iter().map(|cell| cell.name).collect();
     Error::value("cell", format!("must be one of {}, not {name}", known.join(", ")))
-}
-
-impl<'a, T: Scalar> Outcome<'a, T> {
-    /// That of a real T, of its real type, which is the same.
-    fn of_real(&self) -> Outcome<'a, T::Real> {
-        Outcome {
-            states: self.states.of_real(),
-            last: parts(self.last),
-            saved: parts(self.saved),
-            ct: self.ct.of_real(),
-            last_ct: self.last_ct.map(parts),
-        }
-    }
 }

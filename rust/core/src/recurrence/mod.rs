@@ -19,6 +19,7 @@ mod ensemble;
 pub mod gru;
 pub mod lstm;
 mod parts;
+mod real;
 pub mod rum;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -6,7 +6,7 @@ use super::super::time::timeline::Timeline;
 use super::forward::Outputs;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
-use crate::scalar::{Real, Scalar, parts, parts_mut};
+use crate::scalar::{Real, Scalar, parts_mut};
 use crate::sizes::check_len;
 use std::ops::Range;
 
@@ -26,16 +26,7 @@ impl<'a, T, S: AsMut<[T]> + ?Sized> From<&'a mut S> for Written<'a, T> {
     }
 }
 
-impl<'a, T: Scalar> Written<'a, T> {
-    /// Those of a real T, of its real type, which is the same.
-    pub(crate) fn of_real(self) -> Written<'a, T::Real> {
-        Written {
-            states: self.states.map(parts_mut),
-            last: self.last.map(parts_mut),
-            marks: self.marks.map(|(kind, marks)| (kind, parts_mut(marks))),
-        }
-    }
-
+impl<T: Scalar> Written<'_, T> {
     /// What the driver writes besides the states, of a cell that saves so many; sequences without a step get theirs.
     pub(crate) fn outputs(&mut self, line: &Timeline<'_, T::Real>, saved: usize) -> Outputs<T::Real> {
         let Schedule { steps, batch, .. } = line.schedule;
@@ -106,26 +97,6 @@ pub enum Trajectory<'a, T> {
 impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Trajectory<'a, T> {
     fn from(states: &'a S) -> Self {
         Trajectory::All(states.as_ref())
-    }
-}
-
-impl<'a, T: Scalar> Trajectory<'a, T> {
-    /// Those of a real T, of its real type, which is the same.
-    pub(crate) fn of_real(self) -> Trajectory<'a, T::Real> {
-        match self {
-            Trajectory::All(states) => Trajectory::All(parts(states)),
-            Trajectory::Marks(kind, marks, last) => Trajectory::Marks(kind, parts(marks), parts(last)),
-        }
-    }
-}
-
-impl<'a, T: Scalar> Cotangent<'a, T> {
-    /// Those of a real T, of its real type, which is the same.
-    pub(crate) fn of_real(self) -> Cotangent<'a, T::Real> {
-        match self {
-            Cotangent::States(ct) => Cotangent::States(parts(ct)),
-            Cotangent::Last(ct) => Cotangent::Last(parts(ct)),
-        }
     }
 }
 
