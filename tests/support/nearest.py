@@ -90,8 +90,9 @@ def gradient_error(a, w, ct, bar, *, special=False):
     near = bool(((used > least / 30) & (used < 30 * least)).any())
     kept = used[used > least]
     condition = s[0] / kept.min() if kept.size else 1
-    # a gradient that cancels is no smaller than the rounding of ct
-    size = max(np.linalg.norm(expected), np.linalg.norm(ct) / s[0] if s[0] > 0 else 1)
+    # a gradient that cancels is no smaller than the rounding of its terms, and of ct
+    terms = (np.abs(x) + np.abs(x).T) * np.divide(1, sums, where=divides, out=np.zeros((n, n)))
+    size = max(np.linalg.norm(expected), np.linalg.norm(terms), np.linalg.norm(ct) / s[0] if s[0] > 0 else 1)
     return np.linalg.norm(found - expected) / size / (n * eps * condition), near
 
 
