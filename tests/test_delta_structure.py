@@ -56,7 +56,7 @@ def test_values_and_gradients_of_structured_keys(name, gate):
             others = dict(
                 zip(NAMES, ref.delta_rule_vjp(**wide, o_bar=cts[0], state_bar=cts[1], **keywords), strict=True)
             )
-            # states grow by their values, cotangents by those of the outputs: of the order of the rows
+            # values, states and cotangents are sums over tokens and pairs of terms of order one
             bound = 1e3 * tokens * m * np.finfo(dtype).eps
             # derivatives of unit vectors
             steep = 1e3 if normalise else 1

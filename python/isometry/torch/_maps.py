@@ -130,8 +130,9 @@ def exponential(x: Tensor) -> Tensor:
     return w.to(x.dtype)
 
 
-#: The distance of exp(A) E from orthonormal is about eps ||A||: from numbers beyond _LARGE on it is corrected; beyond
-#: _LARGEST it would be too large for that, and A has few digits that count.
+#: The distance of exp(A) E from orthonormal is about eps ||A||. It is corrected where the largest entry exceeds _LARGE.
+#: Beyond _LARGEST the correction would not converge: A is scaled down first, since its angles modulo 2 pi have few
+#: correct digits.
 _LARGE, _LARGEST = 2.0**7, 2.0**36
 
 

@@ -279,7 +279,7 @@ impl<'a, T: Scalar> Given<'a, T> {
         Ok(sizes)
     }
 
-    /// The argument of the i-th operator of a batch, the first axis of its array, or of size 1 for all of them.
+    /// The argument of the i-th operator of a batch. The batch is the first axis of the array; where its size is 1, all operators share it.
     #[doc(hidden)]
     pub fn member(&self, i: usize) -> Given<'a, T> {
         let Some((&batch, shape)) = self.shape.split_first() else { return *self };

@@ -89,13 +89,15 @@ impl<'py, T: Number> Arrays<'py, T> {
             Ok::<_, PyErr>((object.clone(), Arguments::new(object, given)?))
         };
         let object = transition.as_ref().map(object).transpose()?;
-        let first: Vec<_> = arrays.given().iter().map(|given| part(given, members)).collect();
-        let sizes @ [steps, batch, ..] = cell.sizes(&first).map_err(exception)?;
+        let mut given = arrays.given();
         if let Some(members) = members {
-            stacked(&arrays.given(), members, &[1, members])?;
+            stacked(&given, members, &[1, members])?;
             let of_object = object.as_ref().map_or(vec![], |(_, arguments)| arguments.given());
             stacked(&of_object, members, &[members])?;
+            given.iter_mut().for_each(|given| *given = part(given, members));
         }
+        let sizes @ [steps, batch, ..] = cell.sizes(&given).map_err(exception)?;
+        drop(given);
         let each = |len: usize, own: usize| len == own || members.is_some_and(|members| len == members * own);
         let lengths = lengths.as_ref().map(counts).transpose()?;
         if let Some(wrong) = lengths.as_ref().filter(|lengths| !each(lengths.len(), batch)) {
@@ -171,23 +173,21 @@ impl<'py, T: Number> Arrays<'py, T> {
     }
 
     /// Shapes of the states, of the memory, and of what is saved.
-    fn results(&self) -> PyResult<[Vec<usize>; 3]> {
+    fn results(&self) -> [Vec<usize>; 3] {
         let [steps, batch, _, n] = self.sizes;
         let width = n.saturating_mul(self.cell.width);
         let saved = self.cell.saves(&self.settings);
-        Ok([&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, width]]
-            .map(|own| self.shape(own)))
+        [&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, width]].map(|own| self.shape(own))
     }
 }
 
-/// An array of the first member.
-fn part<'a, T: Number>(given: &Given<'a, T>, members: Option<usize>) -> Given<'a, T> {
-    if members == Some(0) {
-        // no member: the shape alone
-        let shape = given.shape.get(1..).unwrap_or(&[]);
-        return Given { shape, array: given.array };
+/// The array of the first member.
+fn part<'a, T: Number>(given: &Given<'a, T>, members: usize) -> Given<'a, T> {
+    match members {
+        // the shape alone
+        0 => Given { shape: given.shape.get(1..).unwrap_or(&[]), array: given.array },
+        _ => given.member(0),
     }
-    if members.is_some() { given.member(0) } else { *given }
 }
 
 /// Refuses arrays of an ensemble whose first axis is not one of these.
@@ -230,6 +230,7 @@ fn of<'a, T: Number>(array: &'a Input<'_, T>, count: usize, i: usize) -> &'a [T]
     &array.slice()[i * each..(i + 1) * each]
 }
 
+/// The same of an array that may be missing.
 fn some<'a, T: Number>(array: &'a Option<Input<'_, T>>, count: usize, i: usize) -> Option<&'a [T]> {
     array.as_ref().map(|array| of(array, count, i))
 }
@@ -261,7 +262,7 @@ pub fn sequence(
     by_dtype!("x", &arrays.get_item(0)?, T, py => {
         let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, packs, members)?;
         let (states, memory, saved) = results;
-        let ([of_states, of_memory, of_saved], count) = (arrays.results()?, arrays.count());
+        let ([of_states, of_memory, of_saved], count) = (arrays.results(), arrays.count());
         let ((states, last, marks, _), checkpoint) = states.parts()?;
         let mut states = Output::optional("states", states.as_ref(), &of_states)?;
         let one = arrays.shape(&of_states[of_states.len() - 2..]);
@@ -307,7 +308,7 @@ pub fn sequence_vjp(
     by_dtype!("x", &arrays.get_item(0)?, T, py => {
         let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, None, members)?;
         let (states, memory, saved) = results;
-        let ([of_states, of_memory, of_saved], count) = (arrays.results()?, arrays.count());
+        let ([of_states, of_memory, of_saved], count) = (arrays.results(), arrays.count());
         let ((states, last, marks, _), checkpoint) = states.parts()?;
         let (states, marks) = match checkpoint {
             None => (Some(Input::shaped("states", &needed("states", states)?, &of_states)?), None),

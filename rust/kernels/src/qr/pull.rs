@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Where tau = 0 the column is its own factor: alpha_bar = beta_bar, x_bar = 0. A column of a matrix without full rank is a
-//! rounding error after the steps before it, and its gradient one divided by another: where v_bar / beta is beyond the power 3/4
-//! of the largest number the reflection counts as constant, v_bar = 0 and tau_bar = 0, so that no product of such overflows.
+//! rounding error after the steps before it, and its gradient is the quotient of two rounding errors. Where |v_bar / beta| exceeds max^(3/4),
+//! for the largest number max, the reflection is treated as constant, v_bar = 0 and tau_bar = 0, so that products of gradients do not overflow.
 //!
 //! Rows may also be coordinates in vectors that are not orthonormal: then every v has a dual u, with u^H x = <v, x> for all
 //! coordinates x, and products with v^H are products with u^H.

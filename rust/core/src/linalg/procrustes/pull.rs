@@ -18,8 +18,8 @@
 //! ```
 //!
 //! With p = sqrt(s_1 s_n) the inverse is of the root of the condition of H, and ||A|| = 1 - 2 sqrt(s_n / s_1) nearly: sixteen times
-//! the condition are two doublings more, and a doubling doubles the rounding errors. So a gradient that takes more of them than a condition
-//! of [`CONDITION`] n is left to eigenvectors ([`eigen`](super::eigen)), and so is that of a W that is not the polar factor.
+//! the condition are two doublings more, and each doubles the rounding errors. So eigenvectors ([`eigen`](super::eigen)) give the gradient
+//! where the condition exceeds [`CONDITION`] n, and where W is not the polar factor.
 
 use super::eigen::Eigen;
 use super::found;
