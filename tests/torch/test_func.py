@@ -7,6 +7,7 @@ from torch.func import functional_call, grad, grad_and_value, jacfwd, jacrev, jv
 
 import isometry.torch as it
 from derivatives import draw, gradients, leaves, same, score
+from isometry._core import CELLS
 from isometry.torch.formulas.activation import activate as formula
 from kernel_calls import recorded
 
@@ -218,9 +219,9 @@ def test_forward_mode_and_other_devices_take_the_formula(name, seed, monkeypatch
     assert not [call for call in calls if call.kernel not in ("operator_matrix",)]
 
 
-@pytest.mark.parametrize("name", ["ORNN", "ScoRNN", "EURNN", "GRU", "GORU", "RUM"])
+@pytest.mark.parametrize("name", ["ORNN", "ScoRNN", "EURNN", "GRU", "GORU", "LSTM", "RUM"])
 def test_models_side_by_side(name, seed, monkeypatch):
-    """vmap(grad) of a layer by functional_call over its stacked parameters; real layers of one W take one call."""
+    """vmap(grad) of a layer by functional_call over its stacked parameters takes one call of its cell each way."""
     models = [getattr(it.nn, name)(2, 4, dtype=torch.float64) for _ in range(3)]
     x = draw(seed, STEPS, BATCH, 2)
     parameters, buffers = stack_module_state(models)
@@ -228,9 +229,9 @@ def test_models_side_by_side(name, seed, monkeypatch):
     calls = recorded(monkeypatch)
     found = vmap(grad(loss), in_dims=(0, 0, None))(parameters, buffers, x)
     assert pulled(calls)
-    if name in ("ORNN", "ScoRNN", "EURNN"):
-        assert len(calls.of("recurrence_ensemble")) == len(calls.of("recurrence_ensemble_vjp")) == 1
-        assert not calls.of("recurrence")
+    cell = {"GRU": "gru", "GORU": "gru", "LSTM": "lstm", "RUM": "rum"}.get(name, "recurrence")
+    of_cells = [call.kernel for call in calls if call.kernel.partition("_")[0] in CELLS]
+    assert of_cells == [f"{cell}_ensemble", f"{cell}_ensemble_vjp"]
     for i, model in enumerate(models):
         score(model(x)[0]).backward()
         for key, p in model.named_parameters():
