@@ -2,6 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+import isometry.torch as it
+from faces import tensor
+from layers import KINDS
 from subprocesses import script
 
 CALLS = """
@@ -58,3 +65,72 @@ def test_calls_beside_operations_of_torch_end():
     holds the mutex and waits for the lock.
     """
     assert int(script(CALLS, Path(__file__).parents[1], 0.1)) > 25
+
+
+WITH_THE_LOCK = {getattr(torch.Tensor, name).__get__ for name in ("T", "mT", "H", "mH", "real", "imag")}
+
+
+class Watch(TorchFunctionMode):
+    """Refuses an index or a property of a leaf, which torch reads without giving the interpreter's lock away."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function in WITH_THE_LOCK or function is torch.Tensor.__getitem__:
+            assert not (torch.is_grad_enabled() and args[0].is_leaf and args[0].requires_grad), function
+        return function(*args, **(kwargs or {}))
+
+
+def test_the_watch_sees_them():
+    leaf = torch.nn.Parameter(torch.randn(2, 2))
+    for call in (lambda: leaf[0], lambda: leaf.mT, lambda: leaf.imag):
+        with pytest.raises(AssertionError), Watch():
+            call()
+    with Watch():
+        leaf.transpose(0, 1).mT[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_look_at_no_leaf_with_the_lock(kind):
+    x = torch.randn(2, 2, 3, requires_grad=True)
+    x = x.to(torch.complex64) if kind == "exprnn-complex" else x
+    layer = KINDS[kind](3, 6, num_layers=2, bidirectional=True)
+    with Watch():
+        layer(x)
+        layer(x.detach().requires_grad_())
+
+
+def test_operators_look_at_no_leaf_with_the_lock(case, seed):
+    given = {name: tensor(a).requires_grad_(name not in case.object.fixed) for name, a in case.draw(seed, 4).items()}
+    with Watch():
+        op = case.build(it, given, 4)
+        module = it.nn.OperatorModule(op)
+        for own in (op, op.H, op.columns(2), op @ op.H, module.operator()):
+            own(torch.randn(3, own.shape[1], dtype=op.dtype, requires_grad=True))
+            own.matrix()
+        module(torch.randn(3, op.shape[1], dtype=op.dtype, requires_grad=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("way", ["matrix_exp", "cayley", "householder"])
+def test_parametrised_weights_look_at_no_leaf_with_the_lock(way, dtype):
+    for rows in (2, 3, 5):
+        linear = torch.nn.Linear(3, rows, dtype=dtype)
+        it.parametrizations.orthogonal(linear, orthogonal_map=way)
+        with Watch():
+            assert linear.weight.requires_grad
+
+
+def test_functions_look_at_no_leaf_with_the_lock():
+    a, z = (torch.randn(4, 4, dtype=dtype, requires_grad=True) for dtype in (torch.float64, torch.complex128))
+    skew = (a - a.mT).detach().requires_grad_(), (z - z.mH).detach().requires_grad_()
+    bias, q = torch.randn(4, requires_grad=True), torch.randn(1, 4, 2, 4, requires_grad=True)
+    beta, g = torch.rand(1, 4, 2, requires_grad=True), torch.zeros(1, 4, 2, requires_grad=True)
+    hra = it.adapters.HRA(torch.nn.Linear(4, 4), 2)
+    oft = it.adapters.OFT(torch.nn.Linear(4, 4), 2)
+    with Watch():
+        for m in (a, z):
+            it.linalg.procrustes(m), it.linalg.geqrf(m), it.real_matrix(m), it.real_state(m), it.real_input(m)
+            it.hadamard_transform(m)
+        for m in skew:
+            it.Cayley.from_skew(m).matrix(), it.Exponential.from_skew(m).matrix(), it.linalg.cayley(m)
+        it.complex_matrix(a), it.complex_state(a), it.activate(z, "modrelu", bias=bias.double())
+        it.delta_rule(q, q, q, beta, g=g), hra(q), oft(q)

@@ -137,7 +137,7 @@ class _Orthogonal(Contiguous):
         if 0 in x.shape[-2:]:  # the maps divide by norms and find n from the number of entries
             return x.clone()
         wide = x.shape[-2] < x.shape[-1]
-        tall = widened(x.mT if wide else x)
+        tall = widened(x.transpose(-2, -1) if wide else x)  # x.mT of a leaf waits with the interpreter's lock
         kept = self.signs if self.orthogonal_map == "householder" else None
         w = _maps.weight(self.orthogonal_map, tall, kept, self._full_base(tall.dtype))
         return (w.mT if wide else w).to(x.dtype)

@@ -13,14 +13,14 @@ from .operators._operator import Operator, tensor
 
 def _complex(name: str, value: Tensor) -> Tensor:
     t = tensor(name, value)
-    return t if t.is_complex() else torch.complex(t, torch.zeros_like(t))
+    return t.view_as(t) if t.is_complex() else torch.complex(t, torch.zeros_like(t))  # no leaf: see _skew.packed
 
 
 def _real(r: Tensor, rank: int) -> Tensor:
     t = tensor("r", r)
     check.real("r", dtype_name(t.dtype))
     check.real_form(tuple(t.shape), rank)
-    return t
+    return t.view_as(t)
 
 
 def real_matrix(w: Tensor) -> Tensor:

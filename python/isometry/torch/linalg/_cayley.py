@@ -43,4 +43,4 @@ def cayley(a: Tensor) -> Tensor:
     a = tensor("a", a)
     check.square("a", tuple(a.shape))
     skew_only(a)
-    return Cayley.from_skew(0.5 * a - 0.5 * a.mH).matrix()
+    return Cayley.from_skew(0.5 * a - 0.5 * a.adjoint()).matrix()

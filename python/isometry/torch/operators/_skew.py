@@ -18,6 +18,7 @@ def packed(a: Tensor) -> tuple[Tensor, Tensor | None]:
     check.square("a", tuple(a.shape))
     n = a.shape[-1]
     skew_only(a)
+    a = a.view_as(a)  # an index or `.mT` of a leaf would wait for its mutex with the interpreter's lock
     row, column = torch.triu_indices(n, n, 1, device=a.device)
     return a[..., row, column], a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
 
