@@ -127,7 +127,8 @@ impl Declaration {
         }
     }
 
-    /// T, B, d and n of arrays in the order of the arguments. A first axis of 1 may be missing: that of a single step or sequence.
+    /// T, B, d and n of arrays in the order of the arguments. A first axis of 1 may be missing, that of a single step or sequence; and
+    /// T where one array serves all steps.
     ///
     /// # Errors
     /// Another number of arrays, one that is missing, shapes that do not fit.
@@ -172,7 +173,7 @@ impl Declaration {
     }
 }
 
-/// Refuses a shape other than that of the axes; an array without declared axes has any.
+/// Refuses a shape other than that of the axes, without a first T or a first axis of 1; an array without declared axes has any.
 fn fits(argument: &Argument, form: &[Axis; 3], shape: &[usize], [t, b, d, n]: [usize; 4]) -> Result<()> {
     let size = |axis: &Axis| match axis.size {
         b'T' => t,
@@ -181,14 +182,13 @@ fn fits(argument: &Argument, form: &[Axis; 3], shape: &[usize], [t, b, d, n]: [u
         b'n' => n.saturating_mul(axis.times),
         _ => axis.times,
     };
-    let axes = form.iter().filter(|axis| axis.times > 0);
-    let same = |shape: &[usize]| axes.clone().map(size).eq(shape.iter().copied());
-    if argument.axes.is_empty() || same(shape) {
+    let all = &form[..form.iter().take_while(|axis| axis.times > 0).count()];
+    let same = |axes: &[Axis]| axes.iter().map(size).eq(shape.iter().copied());
+    let but_one = |axes: &[Axis]| axes.first().is_some_and(|first| size(first) == 1) && same(&axes[1..]);
+    let steps = usize::from(all.first().is_some_and(|first| first.size == b'T'));
+    if argument.axes.is_empty() || same(all) || same(&all[steps..]) || but_one(&all[steps..]) {
         return Ok(());
     }
-    let expected: Vec<_> = axes.clone().map(size).collect();
-    if expected.first() == Some(&1) && shape == &expected[1..] {
-        return Ok(());
-    }
+    let expected: Vec<_> = all.iter().map(size).collect();
     Err(Error::shape(argument.name, format!("shape {expected:?}"), format!("{shape:?}")))
 }

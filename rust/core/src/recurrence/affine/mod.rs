@@ -39,7 +39,7 @@ pub const ARGUMENTS: &[Argument] = &[
     argument!("h0", "B n", optional),
     argument!("bias", "n", optional),
     argument!("activation_bias", "", real, optional),
-    argument!("start_state", "B n", optional),
+    argument!("start_state", "T B n", optional),
 ];
 
 pub(super) const DECLARATION: Declaration = Declaration {

@@ -234,7 +234,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
                     h0_bar.add(row * width + columns.start).write_bytes(0, columns.len());
                 }
             }
-            if let Some(fresh) = ct.fresh() {
+            if let Some(fresh) = ct.fresh(line, t) {
                 let mut map = Affine::new(width, schedule.batch, fresh);
                 map.add = fresh;
                 for row in line.reset(t, &part.rows(0..active)) {

@@ -181,7 +181,7 @@ pub(crate) struct CtRows<R> {
     stride: usize,
     /// The cotangent of h0 (B, width), if it is wanted.
     h0: Option<Shared<R>>,
-    /// The cotangent of the state before marked steps (B, width), if it is wanted.
+    /// The cotangent of the state before marked steps, of its shape, if it is wanted.
     fresh: Option<Shared<R>>,
 }
 
@@ -206,19 +206,21 @@ impl<R: Real> CtRows<R> {
         self.h0.filter(|_| !rows.is_empty()).map(|h0| h0.0)
     }
 
-    /// Where the cotangents of the state before marked steps are summed, if they are wanted.
-    pub fn fresh(&self) -> Option<*mut R> {
-        self.fresh.map(|fresh| fresh.0)
+    /// Where the cotangents of the state before step t are summed, if they are wanted and it is marked.
+    pub fn fresh(&self, line: &Timeline<'_, R>, t: usize) -> Option<*mut R> {
+        let (fresh, marked) = self.fresh.zip(line.marked.as_ref())?;
+        Some(fresh.at(marked.at(&line.schedule, t)))
     }
 
     /// Writes zeros for the state before marked steps, and the cotangents of h0 for the sequences without a step, whose last state is h0.
     ///
     /// # Safety
-    /// The arrays have B rows of `width` numbers, and nobody else uses those of h0.
+    /// The arrays have the sizes of h0 and of the given states, and nobody else uses them.
     pub unsafe fn fill(&self, line: &Timeline<'_, R>) {
-        if let Some(fresh) = self.fresh {
-            // SAFETY: the contract below.
-            unsafe { fresh.0.write_bytes(0, line.stride()) }
+        let state = line.marked.as_ref().and_then(|marked| marked.starts.state);
+        if let Some((fresh, state)) = self.fresh.zip(state) {
+            // SAFETY: the contract above.
+            unsafe { fresh.0.write_bytes(0, state.len()) }
         }
         let Some(h0) = self.h0 else { return };
         let at = line.schedule.active(0) * line.width;

@@ -60,7 +60,7 @@ const fn arguments(w: &'static str) -> [Argument; 8] {
         argument!("h0", "B n", optional),
         argument!("hidden_bias", "n", optional),
         argument!("activation_bias", "", real, optional),
-        argument!("start_state", "B n", optional),
+        argument!("start_state", "T B n", optional),
     ];
     arguments[1].axes = w;
     arguments

@@ -200,10 +200,10 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                     h0_bar.add(row * n + columns.start).write_bytes(0, columns.len());
                 }
             }
-            if pull.ct.fresh().is_some() {
+            if let Some(fresh) = pull.ct.fresh(line, t) {
                 for row in line.reset(t, &rows) {
                     self.previous(bars, pull.previous(bars, g), row..row + 1, part, scratch);
-                    pull.refresh(row, &columns);
+                    pull.refresh(fresh, row, &columns);
                 }
             }
             pull.put(t, window, chunk);

@@ -55,7 +55,7 @@ pub const ARGUMENTS: &[Argument] = &[
     argument!("b", "4n", optional),
     argument!("h0", "B 2n", optional),
     argument!("activation_bias", "", real, optional),
-    argument!("start_state", "B 2n", optional),
+    argument!("start_state", "T B 2n", optional),
 ];
 
 pub(super) const DECLARATION: Declaration =

@@ -182,7 +182,7 @@ unsafe impl<R: Real> Pull<R> for LstmPull<'_, R> {
                     }
                 }
             }
-            if let Some(fresh) = ct.fresh() {
+            if let Some(fresh) = ct.fresh(line, t) {
                 for row in line.reset(t, &rows) {
                     self.previous(bars, row..row + 1, part, scratch);
                     self.put(fresh, row, &columns, true);

@@ -277,12 +277,12 @@ impl<'s, R: Real> GatePull<'s, R> {
         }
     }
 
-    /// Adds a row of `g` to the gradient of the state before marked steps.
+    /// Adds a row of `g` to the gradient of the states before a marked step.
     ///
     /// # Safety
-    /// As [`GatePull::cut`]; that gradient is wanted.
-    pub unsafe fn refresh(&self, row: usize, columns: &Range<usize>) {
-        let (Some(fresh), n) = (self.ct.fresh(), self.gates.n) else { return };
+    /// As [`GatePull::cut`], for both arrays.
+    pub unsafe fn refresh(&self, fresh: *mut R, row: usize, columns: &Range<usize>) {
+        let n = self.gates.n;
         for at in columns.clone().map(|column| row * n + column) {
             // SAFETY: the contract above.
             unsafe { *fresh.add(at) = *fresh.add(at) + *self.g.at(at) }

@@ -65,7 +65,7 @@ pub const ARGUMENTS: &[Argument] = &[
     argument!("h0", "B n", optional),
     argument!("r0", "B n n", optional),
     argument!("activation_bias", "", real, optional),
-    argument!("start_state", "B n", optional),
+    argument!("start_state", "T B n", optional),
 ];
 
 pub(super) const DECLARATION: Declaration = Declaration {

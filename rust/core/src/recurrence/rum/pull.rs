@@ -164,10 +164,10 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
                     h0_bar.add(row * n).write_bytes(0, n);
                 }
             }
-            if pull.ct.fresh().is_some() {
+            if let Some(fresh) = pull.ct.fresh(line, t) {
                 for row in line.reset(t, &part.rows(0..active)) {
                     pull.previous(bars, pull.g.ptr()).run(row..row + 1, 0..n);
-                    pull.refresh(row, &(0..n));
+                    pull.refresh(fresh, row, &(0..n));
                 }
             }
             pull.put(t, window, chunk);

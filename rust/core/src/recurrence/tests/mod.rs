@@ -3,6 +3,7 @@
 mod behaviour;
 mod reference;
 pub mod shears;
+mod starts;
 mod threads;
 
 use super::*;

@@ -16,7 +16,7 @@ use std::ops::Range;
 pub struct Starts<'a, T> {
     /// (T, B): a sequence begins at this step of this column.
     pub marks: &'a [bool],
-    /// (B, n), zeros if absent
+    /// (T, B, n), of which marked steps are read, or (B, n) for all of them; zeros if absent
     pub state: Option<&'a [T]>,
 }
 
@@ -24,7 +24,9 @@ impl<T> Starts<'_, T> {
     /// Refuses arrays of other sizes.
     pub(crate) fn check(&self, [steps, batch, n]: [usize; 3]) -> Result<()> {
         check_len("starts", self.marks.len(), &[steps, batch])?;
-        self.state.map_or(Ok(()), |state| check_len("start_state", state.len(), &[batch, n]))
+        let Some(state) = self.state else { return Ok(()) };
+        check_len("start_state", state.len(), &[batch, n])
+            .or_else(|_| check_len("start_state", state.len(), &[steps, batch, n]))
     }
 }
 
@@ -33,6 +35,8 @@ pub struct Marked<'a, R: Real> {
     pub starts: Starts<'a, R>,
     /// The states before a marked step (B, width).
     pub before: Shared<R>,
+    /// Numbers from the given states of one step to those of the next; 0 where all steps have the same.
+    stride: usize,
     _memory: Buffer<R>,
 }
 
@@ -40,7 +44,14 @@ impl<'a, R: Real> Marked<'a, R> {
     /// For states of `width` numbers.
     pub fn new(starts: Starts<'a, R>, batch: usize, width: usize) -> Result<Self> {
         let mut memory = Buffer::zeroed(batch * width)?;
-        Ok(Marked { starts, before: Shared(memory.as_mut_ptr()), _memory: memory })
+        let each = starts.state.is_some_and(|state| state.len() > memory.len());
+        let stride = if each { memory.len() } else { 0 };
+        Ok(Marked { starts, before: Shared(memory.as_mut_ptr()), stride, _memory: memory })
+    }
+
+    /// Where the states before step t begin, in an array of the shape of those that are given.
+    pub fn at(&self, schedule: &Schedule, t: usize) -> usize {
+        resets(schedule, t).map_or(0, |(step, _)| step * self.stride)
     }
 }
 

@@ -193,7 +193,8 @@ impl<R: Real> Timeline<'_, R> {
         let Some(marked) = self.marked.as_ref().filter(|_| self.schedule.marked(&(t..t + 1))) else { return };
         let (width, before) = (self.width, marked.before.0);
         if part.leads() {
-            let state = marked.starts.state.map_or(std::ptr::null(), <[R]>::as_ptr);
+            let at = marked.at(&self.schedule, t);
+            let state = marked.starts.state.map_or(std::ptr::null(), |state| state[at..].as_ptr());
             // SAFETY: the contract above; the memory has B rows, as h0 and the state of a mark have.
             unsafe {
                 for (rows, source) in self.beginnings(t, states) {
