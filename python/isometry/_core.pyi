@@ -172,8 +172,8 @@ def activate_vjp(
 # (activation, slope, settings), the steps (lengths (B,) not increasing, reverse, marks (T, B)). Results are the states
 # (T, B, width n), the memory (B, n, n), and what the gradient reads too. In an ensemble every array has the members as
 # first axis, of size 1 where one serves all; results and gradients have an entry per member.
-# The state before marked steps is (B, width n), for all of them, or (T, B, width n): before a mark at [t, b] the state is
-# the one at [t, b], of whatever direction. Others are not read, and their gradient is zero.
+# The state before marked steps is (B, width n) for all of them, or (T, B, width n): before a mark at [t, b] it
+# is the one at [t, b], in both directions. The others are not read, and their gradient is zero.
 _Object = tuple[str, _Arguments] | None
 _Law = tuple[str, float, Sequence[float | None]]
 _Steps = tuple[Any | None, bool, Any | None]
