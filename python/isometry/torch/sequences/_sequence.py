@@ -4,7 +4,7 @@ call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,14 +25,8 @@ from ._states import last_of
 Given = dict[str, Tensor | None]
 
 
-class _Sizes(NamedTuple):
-    """The sizes of a call."""
-
-    steps: int
-    batch: int
-    n: int
-    units: Shape | None  # the shape of the activation's own bias
-    members: int | None  # of an ensemble
+#: Steps, sequences, n, the shape of the activation's own bias, and the members of an ensemble.
+Sizes = tuple[int, int, int, Shape | None, int | None]
 
 
 def run(
@@ -64,24 +58,24 @@ def run(
         check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
     tensors, dtype = _tensors(declaration, transition, given)
     state = tensors.pop("start_state", None)
-    sizes = _sizes(declaration, transition, tensors, dtype)
-    members = sizes.members
+    sizes = steps, batch, n, units, members = _sizes(declaration, transition, tensors, dtype)
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(slope)
-    whose = "the state" if declaration.real else "the transition"
-    kind: dict[str, Any] = {"complex_": dtype.is_complex, "argument": OWN_BIAS, "features_of": whose}
-    check_recurrence.activation_units(activation, sizes.n, sizes.units, **kind)
-    marks, state = _marked(starts, state, sizes, declaration.width, given["x"].device, backend)
+    whose, kind = "the state" if declaration.real else "the transition", dtype.is_complex
+    check_recurrence.activation_units(activation, n, units, complex_=kind, argument=OWN_BIAS, features_of=whose)
+    marks, device = None, given["x"].device
+    if starts is not None or state is not None:
+        marks, state = _marked(starts, state, sizes, declaration.width, device, backend)
     if marks is not None and checkpoint == "reversible":
         checkpoint = "sqrt"  # the states before a mark cannot be obtained from those after it
     if members is not None:
         check_recurrence.of_ensemble(checkpoint)
-        tensors, marks, state = arranged(tensors, sizes.batch, marks, state)
+        tensors, marks, state = arranged(tensors, batch, marks, state)
     else:
         for name, axes in declaration.each:
             t = tensors[name]
-            tensors[name] = None if t is None else t.expand(sizes.batch, *t.shape[-axes:])
-    ends, order = _order(lengths, sizes.steps, sizes.batch, given["x"].device)
+            tensors[name] = None if t is None else t.expand(batch, *t.shape[-axes:])
+    ends, order = _order(lengths, steps, batch, device)
     if order is not None:
         tensors, marks, state = _longest_first(declaration, order, tensors, marks, state)
     if packed is not None:
@@ -117,10 +111,7 @@ def _tensors(declaration: Cell, transition: Operator | None, given: dict[str, An
     for name in declaration.required:
         if given[name] is None:
             check.kind(name, "a torch.Tensor", None)
-    if declaration.real:
-        return _real(given)
-    assert transition is not None
-    return _of_one_precision(transition, given)
+    return _real(given) if declaration.real or transition is None else _of_one_precision(transition, given)
 
 
 def _real(given: dict[str, Any]) -> tuple[Given, torch.dtype]:
@@ -152,7 +143,7 @@ def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Give
     return made, dtype
 
 
-def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype) -> _Sizes:
+def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype) -> Sizes:
     """The sizes of the call, after a check that all arrays and the transition have them."""
     shapes = tuple([None if t is None else t.shape for t in tensors.values()])
     fits = declaration.check if symbolic() else declaration.known
@@ -168,16 +159,16 @@ def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype
         kind = dtype_name(transition.dtype)
         check_recurrence.gated_transition(transition.shape, kind, n)
         check.same_precision("transition", kind, "x", dtype_name(dtype))
-    return _Sizes(steps, batch, n, shapes[-1], members)
+    return steps, batch, n, shapes[-1], members
 
 
 def _marked(
-    starts: Any, state: Tensor | None, sizes: _Sizes, width: int, device: torch.device, backend: str | None
+    starts: Any, state: Tensor | None, sizes: Sizes, width: int, device: torch.device, backend: str | None
 ) -> tuple[Tensor | None, Tensor | None]:
     """The marks as integers, as the kernels take them, and the state before marked steps; none without marks."""
-    batch, members = sizes.batch, sizes.members
+    steps, batch, n, _, members = sizes
     if state is not None:
-        check_recurrence.start_state_shape(tuple(state.shape), batch, width * sizes.n, members)
+        check_recurrence.start_state_shape(tuple(state.shape), batch, width * n, members)
     if starts is None:
         return None, None
     check_recurrence.starts_served(gpu=backend == "gpu")
@@ -185,10 +176,10 @@ def _marked(
         marks = torch.as_tensor(starts, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         check.unreadable("starts", error)
-    check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), sizes.steps, batch, members)
+    check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch, members)
     if state is not None:
         lead = () if members is None else state.shape[:-2] or (1,)
-        state = state.expand(*lead, batch, width * sizes.n)
+        state = state.expand(*lead, batch, width * n)
     return marks.long(), state
 
 

@@ -128,7 +128,7 @@ def goru(
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator of isometry.torch", transition)
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None}
-    given |= {"activation_bias": activation_bias, "start_state": start_state}
+    given["activation_bias"], given["start_state"] = activation_bias, start_state
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
     return gated(
         transition, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output, starts
