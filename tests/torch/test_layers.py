@@ -299,7 +299,7 @@ def test_autocast_computes_in_single_precision(name):
 def test_dropout_takes_whole_complex_units():
     layer = build("scurnn", 2, dropout=0.5, nonlinearity="identity", bias=False)
     seen = []
-    layer._run, run = lambda suffix, x, *rest: seen.append(x) or run(suffix, x, *rest), layer._run
+    layer._run, run = lambda sweep: seen.append(sweep.x) or run(sweep), layer._run
     layer(draw(T, B, D))
     gone = seen[1] == 0
     assert 0.2 < gone.double().mean() < 0.8

@@ -47,7 +47,7 @@ def left_to_cpu(layer: nn.Module) -> str:
 
     from isometry.torch.nn import GORU, GRU, LSTM, RNN, RUM
     from isometry.torch.nn._base import RecurrentLayer
-    from isometry.torch.nn._orthogonal import OrthogonalRNN
+    from isometry.torch.nn._transition import OrthogonalRNN
 
     name = type(layer).__name__
     if isinstance(layer, GRU | LSTM | RUM) or (isinstance(layer, RNN) and layer.transition is None):

@@ -16,8 +16,8 @@ from torch.nn.utils import parametrize
 
 from . import _maps
 from ._bases import Orthonormal, nearest
-from ._contiguous import Contiguous, arrange
 from ._dispatch.function import HALF, widened
+from ._stored import Contiguous, arrange
 
 __all__ = ["orthogonal"]
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._rules import check
-from .._contiguous import Contiguous
 from .._dispatch.function import HALF, dtype_name, widened
 from .._hooks import settle
+from .._stored import Contiguous
 from ..nn._replacing import additions, carry, check_weight
 from ._frozen import NOTE, freeze, was_trained
 

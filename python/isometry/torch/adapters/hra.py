@@ -14,7 +14,7 @@ from .._dispatch.function import widened
 from .._dispatch.mode import symbolic
 from .._dispatch.private import has_global_hooks
 from ..delta.delta_rule import real
-from ..nn._directions import reflecting, scaled
+from ..nn._reflections import reflecting, scaled
 from ..operators.householder import Householder
 from ._adapter import Adapter, arithmetic, empty, is_product, real_layer
 

@@ -17,16 +17,12 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
-from .._contiguous import Contiguous
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
 from .._hooks import settle
-from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_starts, unbatched
-from ._keywords import Marks, Output
-from ._pairs import unpaired
-from ._sequences import dropped, last_state, packed_rows
-from ._stepping import Stepping
-from ._streaming import Kernel, OneStep
+from .._stored import Contiguous, unpaired
+from ._contract import Output, Sweep, check_constructor, check_dtype, check_hidden, check_input, check_starts, unbatched
+from ._streaming import Kernel, OneStep, Stepping
 
 
 class RecurrentLayer(Stepping, Contiguous):
@@ -130,35 +126,16 @@ class RecurrentLayer(Stepping, Contiguous):
             if name.startswith(("weight", "bias")):
                 nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
 
-    def _run(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> Tensor:
-        """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero past the end of each sequence; or with
-        ``output`` "last" the last of each (B, n). ``self.checkpoint`` says what is kept of them. ``marks`` are further
-        keywords of the recurrence: ``starts`` (T, B) and ``start_state``, or none.
+    def _run(self, sweep: Sweep) -> Tensor:
+        """The states (T, B, n) of one recurrence, zero past the end of each sequence; or with output "last" the last
+        of each (B, n).
         """
         raise NotImplementedError(f"{type(self).__name__} must define _run()")
 
-    def _outcome(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> tuple[Tensor, Tensor]:
+    def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """What one recurrence gives: its output, as of ``_run``, and its last states (B, ...)."""
-        states = self._run(suffix, x, h0, lengths, reverse, output, marks)
-        return states, states if output == "last" else last_state(states, lengths, reverse)
+        states = self._run(sweep)
+        return states, last_state(states, sweep)
 
     def _kernel(self, suffix: str) -> Kernel | OneStep | None:
         """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
@@ -370,9 +347,9 @@ class RecurrentLayer(Stepping, Contiguous):
             for direction, suffix in enumerate(self._suffixes[first : first + self._directions]):
                 own = self._start(suffix) if hx is None or starts is not None else None
                 h0 = own if hx is None else hx[first + direction]
-                marks = {} if starts is None else {"starts": starts, "start_state": own}
-                alone = self.last_only and layer == self.num_layers - 1
-                found = self._outcome(suffix, x, h0, lengths, bool(direction), "last" if alone else "states", marks)
+                what: Output = "last" if self.last_only and layer == self.num_layers - 1 else "states"
+                law = bool(direction), what, self.checkpoint, starts, None if starts is None else own
+                found = self._outcome(Sweep(suffix, x, h0, lengths, *law))
                 outputs.append(found[0])
                 lasts.append(found[1])
             x = outputs[0] if self._directions == 1 else torch.cat(outputs, -1)
@@ -397,3 +374,27 @@ class RecurrentLayer(Stepping, Contiguous):
         parts += ["trainable_h0=True"] if self.trainable_h0 else []
         parts += [f"checkpoint={self.checkpoint!r}"] if self.checkpoint != "none" else []
         return ", ".join(parts + (["last_only=True"] if self.last_only else []))
+
+
+def packed_rows(sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """For batch sizes (T,): the row t B + b of every packed entry in the padded (T B,) array, and lengths (B,)."""
+    inside = torch.arange(int(sizes[0]), device=sizes.device) < sizes[:, None]
+    return inside.flatten().nonzero().squeeze(1), inside.sum(0)
+
+
+def last_state(states: Tensor, sweep: Sweep) -> Tensor:
+    """The state (B, n) that was computed last of each sequence; none is empty."""
+    lengths = sweep.lengths
+    if sweep.output == "last":
+        return states
+    if sweep.reverse:
+        return states[0]
+    if lengths is None:
+        return states[-1]
+    batch = torch.arange(states.size(1), device=states.device)
+    return states[lengths.to(states.device) - 1, batch]
+
+
+def dropped(x: Tensor, p: float) -> Tensor:
+    """Dropout of whole units: the two parts of a complex number are dropped together."""
+    return x * F.dropout(torch.ones_like(x.real), p) if x.is_complex() else F.dropout(x, p)

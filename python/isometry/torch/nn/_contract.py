@@ -1,4 +1,4 @@
-"""The checks of ``torch.nn.RNN``, in its order and wording: programs and their tests may rely on both."""
+"""The keywords and checks of ``torch.nn.RNN``, in its order and wording: programs and their tests may rely on both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numbers
 import warnings
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
@@ -14,6 +14,42 @@ from torch import Tensor
 from ..._rules import check
 from .._dispatch.function import COMPLEX_OF, HALF, REAL_OF, dtype_name
 from .._dispatch.mode import autocast
+
+#: What a recurrence gives: all states, or the last of each sequence.
+Output = Literal["states", "last"]
+
+
+class LayerKeywords(TypedDict, total=False):
+    """Those of ``torch.nn.RNN``, trained initial states, and what is kept of the states and returned."""
+
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    trainable_h0: bool
+    checkpoint: Literal["none", "sqrt", "reversible"]
+    last_only: bool
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class Sweep(NamedTuple):
+    """One recurrence of a layer over a sequence, in one direction."""
+
+    suffix: str
+    x: Tensor  # (T, B, features)
+    h0: Tensor | None
+    lengths: Tensor | None = None
+    reverse: bool = False
+    output: Output = "states"
+    checkpoint: Literal["none", "sqrt", "reversible"] = "none"
+    starts: Tensor | None = None  # marks (T, B) of steps at which other sequences begin
+    start_state: Tensor | None = None  # the state before them
+
+    def keywords(self) -> dict[str, Any]:
+        """What the function of the recurrence takes besides x and parameters."""
+        law = {"h0": self.h0, "lengths": self.lengths, "reverse": self.reverse, "output": self.output}
+        return law | {"checkpoint": self.checkpoint, "starts": self.starts, "start_state": self.start_state}
 
 
 def check_constructor(

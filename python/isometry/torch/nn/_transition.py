@@ -1,9 +1,10 @@
-"""Layers with a transition: W is an operator whose arguments are parameters and buffers of the layer."""
+"""Layers with a transition: W is an operator whose arguments are parameters and buffers of the layer; and those of
+them that are plain recurrences, h <- phi(W h + V x + b)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +12,12 @@ from torch import Tensor, nn
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
 from .._hooks import settle, sources
+from .._stored import paired
 from ..operators._inverse import projected
+from ..sequences.recurrence import recurrence
 from ._base import RecurrentLayer
-from ._contract import check_weights
-from ._pairs import paired
-from ._streaming import held
+from ._contract import LayerKeywords, Sweep, check_weights
+from ._streaming import Kernel, held
 
 #: By name, the parameters of the module that has one, and its name there.
 Owned = dict[str, tuple[dict[str, Any], str]]
@@ -239,3 +241,69 @@ class TransitionLayer(RecurrentLayer):
         """Draw the initial values of one W."""
         for name, value in self._draw_transition().items():
             getattr(self, name + suffix).copy_(paired(value))
+
+
+class PlainLayer(TransitionLayer):
+    """A layer of h <- phi(W h + V x + b)."""
+
+    _own_keywords: tuple[str, ...] = ("nonlinearity",)
+    slope = 0.1
+
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        if self.checkpoint == "reversible":
+            check_recurrence.reversible(self.nonlinearity, False, self._unitary(), "nonlinearity")
+
+    def _unitary(self) -> bool:
+        """Whether W is orthogonal or unitary for all parameters."""
+        return self._object._declaration.unitary
+
+    def _bias_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and stored shapes of the parts of b."""
+        return {"bias": self._stored(self.hidden_size)}
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        shapes = {"weight_ih": self._stored(self.hidden_size, features), **self._transition_shapes()}
+        if self.bias:
+            shapes |= {"activation_bias": (self._biased_units,)} if self._biased_units else self._bias_shapes()
+        return shapes
+
+    def _bias(self, suffix: str) -> Tensor:
+        """b."""
+        return self._value("bias" + suffix)
+
+    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
+        """The arrays of `recurrence` that are parameters."""
+        return {
+            "input_weight": self._value("weight_ih" + suffix),
+            "bias": self._bias(suffix) if self.bias and not self._biased_units else None,
+            "activation_bias": self._activation_bias(suffix),
+        }
+
+    def _run(self, sweep: Sweep) -> Tensor:
+        arrays, transition = self._arrays(sweep.suffix), self._operator(sweep.suffix)
+        law = sweep.keywords()
+        return recurrence(transition, sweep.x, activation=self.nonlinearity, slope=self.slope, **arrays, **law)  # type: ignore[arg-type]
+
+    def _kernel(self, suffix: str) -> Kernel:
+        return Kernel("recurrence", (False,), self.nonlinearity, self.slope, self._arrays(suffix))
+
+
+class OrthogonalRNN(PlainLayer):
+    """A layer whose W is orthogonal or unitary: an operator that a subclass names; it sets ``is_complex`` if W is."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self.nonlinearity = nonlinearity
+        super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    def _reset(self, suffix: str) -> None:
+        self._draw_weights(suffix, "weight_ih")
+        self._reset_transition(suffix)

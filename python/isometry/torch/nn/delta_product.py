@@ -20,8 +20,7 @@ from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
 from ..formulas.delta import softplus_gate
 from ._base import RecurrentLayer
-from ._contract import check_step
-from ._keywords import LayerKeywords, Marks, Output
+from ._contract import LayerKeywords, Sweep, check_step
 from ._streaming import held_for_steps
 
 #: The two linear maps, each a weight and its bias, and the factor of the gates (`softplus_gate`).
@@ -212,19 +211,15 @@ class DeltaProduct(RecurrentLayer):
         start = self._start(suffix)
         return _Step(self, self._weights(suffix), None if start is None else start.detach())
 
+    def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        return self._swept(sweep.x, sweep)
+
     @full_precision
-    def _outcome(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> tuple[Tensor, Tensor]:
+    def _swept(self, x: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        suffix, _, h0, lengths, reverse, output, _, starts, start_state = sweep
         steps, batch = x.shape[:2]
-        x, at, ends, pieces = x.transpose(0, 1), None, None, _pieces(marks["starts"], reverse) if marks else None
+        pieces = None if starts is None else _pieces(starts, reverse)
+        x, at, ends = x.transpose(0, 1), None, None
         if pieces is not None:
             at, ends = pieces.at.to(x.device), pieces.ends
             x = x.flatten(0, 1).index_select(0, at).unsqueeze(0)
@@ -235,11 +230,11 @@ class DeltaProduct(RecurrentLayer):
         elif reverse:
             x = x.flip(1)
         *drawn, g = self._drawn(self._weights(suffix), x)
-        if marks and pieces is None:
-            g = _forgetting(g, marks, reverse, self.heads, x)
+        if starts is not None and pieces is None:
+            g = _forgetting(g, starts, start_state, reverse, self.heads, x)
         h0 = None if h0 is None else h0.expand(batch, *self._state)
         if pieces is not None:
-            h0 = pieces.states(h0, marks["start_state"], x.new_zeros(1).expand(batch, *self._state))
+            h0 = pieces.states(h0, start_state, x.new_zeros(1).expand(batch, *self._state))
         own = {"householders": self.householders, "scale": 1.0, "normalise": True}
         o, last = delta_rule(*drawn, g=g, initial_state=h0, cu_seqlens=ends, **own)  # type: ignore[arg-type]
         o = o.flatten(2)
@@ -330,11 +325,13 @@ def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tenso
     return places[t < length], F.pad(lengths.cumsum(0), (1, 0))
 
 
-def _forgetting(g: Tensor | None, marks: Marks, reverse: bool, heads: int, x: Tensor) -> Tensor:
+def _forgetting(
+    g: Tensor | None, starts: Tensor, start_state: Tensor | None, reverse: bool, heads: int, x: Tensor
+) -> Tensor:
     """Gates of x (B, T, d) that keep nothing of the state before marked steps."""
-    if marks["start_state"] is not None:
+    if start_state is not None:
         raise ValueError("starts must be the same for all members of a vmap of a layer with trainable_h0")
-    starts = marks["starts"].transpose(0, 1)
+    starts = starts.transpose(0, 1)
     if reverse:  # the mark of a step is between it and the one before, which is read after it
         starts = F.pad(starts[:, 1:], (0, 1)).flip(1)
     g = x.new_zeros(()) if g is None else g

@@ -7,8 +7,8 @@ from typing import Any, Literal, Unpack
 from ..._objects import mesh
 from ..._rules import check
 from ..operators.mesh import Mesh
-from ._keywords import LayerKeywords
-from ._orthogonal import OrthogonalRNN
+from ._contract import LayerKeywords
+from ._transition import OrthogonalRNN
 
 
 class EURNN(OrthogonalRNN):

@@ -6,8 +6,8 @@ from typing import Unpack
 
 from ..._rules import check
 from ..operators.exponential import Exponential
-from ._keywords import LayerKeywords
-from ._orthogonal import OrthogonalRNN
+from ._contract import LayerKeywords
+from ._transition import OrthogonalRNN
 
 
 class ExpRNN(OrthogonalRNN):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..._rules import check
 from .._dispatch.function import dtype_name
 from ._base import RecurrentLayer
-from ._gates_of_torch import NAMES, apart, together
+from ._gates import NAMES, apart, together
 from ._replacing import additions, carry, check_weight, unseen
 from .gru import GRU
 from .lstm import LSTM

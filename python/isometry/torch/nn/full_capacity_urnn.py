@@ -9,9 +9,9 @@ from torch import Tensor
 
 from .._bases import unrounded
 from .._dispatch.function import REAL_OF
+from .._stored import paired, unpaired
 from ..operators.dense import Dense
-from ._orthogonal import OrthogonalRNN
-from ._pairs import paired, unpaired
+from ._transition import OrthogonalRNN
 
 
 class FullCapacityURNN(OrthogonalRNN):

@@ -14,9 +14,9 @@ from ..operators.exponential import Exponential
 from ..operators.householder import Householder
 from ..operators.mesh import Mesh
 from ..sequences.goru import goru
-from ._directions import reflecting, trapezoidal
-from ._gated import GatedLayer
-from ._keywords import LayerKeywords, Marks, Output
+from ._contract import LayerKeywords, Sweep
+from ._gates import GatedLayer
+from ._reflections import reflecting, trapezoidal
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
@@ -150,20 +150,10 @@ class GORU(GatedLayer, TransitionLayer):
         super()._reset(suffix)
         self._reset_transition(suffix)
 
-    def _run(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> Tensor:
-        law: dict[str, Any] = {"activation": self.nonlinearity, "activation_bias": self._activation_bias(suffix)}
-        law |= {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
-        law |= {"lengths": lengths, "reverse": reverse, **marks}
-        return goru(self._operator(suffix), *self._given(suffix, x), h0=h0, **law)
+    def _run(self, sweep: Sweep) -> Tensor:
+        suffix, law = sweep.suffix, sweep.keywords() | {"reset": self.reset, "activation": self.nonlinearity}
+        law["activation_bias"] = self._activation_bias(suffix)
+        return goru(self._operator(suffix), *self._given(suffix, sweep.x), **law)
 
     def _kernel(self, suffix: str) -> Kernel:
         return self._gates("goru", suffix, self.nonlinearity, self._activation_bias(suffix))

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from ..sequences.gru import gru
-from ._gated import GatedLayer
-from ._gates_of_torch import is_torch, reordered
-from ._keywords import LayerKeywords, Marks, Output
+from ._contract import LayerKeywords, Sweep
+from ._gates import GatedLayer, is_torch, reordered
 from ._streaming import Kernel
 
 
@@ -93,20 +92,9 @@ class GRU(GatedLayer):
         """The second bias of the candidate."""
         return self._read("hidden_bias" + suffix)[2] if self._second else None
 
-    def _run(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> Tensor:
-        law: dict[str, Any] = {"reset": self.reset, "checkpoint": self.checkpoint, "output": output, **marks}
-        if self._second:
-            law["hidden_bias"] = self._hidden_bias(suffix)
-        return gru(*self._given(suffix, x), h0=h0, lengths=lengths, reverse=reverse, **law)
+    def _run(self, sweep: Sweep) -> Tensor:
+        law = sweep.keywords() | {"reset": self.reset, "hidden_bias": self._hidden_bias(sweep.suffix)}
+        return gru(*self._given(sweep.suffix, sweep.x), **law)
 
     def _kernel(self, suffix: str) -> Kernel:
         kernel = self._gates("gru", suffix, "tanh", None)

@@ -12,8 +12,8 @@ from ..._objects.kronecker import sizes
 from ..._rules import check
 from .._hooks import settle
 from ..operators.kronecker import Kronecker
-from ._keywords import LayerKeywords
-from ._orthogonal import OrthogonalRNN
+from ._contract import LayerKeywords
+from ._transition import OrthogonalRNN
 
 
 class KRU(OrthogonalRNN):

@@ -11,10 +11,8 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_recurrence
 from .._dispatch.plan import Tensors
 from ..sequences.lstm import lstm
-from ._base import RecurrentLayer
-from ._contract import check_hidden
-from ._keywords import Marks, Output
-from ._sequences import last_state
+from ._base import RecurrentLayer, last_state
+from ._contract import Sweep, check_hidden
 from ._streaming import Kernel
 
 
@@ -149,20 +147,9 @@ class LSTM(RecurrentLayer):
         b = self._read("bias_ih" + suffix) + self._read("bias_hh" + suffix) if self.bias else None
         return self._read("weight_hh" + suffix), self._read("weight_ih" + suffix), b
 
-    def _outcome(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> tuple[Tensor, Tensor]:
-        law: dict[str, Any] = {"checkpoint": self.checkpoint, "output": output, **marks}
-        states = lstm(x, self._weights(suffix), h0, lengths, reverse, **law)
-        last = states if output == "last" else last_state(states, lengths, reverse)
-        return states[..., : self.hidden_size].contiguous(), last
+    def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        states = lstm(sweep.x, self._weights(sweep.suffix), **sweep.keywords())
+        return states[..., : self.hidden_size].contiguous(), last_state(states, sweep)
 
     def _kernel(self, suffix: str) -> Kernel:
         w, u, b = self._weights(suffix)

@@ -9,14 +9,13 @@ from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
 from ..._rules import check
-from .._contiguous import Contiguous, arrange
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
 from .._hooks import settle
+from .._stored import Contiguous, arrange, paired, unpaired
 from ..operators import Adjoint, Columns, Composition, Operator
 from ..operators._declared import Declared
-from ._directions import reflecting, scaled
-from ._pairs import paired, unpaired
+from ._reflections import reflecting, scaled
 
 
 class OperatorModule(Contiguous):

@@ -10,9 +10,9 @@ from torch import Tensor
 from ..._objects.householder import trapezoid
 from ..._rules import check, check_recurrence
 from ..operators.householder import Householder
-from ._directions import reflecting, scaled, trapezoidal
-from ._keywords import LayerKeywords
-from ._orthogonal import OrthogonalRNN
+from ._contract import LayerKeywords
+from ._reflections import reflecting, scaled, trapezoidal
+from ._transition import OrthogonalRNN
 
 
 class ORNN(OrthogonalRNN):

@@ -12,14 +12,12 @@ from ..._rules import check, check_recurrence
 from ..operators._operator import Operator
 from ..operators.cayley import Cayley
 from ..operators.dense import Dense
-from ..sequences.recurrence import recurrence
-from ._keywords import LayerKeywords, Marks, Output
-from ._streaming import Kernel
-from ._transition import Owned, TransitionLayer
+from ._contract import LayerKeywords
+from ._transition import Owned, PlainLayer
 from .operator_module import OperatorModule
 
 
-class RNN(TransitionLayer):
+class RNN(PlainLayer):
     r"""The layer of ``torch.nn.RNN`` on the kernels of this package, with an unconstrained W or any operator as W.
 
     .. math::
@@ -68,9 +66,6 @@ class RNN(TransitionLayer):
     True
     """
 
-    _own_keywords = ("nonlinearity",)
-    slope = 0.1
-
     def __init__(
         self,
         input_size: int,
@@ -92,24 +87,19 @@ class RNN(TransitionLayer):
 
     def _check_keywords(self) -> None:
         self._drawn = self._operators()
-        made = [module.operator() for module in self._drawn]
-        self._complex = any(operator.dtype.is_complex for operator in made)
+        self._complex = any(module.operator().dtype.is_complex for module in self._drawn)
         super()._check_keywords()
-        if self.checkpoint == "reversible":
-            unitary = bool(made) and all(operator._is_unitary for operator in made)
-            check_recurrence.reversible(self.nonlinearity, False, unitary, "nonlinearity")
+
+    def _unitary(self) -> bool:
+        return bool(self._drawn) and all(module.operator()._is_unitary for module in self._drawn)
 
     @property
     def is_complex(self) -> bool:
         """Whether the states are complex."""
         return self._complex
 
-    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        shapes = {"weight_ih": self._stored(n, features), **self._transition_shapes()}
-        if self.bias and self._biased_units:
-            return shapes | {"activation_bias": (self._biased_units,)}
-        return shapes | {"bias_ih": self._stored(n), "bias_hh": self._stored(n)} if self.bias else shapes
+    def _bias_shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("bias_ih", "bias_hh"), self._stored(self.hidden_size))
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         n = self.hidden_size
@@ -163,32 +153,8 @@ class RNN(TransitionLayer):
         found = inverse(self._nearest(w, bound), **fixed)
         return {name: getattr(found, name) for name in owned}
 
-    def _bias(self, suffix: str) -> Tensor | None:
-        if not self.bias or self._biased_units:
-            return None
+    def _bias(self, suffix: str) -> Tensor:
         return self._value("bias_ih" + suffix) + self._value("bias_hh" + suffix)
-
-    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
-        """The arrays of `recurrence` that are parameters."""
-        weight = self._value("weight_ih" + suffix)
-        return {"input_weight": weight, "bias": self._bias(suffix), "activation_bias": self._activation_bias(suffix)}
-
-    def _run(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> Tensor:
-        law: dict[str, Any] = {"activation": self.nonlinearity, "slope": self.slope, "checkpoint": self.checkpoint}
-        law |= {"lengths": lengths, "reverse": reverse, "output": output}
-        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix), **marks)
-
-    def _kernel(self, suffix: str) -> Kernel:
-        return Kernel("recurrence", (False,), self.nonlinearity, self.slope, self._arrays(suffix))
 
     def recurrent_parameters(self) -> Iterator[nn.Parameter]:
         """Yield the parameters of W, of every layer and direction, for a separate learning rate."""

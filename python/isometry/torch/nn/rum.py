@@ -12,8 +12,7 @@ from ..._cells import rum as cell
 from ..._rules import check, check_recurrence
 from ..sequences.rum import _packed, rum
 from ._base import RecurrentLayer
-from ._contract import check_step
-from ._keywords import LayerKeywords, Marks, Output
+from ._contract import LayerKeywords, Sweep, check_step
 from ._streaming import Kernel
 
 
@@ -113,33 +112,13 @@ class RUM(RecurrentLayer):
         """The bias of a modReLU in a layer with ``bias=False``."""
         return self.weight_ih_l0.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
-    def _run(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output,
-        marks: Marks,
-    ) -> Tensor:
-        return self._remembered(suffix, x, h0, None, lengths, reverse, output, marks)[0]
+    def _run(self, sweep: Sweep) -> Tensor:
+        return self._remembered(sweep, None)[0]
 
-    def _remembered(
-        self,
-        suffix: str,
-        x: Tensor,
-        h0: Tensor | None,
-        r0: Tensor | None,
-        lengths: Tensor | None,
-        reverse: bool,
-        output: Output = "states",
-        marks: Marks | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def _remembered(self, sweep: Sweep, r0: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """The states, or the last of each sequence, and the memory after them."""
-        law: dict[str, Any] = {"lam": self.lam, "eta": self.eta, "activation": self.nonlinearity}
-        law |= {"checkpoint": self.checkpoint, "output": output, **(marks or {})}
-        return rum(x, h0=h0, r0=r0, **law, **self._arrays(suffix), lengths=lengths, reverse=reverse)
+        law: dict[str, Any] = {"r0": r0, "lam": self.lam, "eta": self.eta, "activation": self.nonlinearity}
+        return rum(sweep.x, **law, **self._arrays(sweep.suffix), **sweep.keywords())
 
     def _arrays(self, suffix: str) -> dict[str, Any]:
         """The arrays of `rum` that are parameters."""
@@ -199,7 +178,7 @@ class RUM(RecurrentLayer):
         for number, suffix in enumerate(self._suffixes):
             h0, r0 = (None if t is None else self._widened(t[number]) for t in (h, memory))
             h0 = self._start(suffix) if h0 is None else h0
-            x, r = self._remembered(suffix, x, h0, r0, None, False)
+            x, r = self._remembered(Sweep(suffix, x, h0), r0)
             assert r is not None
             new.append(self._rounded(x))
             memories.append(self._rounded(r))

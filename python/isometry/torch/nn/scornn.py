@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ..._rules import check
 from ..operators.cayley import Cayley
-from ._keywords import LayerKeywords
-from ._orthogonal import OrthogonalRNN
+from ._contract import LayerKeywords
+from ._transition import OrthogonalRNN
 
 
 class ScoRNN(OrthogonalRNN):

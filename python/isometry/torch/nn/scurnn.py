@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..operators.cayley import Cayley
-from ._orthogonal import OrthogonalRNN
+from ._transition import OrthogonalRNN
 
 
 class ScuRNN(OrthogonalRNN):

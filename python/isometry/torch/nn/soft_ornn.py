@@ -10,9 +10,9 @@ from torch import Tensor
 from ..._objects.bounded_svd import margin_of
 from ..operators.bounded_svd import BoundedSvd
 from ..operators.householder import Householder
-from ._directions import reflecting, trapezoidal
-from ._keywords import LayerKeywords
-from ._orthogonal import OrthogonalRNN
+from ._contract import LayerKeywords
+from ._reflections import reflecting, trapezoidal
+from ._transition import OrthogonalRNN
 
 
 class SoftORNN(OrthogonalRNN):

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from ..._rules import check
 from ..operators.householder import Householder
-from ._directions import reflecting, scaled
-from ._keywords import LayerKeywords
-from ._orthogonal import OrthogonalRNN
+from ._contract import LayerKeywords
+from ._reflections import reflecting, scaled
+from ._transition import OrthogonalRNN
 
 
 class UnitaryORNN(OrthogonalRNN):

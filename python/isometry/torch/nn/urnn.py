@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ..operators.fourier import FourierProduct
-from ._directions import reflecting, scaled
-from ._orthogonal import OrthogonalRNN
+from ._reflections import reflecting, scaled
+from ._transition import OrthogonalRNN
 
 
 class URNN(OrthogonalRNN):

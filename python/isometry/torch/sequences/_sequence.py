@@ -9,19 +9,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._cells._declaration import OWN_BIAS
+from ..._cells._declaration import OWN_BIAS, Cell
 from ..._rules import check, check_recurrence
+from ..._rules.check import Shape
 from .._dispatch.function import COMPLEX_OF, dtype_name
-from .._dispatch.mode import FORMULA, TRANSFORMED, WITHOUT_KERNELS, mode, symbolic, visible
+from .._dispatch.mode import FORMULA, TRANSFORMED, WITHOUT_KERNELS, Mode, mode, symbolic, visible
 from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
 from ..operators._operator import Operator, integers, real_tensor, tensor
 from ._cells import CELLS, Call
-from ._ensemble import arranged, ensemble, last_of_members, marked
+from ._ensemble import arranged, ensemble
 from ._plan import SEQUENCE
 from ._states import last_of
 
 Given = dict[str, Tensor | None]
+
+
+#: Steps, sequences, n, the shape of the activation's own bias, and the members of an ensemble.
+Sizes = tuple[int, int, int, Shape | None, int | None]
 
 
 def run(
@@ -51,127 +56,65 @@ def run(
     check.choice("output", output, *check_recurrence.OUTPUTS)
     if checkpoint == "reversible" and transition is not None:
         check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
+    tensors, dtype = _tensors(declaration, transition, given)
+    state = tensors.pop("start_state", None)
+    sizes = steps, batch, n, units, members = _sizes(declaration, transition, tensors, dtype)
+    check_recurrence.activation(activation, "activation")
+    check_recurrence.slope(slope)
+    whose, kind = "the state" if declaration.real else "the transition", dtype.is_complex
+    check_recurrence.activation_units(activation, n, units, complex_=kind, argument=OWN_BIAS, features_of=whose)
+    marks, device = None, given["x"].device
+    if starts is not None or state is not None:
+        marks, state = _marked(starts, state, sizes, declaration.width, device, backend)
+    if marks is not None and checkpoint == "reversible":
+        checkpoint = "sqrt"  # the states before a mark cannot be obtained from those after it
+    if members is not None:
+        check_recurrence.of_ensemble(checkpoint)
+        tensors, marks, state = arranged(tensors, batch, marks, state)
+    else:
+        for name, axes in declaration.each:
+            t = tensors[name]
+            tensors[name] = None if t is None else t.expand(batch, *t.shape[-axes:])
+    ends, order = _order(lengths, steps, batch, device)
+    if order is not None:
+        tensors, marks, state = _longest_first(declaration, order, tensors, marks, state)
+    if packed is not None:
+        tensors = packed(tensors)
+    values, last = tuple(tensors.values()), output == "last"
+    how, stem, factors = _transition(transition, dtype, backend, (*values, ends, state, marks))
+    if marks is not None and declaration.memory(*settings):
+        how = FORMULA  # the kernels obtain a memory from the one after it, which a mark has made anew
+    call = Call(cell, stem, activation, float(slope), settings, reverse, checkpoint, last)
+    if members is not None or how is TRANSFORMED:  # where all states are kept
+        call = call._replace(checkpoint="none", last=False)
+    results: Tensors
+    if members is None:
+        results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
+    else:
+        around = state, marks, None if ends is None else ends[None]
+        results = (ensemble(how, backend, call, values, factors, around, members),)
+    states, memory = results if len(results) > 1 else (results[0], None)
+    assert states is not None
+    if last and not call.last:
+        states = last_of(states, ends, reverse, tensors["h0"])
+    if order is not None:  # the user's order of the sequences
+        back = order.argsort()
+        states, memory = states.index_select(-2, back), None if memory is None else memory[back]
+    return states if members is None or last else states.movedim(0, 1), memory
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _tensors(declaration: Cell, transition: Operator | None, given: dict[str, Any]) -> tuple[Given, torch.dtype]:
+    """The arrays as tensors of one dtype, that of the states."""
     for name in declaration.required:
         if given[name] is None:
             check.kind(name, "a torch.Tensor", None)
-    if declaration.real:
-        tensors, dtype = _real(given), given["x"].dtype
-    else:
-        assert transition is not None
-        tensors, dtype = _of_one_precision(transition, given)
-    x, state = tensors["x"], tensors.pop("start_state", None)
-    assert x is not None
-    shapes = tuple([None if t is None else t.shape for t in tensors.values()])
-    members = size = None
-    if transition is not None:
-        stack = transition.batch_shape
-        if stack and declaration.operator:
-            members, own_shapes = check_recurrence.ensemble(stack, dict(zip(tensors, shapes, strict=True)))
-            shapes, stack = tuple(own_shapes.values()), ()  # type: ignore[arg-type]
-        size = check_recurrence.recurrence_transition(transition.shape, stack)
-    fits = declaration.check if symbolic() else declaration.known
-    steps, batch, n = fits(shapes, size if declaration.operator else None)
-    if transition is not None and not declaration.operator:
-        kind = dtype_name(transition.dtype)
-        check_recurrence.gated_transition(transition.shape, kind, n)
-        check.same_precision("transition", kind, "x", dtype_name(dtype))
-    check_recurrence.activation(activation, "activation")
-    check_recurrence.slope(slope)
-    check_recurrence.activation_units(
-        activation,
-        n,
-        None if shapes[-1] is None else tuple(shapes[-1]),
-        complex_=dtype.is_complex,
-        argument=OWN_BIAS,
-        features_of="the state" if declaration.real else "the transition",
-    )
-    marks, width = None, declaration.width * n
-    if state is not None:
-        check_recurrence.start_state_shape(tuple(state.shape), batch, width, members)
-    if starts is not None:
-        check_recurrence.starts_served(gpu=backend == "gpu")
-        marks = _marks(starts, steps, batch, x.device, members)
-        if state is not None:
-            lead = () if members is None else state.shape[:-2] or (1,)
-            state = state.expand(*lead, batch, width)
-        # the states before a mark cannot be obtained from those after it
-        checkpoint = "sqrt" if checkpoint == "reversible" else checkpoint
-    else:
-        state = None
-    if members is not None:
-        assert transition is not None
-        check_recurrence.of_ensemble(checkpoint)
-        stem, factors = _factors(transition, dtype, backend)
-        call = Call(cell, stem, activation, float(slope), settings, reverse)
-        ends, sorting = _order(lengths, steps, batch, x.device)
-        values = arranged(tensors, batch, sorting)
-        around = (*marked(state, marks, sorting), None if ends is None else ends[None])
-        how = mode(*values, *around, *factors)
-        if how in WITHOUT_KERNELS and stem != "dense":
-            call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
-        states = ensemble(how, backend, call, values, factors, around, members)
-        states = states if sorting is None else states[:, :, sorting.argsort()]
-        states = states.movedim(0, 1)
-        if output == "last":
-            ends, _ = _order(lengths, steps, batch, x.device, sort=False)
-            states = last_of_members(states, ends, reverse, tensors["h0"])
-        return states, None
-    for name, axes in declaration.each:
-        t = tensors[name]
-        tensors[name] = None if t is None else t.expand(batch, *t.shape[-axes:])
-    ends, order = _order(lengths, steps, batch, x.device)
-    if order is not None:  # the kernels want the longest sequence first
-        tensors["x"] = x[:, order]
-        for name, _ in declaration.each:
-            t = tensors[name]
-            tensors[name] = None if t is None else t[order]
-        marks, state = None if marks is None else marks[:, order], None if state is None else state[order]
-    if packed is not None:
-        tensors = packed(tensors)
-    stem, factors = _factors(transition, dtype, backend)
-    last, h0 = output == "last", tensors["h0"]
-    call = Call(cell, stem, activation, float(slope), settings, reverse, checkpoint, last)
-    values = tuple(tensors.values())
-    how = mode(*values, ends, *factors, state, marks)
-    if marks is not None and declaration.memory(*settings):
-        how = FORMULA  # the kernels obtain a memory from the one after it, which a mark has made anew
-    if how in WITHOUT_KERNELS and stem not in ("", "dense"):
-        call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
-    elif how is TRANSFORMED:  # where all states are kept
-        call = call._replace(checkpoint="none", last=False)
-    results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
-    states, memory = results if len(results) > 1 else (results[0], None)
-    if last and not call.last:
-        states = last_of(states, ends, reverse, h0)
-    if order is None:
-        return states, memory
-    back = order.argsort()  # the user's order of the sequences
-    return states[back] if last else states[:, back], None if memory is None else memory[back]
+    return _real(given) if declaration.real or transition is None else _of_one_precision(transition, given)
 
 
-def _marks(starts: Any, steps: int, batch: int, device: torch.device, members: int | None) -> Tensor:
-    """The marks as integers, as the kernels take them."""
-    try:
-        marks = torch.as_tensor(starts, device=device)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        check.unreadable("starts", error)
-    check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch, members)
-    return marks.long()
-
-
-def _factors(transition: Operator | None, dtype: torch.dtype, backend: str | None) -> tuple[str, Tensors]:
-    """The object whose kernels step the recurrence, and its arguments."""
-    if transition is None:
-        return "", ()
-    return transition._factors(dtype) or ("dense", _matrix(transition, dtype, backend))
-
-
-def _matrix(transition: Operator | None, dtype: torch.dtype, backend: str | None) -> tuple[Tensor]:
-    assert transition is not None
-    return (transition.matrix(backend=backend).to(dtype),)
-
-
-def _real(given: dict[str, Any]) -> Given:
+def _real(given: dict[str, Any]) -> tuple[Given, torch.dtype]:
     """The arrays as real tensors of the precision of x."""
     x = tensor("x", given["x"])
     check.real("x", dtype_name(x.dtype))
@@ -181,7 +124,7 @@ def _real(given: dict[str, Any]) -> Given:
             if value is not None and not isinstance(value, Tensor):
                 check.kind(name, "a torch.Tensor", value)
             made[name] = None if value is None else real_tensor(name, value, "x", x.dtype, x.device)
-    return made
+    return made, x.dtype
 
 
 def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Given, torch.dtype]:
@@ -200,10 +143,53 @@ def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Give
     return made, dtype
 
 
-def _order(
-    lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device, sort: bool = True
+def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype) -> Sizes:
+    """The sizes of the call, after a check that all arrays and the transition have them."""
+    shapes = tuple([None if t is None else t.shape for t in tensors.values()])
+    fits = declaration.check if symbolic() else declaration.known
+    members = size = None
+    if transition is not None:
+        stack = transition.batch_shape
+        if stack and declaration.operator:
+            members, own_shapes = check_recurrence.ensemble(stack, dict(zip(tensors, shapes, strict=True)))
+            shapes, stack = tuple(own_shapes.values()), ()  # type: ignore[arg-type]
+        size = check_recurrence.recurrence_transition(transition.shape, stack)
+    steps, batch, n = fits(shapes, size if declaration.operator else None)
+    if transition is not None and not declaration.operator:
+        kind = dtype_name(transition.dtype)
+        check_recurrence.gated_transition(transition.shape, kind, n)
+        check.same_precision("transition", kind, "x", dtype_name(dtype))
+    return steps, batch, n, shapes[-1], members
+
+
+def _marked(
+    starts: Any, state: Tensor | None, sizes: Sizes, width: int, device: torch.device, backend: str | None
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The lengths, longest first, and the sorting order of the batch if it is not sorted already."""
+    """The marks as integers, as the kernels take them, and the state before marked steps; none without marks."""
+    steps, batch, n, _, members = sizes
+    if state is not None:
+        check_recurrence.start_state_shape(tuple(state.shape), batch, width * n, members)
+    if starts is None:
+        return None, None
+    check_recurrence.starts_served(gpu=backend == "gpu")
+    try:
+        marks = torch.as_tensor(starts, device=device)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        check.unreadable("starts", error)
+    check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch, members)
+    if state is not None:
+        lead = () if members is None else state.shape[:-2] or (1,)
+        state = state.expand(*lead, batch, width * n)
+    return marks.long(), state
+
+
+# ---------------------------------------------------------------- the order of the sequences, W
+
+
+def _order(
+    lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device
+) -> tuple[Tensor | None, Tensor | None]:
+    """The lengths, longest first as the kernels want them, and that order of the batch if it is another."""
     if lengths is None:
         return None, None
     ends = integers("lengths", lengths)
@@ -214,7 +200,35 @@ def _order(
     falling = seen and bool((ends[1:] <= ends[:-1]).all())
     # A separate copy, because the backward pass reads it again.
     ends = ends.to(device, copy=True)
-    if falling or not sort:
+    if falling:
         return ends, None
     order = ends.argsort(descending=True, stable=True)
     return ends[order], order
+
+
+def _longest_first(
+    declaration: Cell, order: Tensor, tensors: Given, marks: Tensor | None, state: Tensor | None
+) -> tuple[Given, Tensor | None, Tensor | None]:
+    """All that belongs to a sequence in this order; axes of members stay in front."""
+    axes = {"x": -2, **{name: -1 - others for name, others in declaration.each}}
+    tensors = {n: t.index_select(axes[n], order) if n in axes and t is not None else t for n, t in tensors.items()}
+    marks, state = (None if t is None else t.index_select(at, order) for t, at in ((marks, -1), (state, -2)))
+    return tensors, marks, state
+
+
+def _transition(
+    transition: Operator | None, dtype: torch.dtype, backend: str | None, tensors: Tensors
+) -> tuple[Mode, str, Tensors]:
+    """The mode of the call, and the object that steps the recurrence with its arguments: W by its factors, where
+    kernels take them, else as a matrix.
+    """
+    if transition is None:
+        return mode(*tensors), "", ()
+    found = transition._factors(dtype)
+    how = None
+    if found is not None:
+        how = mode(*tensors, *found[1])
+        if found[0] == "dense" or how not in WITHOUT_KERNELS:
+            return how, *found
+    matrix = (transition.matrix(backend=backend).to(dtype),)
+    return mode(*tensors, *matrix) if how is None else how, "dense", matrix

@@ -44,16 +44,16 @@ def read(call: Call, kept: Array) -> States:
 
 
 def _ends(states: Tensor, lengths: Tensor | None, reverse: bool) -> tuple[Any, Any]:
-    """The last step of each sequence, and its number."""
-    steps, rows = states.shape[0], torch.arange(states.shape[1], device=states.device)
+    """The last step of each sequence, and its number, of states (..., T, B, n)."""
+    steps, rows = states.shape[-3], torch.arange(states.shape[-2], device=states.device)
     if reverse:
         return torch.zeros_like(rows), rows
     return (torch.full_like(rows, steps - 1) if lengths is None else (lengths - 1).clamp(min=0)), rows
 
 
 def last_of(states: Tensor, lengths: Tensor | None, reverse: bool, h0: Tensor | None) -> Tensor:
-    """The last of all states."""
-    last = states[_ends(states, lengths, reverse)]
+    """The last of all states (..., T, B, n)."""
+    last = states[(..., *_ends(states, lengths, reverse), slice(None))]
     if lengths is None:
         return last
     return torch.where((lengths > 0)[:, None], last, torch.zeros_like(last) if h0 is None else h0)

@@ -127,9 +127,8 @@ def goru(
     """
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator of isometry.torch", transition)
-    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None, "activation_bias": activation_bias}
-    if start_state is not None:
-        given["start_state"] = start_state
+    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None}
+    given["activation_bias"], given["start_state"] = activation_bias, start_state
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
     return gated(
         transition, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output, starts

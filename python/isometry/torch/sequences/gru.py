@@ -120,9 +120,8 @@ def gru(
     """
     if hidden_bias is not None and reset == "before":
         raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
-    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
-    if start_state is not None:
-        given["start_state"] = start_state
+    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias}
+    given["activation_bias"], given["start_state"] = activation_bias, start_state
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
     return gated(None, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output, starts)
 

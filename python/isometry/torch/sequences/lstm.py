@@ -26,8 +26,6 @@ def lstm(
     (2n,); the rest is as in `gru`.
     """
     w, u, b = weights
-    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "activation_bias": None}
-    if start_state is not None:
-        given["start_state"] = start_state
+    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "activation_bias": None, "start_state": start_state}
     law = "tanh", 0.0, lengths, reverse, None
     return run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts)[0]

@@ -127,9 +127,8 @@ def recurrence(
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator of isometry.torch", transition)
     check.choice("activation_on", activation_on, "all", "input")
-    given = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    if start_state is not None:
-        given["start_state"] = start_state
+    given = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias}
+    given["activation_bias"], given["start_state"] = activation_bias, start_state
     own = (activation_on == "input",)
     rest = activation, slope, lengths, reverse, backend
     return run("recurrence", transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]

@@ -1,13 +1,15 @@
-"""Modules whose parameters and buffers are contiguous, however they came.
+"""How modules store tensors: contiguous, however they came, and complex ones as pairs (real, imaginary) in a last axis,
+which every optimiser and every conversion of a module handles.
 
-What flattens or stores parameters needs that: `parameters_to_vector`, LBFGS, safetensors, buckets of gradients. Other
-strides come with transposed arguments, with a state that is assigned, with `memory_format`.
+What flattens or stores parameters needs contiguous ones: `parameters_to_vector`, LBFGS, safetensors, buckets of
+gradients. Other strides come with transposed arguments, with a state that is assigned, with `memory_format`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 
@@ -40,3 +42,15 @@ def arrange_state(module: nn.Module, state: dict[str, Any], prefix: str) -> None
         t = state.get(prefix + name)
         if isinstance(t, Tensor) and not t.is_contiguous():
             state[prefix + name] = t.detach().contiguous()
+
+
+def paired(t: Tensor) -> Tensor:
+    """The form in which a tensor is stored."""
+    return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+
+
+def unpaired(stored: Tensor) -> Tensor:
+    """The complex tensor that pairs represent."""
+    # An empty tensor counts as contiguous whatever its strides. NumPy's are zero, which cannot be viewed as pairs.
+    pairs = stored.contiguous() if stored.numel() else stored.clone(memory_format=torch.contiguous_format)
+    return torch.view_as_complex(pairs)

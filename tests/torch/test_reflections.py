@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import isometry.torch as it
-from isometry.torch.nn._directions import scaled
+from isometry.torch.nn._reflections import scaled
 from layers import B, D, T, build, draw
 from tolerance import UNITARITY
 
