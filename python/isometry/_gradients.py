@@ -60,9 +60,13 @@ def gradients(
         for name, a in call.arrays.items()
     }
     route = call.route
-    of_operator = () if route is None else route.bars
+    of_operator = () if route is None or call.inside else route.bars
     out, cts_of_results = (kept, memory, saved), (cts, memory_ct)
     _core.sequence_vjp(*call.given(), out, cts_of_results, tuple(bars.values()), of_operator, call.place, call.members)
+    if call.inside and route is not None:
+        both = bars[cell.matrices]
+        assert both is not None
+        bars[cell.matrices], route.bars[0][...] = both[..., :-1, :, :], both[..., -1, :, :]
     start_bar = bars.pop(START_STATE)
     bars |= {} if unpacked is None else unpacked(bars)
     split_state(cell, bars)

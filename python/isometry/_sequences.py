@@ -77,9 +77,17 @@ class Call(NamedTuple):
 
     def given(self) -> tuple[str, Any, tuple[Any, ...], Any, Any]:
         """The arguments as the extension takes them."""
-        transition = None if self.route is None else (self.route.object, self.route.arguments)
+        name, route = self.cell.name, self.route
+        if self.inside:
+            name, route = self.cell.dense, None
+        transition = None if route is None else (route.object, route.arguments)
         steps = self.lengths, self.reverse, self.marks
-        return self.cell.name, transition, tuple(self.arrays.values()), self.law, steps
+        return name, transition, tuple(self.arrays.values()), self.law, steps
+
+    @property
+    def inside(self) -> bool:
+        """Whether W stands in the cell's own array of matrices, as its last."""
+        return self.route is not None and self.route.object == "dense" and bool(self.cell.dense)
 
     def empty(self, *shape: int) -> Array:
         """Room for a result, of every member of an ensemble."""
@@ -105,7 +113,7 @@ class Call(NamedTuple):
 # ---------------------------------------------------------------- the two directions
 
 
-def states(
+def states_of(
     cell: Cell,
     transition: Operator | None,
     arrays: dict[str, Any],
@@ -242,12 +250,17 @@ def prepared(
     axes = {"x": -2, "h0": -2, "r0": -3, START_STATE: -2}
     for name, array in arrays.items():
         if array is not None:
-            own = real_type(dtype) if name == OWN_BIAS else dtype
-            arrays[name] = ready(in_order(array, order, axes[name]) if name in axes else array, own)
+            array = in_order(array, order, axes[name]) if name in axes else array
+            arrays[name] = ready(array, real_type(dtype) if name == OWN_BIAS else dtype)
     route = None if transition is None else route_of(transition, dtype, steps, batch, place, gated=not cell.operator)
     law = options.activation, float(options.slope), options.settings
     marks = None if marks is None else ready(in_order(marks, order, -1), np.dtype(np.int64))
     call = Call(cell, members, right.shape, dtype, order, route, place, arrays, law, lengths, options.reverse, marks)
+    if call.inside and route is not None:
+        (matrix,), name = route.arguments, cell.matrices
+        own = arrays[name]
+        assert own is not None
+        arrays[name] = ready(joined([own, matrix if members is None else matrix[:, None]], -3), dtype)
     return call, own_state
 
 

@@ -28,7 +28,8 @@ def checked(states: Array, call: Call) -> None:
         for i in range(call.members):
             checked(states[i], call.member(i))
         return
-    arrays, lengths, reverse = call.arrays, call.lengths, call.reverse
+    arrays, reverse = call.arrays, call.reverse
+    lengths: Any = call.lengths
     x: Any = arrays["x"]
     weight: Any = arrays[call.cell.kernel[1 if call.cell.operator else 2]]
     (steps, batch, width), n = states.shape, call.shape[2]
@@ -98,7 +99,8 @@ def _largest(a: Array | None) -> float:
 def _left(call: Call) -> list[str]:
     """The keywords that have their default values."""
     activation, slope, settings = call.law
-    left = {name: call.arrays[name] is None for name in ("h0", "bias", "hidden_bias", "r0") if name in call.arrays}
+    optional = "h0", "bias", "hidden_bias", "r0"
+    left: dict[str, bool] = {name: call.arrays[name] is None for name in optional if name in call.arrays}
     left |= {
         "activation": activation == "tanh",
         "slope": activation == "leaky_relu" and slope == 0.1,

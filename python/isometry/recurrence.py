@@ -17,8 +17,7 @@ from isometry._backend import serve
 from isometry._cells.affine import AFFINE
 from isometry._gradients import gradients
 from isometry._rules import check, check_recurrence
-from isometry._sequences import Options, checked
-from isometry._sequences import states as states_of
+from isometry._sequences import Options, checked, states_of
 from isometry.gpu import _calls, _recurrence
 from isometry.operators._operator import Operator
 

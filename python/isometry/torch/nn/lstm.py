@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
 from .._dispatch.plan import Tensors
-from ..sequences.lstm import lstm
+from ..sequences.lstm import stacked
 from ._base import RecurrentLayer
 from ._contract import check_hidden
 from ._keywords import Marks, Output
@@ -160,7 +160,7 @@ class LSTM(RecurrentLayer):
         marks: Marks,
     ) -> tuple[Tensor, Tensor]:
         law: dict[str, Any] = {"checkpoint": self.checkpoint, "output": output, **marks}
-        states = lstm(x, self._weights(suffix), h0, lengths, reverse, **law)
+        states = stacked(x, self._weights(suffix), h0, lengths, reverse, **law)
         last = states if output == "last" else last_state(states, lengths, reverse)
         return states[..., : self.hidden_size].contiguous(), last
 
