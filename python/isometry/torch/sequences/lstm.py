@@ -8,11 +8,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ..._cells._declaration import OWN_BIAS
 from ..._cells.lstm import LSTM
 from ..._rules import check, check_recurrence
-from .._dispatch.function import dtype_name
 from .._dispatch.plan import Tensors
+from ..operators._operator import real_tensor, tensor
 from ._sequence import run
 
 
@@ -108,26 +107,30 @@ def lstm(
     """
     if backend is not None:
         check.backend(backend)
-    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "c0": c0, OWN_BIAS: None}
-    for name, value in given.items():
-        if (value is not None or name in LSTM.required) and not isinstance(value, Tensor):
+    x = tensor("x", x)
+
+    def real(name: str, value: Any) -> Tensor:
+        if not isinstance(value, Tensor):
             check.kind(name, "a torch.Tensor", value)
-        if value is not None:
-            check.same_precision(name, dtype_name(value.dtype), "x", dtype_name(x.dtype))
-    _, batch, n = LSTM.check([None if t is None else t.shape for t in given.values()])
+        return real_tensor(name, value, "x", x.dtype, x.device)
+
+    given = {"w": w, "u": u, "b": b, "h0": h0, "c0": c0}
+    made: dict[str, Any] = {
+        name: None if t is None and name not in LSTM.required else real(name, t) for name, t in given.items()
+    }
+    _, batch, n = LSTM.check([x.shape, *(None if t is None else t.shape for t in made.values()), None])
     own: Any = None
     if start_state is not None:
         if not isinstance(start_state, (tuple, list)) or len(start_state) != 2:
             check.kind("start_state", "a pair (h, c) of torch.Tensors", start_state)
-        for t in start_state:
-            if not isinstance(t, Tensor):
-                check.kind("start_state", "a pair (h, c) of torch.Tensors", t)
+        own = [real("start_state", t) for t in start_state]
+        for t in own:
             check_recurrence.start_state_shape(tuple(t.shape), batch, n)
-        own = _side_by_side(start_state)
+        own = _side_by_side(own)
     first = None
     if h0 is not None or c0 is not None:
-        first = _side_by_side([x.new_zeros(n) if t is None else t for t in (h0, c0)])
-    weights = w.flatten(0, 1), u.flatten(0, 1), None if b is None else b.flatten()
+        first = _side_by_side([x.new_zeros(n) if made[name] is None else made[name] for name in LSTM.state])
+    weights = tuple([None if made[name] is None else made[name].flatten(0, 1) for name in ("w", "u", "b")])
     more: dict[str, Any] = {"backend": backend, "checkpoint": checkpoint, "output": output, "starts": starts}
     h, c = stacked(x, weights, first, lengths, reverse, start_state=own, **more).split(n, -1)
     return h.contiguous(), c.contiguous()
