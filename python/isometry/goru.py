@@ -1,5 +1,7 @@
 """The gated orthogonal recurrent unit over a whole sequence in one call, and its gradients."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike

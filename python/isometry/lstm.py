@@ -1,5 +1,7 @@
 """The LSTM over a whole sequence in one call, and its gradients."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np
