@@ -72,7 +72,7 @@ def gradients(
     split_state(cell, bars)
     found: dict[str, Any] = {} if route is None else {"transition": route.pull()}
     back = None if call.order is None else np.argsort(call.order)
-    axes = {"x": -2, **{name: -1 - others for name, others in cell.each}}
+    axes = {} if back is None else {"x": -2, **{name: -1 - others for name, others in cell.each}}
     for name, own in given.items():
         bar = bars[name]
         if bar is None or own is None:
@@ -91,9 +91,7 @@ def gradients(
 
 def _again(call: Call) -> tuple[Array | None, Array | None]:
     """The memory, and what forward saves; on the GPU backward begins from the states."""
-    shape, memory_shape, saved_shape = call.sizes()
-    memory = None if memory_shape == (0,) else call.empty(*memory_shape)
-    saved = None if saved_shape == (0,) or call.place == "gpu" else call.empty(*saved_shape)
+    memory, saved = call.memory(), call.saved()
     if memory is not None or saved is not None:
-        call.run(call.empty(*shape), memory, saved)
+        call.run(call.states(), memory, saved)
     return memory, saved

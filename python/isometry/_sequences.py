@@ -35,6 +35,10 @@ Given = dict[str, Array | None]
 Form = Callable[[Given], Given]
 
 
+#: Of the kernel's arrays: the axis of the sequences.
+_SEQUENCES = {"x": -2, "h0": -2, "r0": -3, START_STATE: -2}
+
+
 class Options(NamedTuple):
     """The arguments that are no arrays of a cell."""
 
@@ -93,9 +97,22 @@ class Call(NamedTuple):
         """Room for a result, of every member of an ensemble."""
         return np.empty(shape if self.members is None else (self.members, *shape), self.dtype)
 
-    def sizes(self) -> tuple[Any, Any, Any]:
-        """Shapes of the states, of the memory, and of what is saved; (0,) where absent."""
-        return self.cell.results(self.law[2], *self.shape)
+    def states(self, last: bool = False) -> Array:
+        """Room for the states, or the last ones."""
+        steps, batch, n = self.shape
+        width = self.cell.width * n
+        return self.empty(batch, width) if last else self.empty(steps, batch, width)
+
+    def memory(self) -> Array | None:
+        """Room for the memory after the states, if the cell has one."""
+        _, batch, n = self.shape
+        return self.empty(batch, n, n) if self.cell.memory(*self.law[2]) else None
+
+    def saved(self) -> Array | None:
+        """Room for what forward saves; on the GPU backward begins from the states."""
+        count = self.cell.saved(*self.law[2])
+        steps, batch, n = self.shape
+        return self.empty(count, steps, batch, self.cell.width * n) if count and self.place != "gpu" else None
 
     def member(self, i: int) -> Call:
         """The call of the i-th member alone."""
@@ -127,17 +144,17 @@ def states_of(
     """
     check.choice("output", output, *check_recurrence.OUTPUTS)
     call, _ = prepared(cell, transition, taken_of(cell, arrays), options, {}, packed)
-    shape, memory_shape, _ = call.sizes()
-    last = output == "last"
-    memory = None if memory_shape == (0,) else call.empty(*memory_shape)
+    last, memory = output == "last", call.memory()
     if last and call.place != "gpu":
-        found = call.empty(*shape[1:])
+        found = call.states(last=True)
         call.run((None, found, None, None), memory)
     else:
-        found = call.empty(*shape)
+        found = call.states()
         call.run(found, memory)
         if last:
             found = _ends(found, call.lengths, call.reverse)
+    if call.members is None and call.order is None:
+        return found, memory
     back = None if call.order is None else np.argsort(call.order)
     found = in_order(found, back, -2)
     if call.members is not None and not last:
@@ -239,18 +256,17 @@ def prepared(
             transition._check_held(True)
         for name, array in given.items():
             finite(name, array)
-        for name, parts in {**results, START_STATE: own_state or ()}.items():
+        for name, parts in results.items():
             for a in parts:
                 finite(name, a)
+        for a in own_state or ():
+            finite(START_STATE, a)
         finite("ct", memory_ct)
-    arrays = _kernel_arrays(cell, given, own_state, batch, n, members)
-    if packed is not None:
-        arrays = packed(arrays)
-    arrays[START_STATE] = arrays.pop(START_STATE)  # the last
-    axes = {"x": -2, "h0": -2, "r0": -3, START_STATE: -2}
+    arrays = _kernel_arrays(cell, given, own_state, batch, n, members, packed)
     for name, array in arrays.items():
         if array is not None:
-            array = in_order(array, order, axes[name]) if name in axes else array
+            if order is not None and name in _SEQUENCES:
+                array = array.take(order, _SEQUENCES[name])
             arrays[name] = ready(array, real_type(dtype) if name == OWN_BIAS else dtype)
     route = None if transition is None else route_of(transition, dtype, steps, batch, place, gated=not cell.operator)
     law = options.activation, float(options.slope), options.settings
@@ -265,21 +281,28 @@ def prepared(
 
 
 def _kernel_arrays(
-    cell: Cell, given: Given, own_state: tuple[Array, ...] | None, batch: int, n: int, members: int | None
+    cell: Cell,
+    given: Given,
+    own_state: tuple[Array, ...] | None,
+    batch: int,
+    n: int,
+    members: int | None,
+    packed: Form | None,
 ) -> Given:
     """The arrays with the members as first axis and one entry per sequence, the parts of a state side by side."""
-    arrays: Given = {}
-    for array in cell.arrays:
-        a, name = given[array.name], array.name
-        if a is not None and name == "x":
-            a = a if members is None else np.moveaxis(a, 1, 0)
-        elif a is not None and array.axes.startswith("B "):
-            a = _each(a, batch, array.rank - 1, members)
-        elif a is not None and members is not None and a.ndim == array.rank:
-            a = a[None]
-        arrays[name] = a
-    own = None if own_state is None else [_each(a, batch, 1, members) for a in own_state]
-    arrays[START_STATE] = None if own is None else joined(own, -1)
+    arrays = given.copy()
+    if members is not None:
+        for array in cell.arrays:
+            a = given[array.name]
+            if a is not None and array.name == "x":
+                arrays["x"] = np.moveaxis(a, 1, 0)
+            elif a is not None and a.ndim == array.rank and not array.axes.startswith("B "):
+                arrays[array.name] = a[None]
+    for name, rank in cell.each:
+        a = given[name]
+        if a is not None:
+            arrays[name] = _each(a, batch, rank, members)
+    own = None if own_state is None else joined([_each(a, batch, 1, members) for a in own_state], -1)
     if len(cell.state) > 1:
         parts = [arrays[name] for name in cell.state]
         zero = np.zeros((batch, n) if members is None else (1, batch, n))
@@ -290,6 +313,9 @@ def _kernel_arrays(
         arrays["h0"] = arrays[first] = whole
         for name in others:
             del arrays[name]
+    if packed is not None:
+        arrays = packed(arrays)
+    arrays[START_STATE] = own  # the last
     return arrays
 
 
