@@ -17,6 +17,7 @@ from isometry._arrays import (
     Array,
     DType,
     common,
+    field_of_result,
     finite,
     ready,
     real_type,
@@ -216,7 +217,7 @@ def checked(
                 check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
             else:
                 check.exact(name, a.shape, (steps, members, batch, n), "(T, E, B, n)")
-            check.field_of_result(name, a.dtype.name, dtype.name)
+            field_of_result(name, a, dtype)
     lengths = None
     if options.lengths is not None:
         lengths = taken_integers("lengths", options.lengths)
