@@ -11,7 +11,10 @@ from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
 from isometry.delta import delta_rule, delta_rule_vjp
+from isometry.goru import goru, goru_vjp
+from isometry.gru import gru, gru_vjp
 from isometry.hadamard import hadamard_transform
+from isometry.lstm import lstm, lstm_vjp
 from isometry.metrics import orthogonality_error
 from isometry.operators import (
     Adjoint,
@@ -33,6 +36,7 @@ from isometry.operators import (
 )
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
+from isometry.rum import rum, rum_vjp
 from isometry.runs import load_run
 from isometry.stiefel import cayley_step
 
@@ -62,10 +66,16 @@ __all__ = [
     "delta_rule",
     "delta_rule_vjp",
     "get_num_threads",
+    "goru",
+    "goru_vjp",
     "gpu",
+    "gru",
+    "gru_vjp",
     "hadamard_transform",
     "linalg",
     "load_run",
+    "lstm",
+    "lstm_vjp",
     "metrics",
     "orthogonality_error",
     "real_input",
@@ -73,6 +83,8 @@ __all__ = [
     "real_state",
     "recurrence",
     "recurrence_vjp",
+    "rum",
+    "rum_vjp",
     "set_num_threads",
     "show_config",
     "tasks",

@@ -7,27 +7,21 @@ formed once per call; in backward its cotangent is summed over all steps and pul
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _ensembles
-from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
+from isometry._arrays import Array
 from isometry._backend import serve
 from isometry._cells.affine import AFFINE
-from isometry._routes import Call, by_length, in_order, route_of, unsorted
+from isometry._gradients import gradients
 from isometry._rules import check, check_recurrence
-from isometry._starts import marks, starts_served
-from isometry._states import checked, ends
+from isometry._sequences import Options, checked, states_of
 from isometry.gpu import _calls, _recurrence
 from isometry.operators._operator import Operator
 
 __all__ = ["recurrence", "recurrence_vjp"]
-
-Given = dict[str, Array | None]
 
 
 def recurrence(
@@ -124,29 +118,15 @@ def recurrence(
            [ 0., -1.],
            [ 1.,  0.]])
     """
-    check.choice("output", output, *check_recurrence.OUTPUTS)
-    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
+    check.choice("activation_on", activation_on, "all", "input")
+    law = activation, slope, (activation_on == "input",)
+    options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    if starts is not None or start_state is not None:
-        arrays |= starts_served(start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
         check_recurrence.on_the_device(output)
-        given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
-        return _recurrence.recurrence(_resident(transition, given, options, {}), given)  # type: ignore[return-value]
-    given = _given(arrays, taken)
-    call = _prepared(transition, given, options, {})
-    last = output == "last"
-    if call.members is not None:
-        all_states = _ensembles.states(call)
-        return _ensembles.last(all_states, given["h0"], lengths, reverse) if last else all_states
-    if last and call.place != "gpu":
-        found = np.empty(call.shape[1:], call.dtype)
-        call.run((None, found, None, None))
-        return found if call.order is None else found[np.argsort(call.order)]
-    states = np.empty(call.shape, call.dtype)
-    call.run(states)
-    states = unsorted(states, call.order)
-    return ends(states, options.lengths, reverse) if last else states
+        given, call = _resident(transition, arrays, options, {})
+        return _recurrence.recurrence(call, given)  # type: ignore[return-value]
+    return states_of(AFFINE, transition, arrays, options, output)[0]
 
 
 def recurrence_vjp(
@@ -212,43 +192,14 @@ def recurrence_vjp(
     (array([[6.],
            [6.]]), None)
     """
-    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
+    check.choice("activation_on", activation_on, "all", "input")
+    law = activation, slope, (activation_on == "input",)
+    options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    if starts is not None or start_state is not None:
-        arrays |= starts_served(start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
-        take = partial(_calls.single, check_finite=check.flag("check_finite", check_finite))
-        given = _given(arrays, take)
-        states, ct = take("states", states), take("ct", ct)
-        results: dict[str, Any] = {"states": states, "ct": ct}
-        return _recurrence.recurrence_vjp(_resident(transition, given, options, results), given, **results)
-    given = _given(arrays, taken)
-    states, ct = taken("states", states), taken("ct", ct)
-    call = _prepared(transition, given, options, {"states": states, "ct": ct})
-    if call.members is not None:
-        return _ensembles.gradients(call, given, states, ct, check_states=check.flag("check_states", check_states))
-    route, order, dtype = call.route, call.order, call.dtype
-    bars = tuple(None if a is None else np.empty_like(a) for a in call.arrays)
-    states, ct = (ready(in_order(a, order), dtype) for a in (states, ct))
-    if check.flag("check_states", check_states):
-        checked(states, call)
-    start_bar = None if call.starts is None or call.starts[1] is None else np.empty_like(call.starts[1])
-    call.pull(states, ct, (*bars, start_bar))
-
-    x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
-    if order is not None:
-        back = np.argsort(order)
-        columns = ((x_bar, 1), (h0_bar, 0), (start_bar, 0))
-        x_bar, h0_bar, start_bar = (None if a is None else a.take(back, axis) for a, axis in columns)
-    result = {
-        "x": x_bar,
-        "input_weight": weight_bar,
-        "h0": h0_bar,
-        "bias": bias_bar,
-        "activation_bias": activation_bias_bar,
-        "start_state": start_bar,
-    }
-    return {"transition": route.pull(), **{name: _own(bar, given.get(name)) for name, bar in result.items()}}
+        given, call = _resident(transition, arrays, options, {"states": states, "ct": ct})
+        return _recurrence.recurrence_vjp(call, given, given.pop("states"), given.pop("ct"))
+    return gradients(AFFINE, transition, arrays, options, (states, ct, None), check_states)
 
 
 # ---------------------------------------------------------------- arguments
@@ -259,130 +210,19 @@ def _members(transition: Operator) -> tuple[Any, ...]:
     return transition._members() if isinstance(transition, Operator) else ()
 
 
-def _given(arrays: dict[str, Any], take: Callable[[str, Any], Array]) -> Given:
-    """The arguments as arrays; the bias of the activation is real."""
-    required = ("x", "input_weight")
-    given = {name: None if a is None and name not in required else take(name, a) for name, a in arrays.items()}
-    own_bias = given["activation_bias"]
-    if own_bias is not None:
-        check.real("activation_bias", own_bias.dtype.name)
-    return given
-
-
-class Options(NamedTuple):
-    """The arguments that are not numeric arrays of the layer."""
-
-    activation: str
-    slope: float
-    activation_on: str
-    lengths: ArrayLike | None
-    reverse: bool
-    backend: str | None
-    check_finite: bool
-    starts: ArrayLike | None = None
-
-
-class _Checked(NamedTuple):
-    """The checked arguments of a call."""
-
-    members: int | None  # of an ensemble
-    shape: tuple[int, int, int]  # of the states of a member
-    dtype: DType  # of the states
-    lengths: Array | None
-    check_finite: bool
-
-
-def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Checked:
-    """Check all arguments except the values of arrays; `results` are the states and their cotangent."""
-    if not isinstance(transition, Operator):
-        check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
-    activation, check_finite = options.activation, check.flag("check_finite", options.check_finite)
-    check.flag("reverse", options.reverse)
-    check_recurrence.activation(activation, "activation")
-    check_recurrence.slope(options.slope)
-    shapes = {name: None if a is None else a.shape for name, a in given.items()}
-    shapes.pop("start_state", None)
-    members = None
-    if transition.batch_shape:
-        members, shapes = check_recurrence.ensemble(transition.batch_shape, shapes)
-    n = check_recurrence.recurrence_transition(transition.shape, ())
-    steps, batch, _ = AFFINE.check([shapes[name] for name in AFFINE.names], n)
-    check.choice("activation_on", options.activation_on, "all", "input")
-    dtype = common(transition.dtype, *given.values())
-    check_recurrence.activation_units(
-        activation,
-        n,
-        shapes["activation_bias"],
-        complex_=dtype.kind == "c",
-        argument="activation_bias",
-        features_of="transition",
-    )
-    for name, a in results.items():
-        if members is None:
-            check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
-        else:
-            check.exact(name, a.shape, (steps, members, batch, n), "(T, E, B, n)")
-        check.field_of_result(name, a.dtype.name, dtype.name)
-    lengths = None
-    if options.lengths is not None:
-        lengths = taken_integers("lengths", options.lengths)
-        check_recurrence.lengths_shape(lengths.shape, batch)
-        check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
-        lengths = lengths.astype(np.int64)
-    return _Checked(members, (steps, batch, n), dtype, lengths, check_finite)
-
-
-def _resident(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _recurrence.Call:
-    """The call on the GPU."""
-    right = _checked(transition, given, options, results)
+def _resident(
+    transition: Operator, arrays: dict[str, Any], options: Options, results: dict[str, Any]
+) -> tuple[dict[str, Any], _recurrence.Call]:
+    """The arrays and the results in single precision, and the call on the GPU."""
+    check_recurrence.starts_served(gpu=options.starts is not None or options.start_state is not None)
+    taken = partial(_calls.single, check_finite=check.flag("check_finite", options.check_finite))
+    required = AFFINE.required
+    given = {name: None if a is None and name not in required else taken(name, a) for name, a in arrays.items()}
+    if given["activation_bias"] is not None:
+        check.real("activation_bias", given["activation_bias"].dtype.name)
+    own = {name: taken(name, a) for name, a in results.items()}
+    right = checked(AFFINE, transition, given, options, {name: (a,) for name, a in own.items()})
     check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)  # no ensemble
-    held, on_input = transition._resident(right.dtype, right.check_finite), options.activation_on == "input"
-    own = options.activation, float(options.slope), on_input, right.lengths, options.reverse
-    return _recurrence.Call(held, right.shape, right.dtype, *own)
-
-
-def _prepared(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> Call:
-    """Check all arguments and convert them for the extension."""
-    right = _checked(transition, given, options, results)
-    (steps, batch, n), dtype, place = right.shape, right.dtype, serve(options.backend)
-    order, lengths = by_length(right.lengths, steps)
-    transition._check_held(right.check_finite)
-    if right.check_finite:
-        for name, array in (given | results).items():
-            finite(name, array)
-    dtype = common(dtype, results.get("ct"))
-    own, starts = given.get("start_state"), None
-    if options.starts is not None or own is not None:
-        starts = marks(options.starts, own, right.shape, dtype, order, right.members)
-    own_bias = given["activation_bias"]
-    own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
-    if right.members is not None and own_bias is not None:
-        own_bias = own_bias.reshape(-1, own_bias.shape[-1])
-    arguments = _arguments if right.members is None else _ensembles.arguments
-    return Call(
-        right.members,
-        (steps, batch, n),
-        dtype,
-        order,
-        route_of(transition, dtype, steps, batch, place),
-        place,
-        (*arguments(given, dtype, order, batch), own_bias),
-        (options.activation, float(options.slope), (options.activation_on == "input",)),
-        lengths,
-        options.reverse,
-        starts,
-    )
-
-
-def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> tuple[Any, ...]:
-    """x, input_weight, h0 (B, n) and bias in the form `_core` takes."""
-    x, weight, h0, bias = given["x"], given["input_weight"], given["h0"], given["bias"]
-    assert x is not None and weight is not None
-    if h0 is not None:
-        h0 = np.broadcast_to(h0, (batch, h0.shape[-1]))
-        h0 = ready(h0 if order is None else h0[order], dtype)
-    return ready(in_order(x, order), dtype), ready(weight, dtype), h0, None if bias is None else ready(bias, dtype)
-
-
-def _own(bar: Array | None, argument: Array | None) -> Array | None:
-    return None if bar is None or argument is None else gradient(bar, argument.shape, argument.dtype)
+    law = options.activation, float(options.slope), bool(options.settings[0]), right.lengths, options.reverse
+    held = transition._resident(right.dtype, right.check_finite)
+    return given | own, _recurrence.Call(held, right.shape, right.dtype, *law)

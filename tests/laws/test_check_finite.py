@@ -2,6 +2,7 @@
 torch face."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
@@ -127,6 +128,29 @@ def delta_rules(draw):
     }
 
 
+def gated(draw):
+    """Cells with gates are real."""
+    steps, states = {"x": draw(3, 2, 2), "h0": draw(2, N)}, {"states": draw(3, 2, N), "ct": draw(3, 2, N)}
+    own = {
+        "gru": {"w": draw(3, N, N), "u": draw(3, N, 2), "b": draw(3, N)},
+        "goru": {"w": draw(2, N, N), "u": draw(3, N, 2), "b": draw(3, N)},
+        "lstm": {"w": draw(4, N, N), "u": draw(4, N, 2), "b": draw(4, N), "c0": draw(2, N)},
+        "rum": {"w": draw(2 * N, N), "u": draw(2 * N, 2), "b": draw(2 * N)},
+    }
+    own["rum"] |= {"embed_weight": draw(N, 2), "embed_bias": draw(N)}
+    op = iso.Dense(draw(N, N))
+
+    def call(cell, a, c):
+        return getattr(iso, cell)(*((op,) if cell.startswith("goru") else ()), **a, check_finite=c)
+
+    def pull(cell, a, c):
+        pairs = {name: (a[name], np.zeros((3, 2, N))) for name in states} if cell == "lstm" else {}
+        return call(f"{cell}_vjp", a | pairs | {"check_states": False}, c)
+
+    found = {cell: (steps | arrays, partial(call, cell)) for cell, arrays in own.items()}
+    return found | {f"{cell}_vjp": (steps | arrays | states, partial(pull, cell)) for cell, arrays in own.items()}
+
+
 def functions(rng, dtype):
     """Public name -> arguments, and a call with them."""
     draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
@@ -145,7 +169,7 @@ def functions(rng, dtype):
             lambda a, c: iso.cayley_step(a["w"], a["gradient"], 0.1, check_finite=c),
         ),
         "hadamard_transform": ({"x": draw(2, N)}, lambda a, c: iso.hadamard_transform(**a, check_finite=c)),
-        **({} if is_complex(dtype) else delta_rules(draw)),
+        **({} if is_complex(dtype) else delta_rules(draw) | gated(draw)),
         "orthogonality_error": ({"w": w}, lambda a, c: iso.orthogonality_error(**a, check_finite=c)),
         "recurrence": (layer(rng, dtype), lambda a, c: run(iso.recurrence, a, check_finite=c)),
         "recurrence_vjp": (

@@ -34,6 +34,11 @@ class Array:
         found = re.findall(r"(\d*)([a-zA-Z]?)(?: |$)", self.axes)
         object.__setattr__(self, "factors", tuple((int(times or 1), size) for times, size in found if times or size))
 
+    @property
+    def rank(self) -> int:
+        """The number of axes; that of the activation's bias is one."""
+        return max(1, len(self.factors))
+
     def form(self, first: int = 0) -> str:
         """The shape from that axis on, as messages show it."""
         axes = self.axes.split()[first:]
@@ -54,6 +59,7 @@ class Cell:
     shared: tuple[str, ...] = ()  #: arrays of which a first axis of 1 serves all sequences too
     real: bool = True  #: states are real
     own: tuple[Array, ...] = ()  #: the arrays, where the public function has others than the kernel
+    state: tuple[str, ...] = ("h0",)  #: the arrays of the initial state, side by side in the kernel's h0
     arrays: tuple[Array, ...] = field(init=False, repr=False)
     kernel: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that the kernel takes
     settings: tuple[str, ...] = field(init=False, repr=False)  #: numbers and flags
@@ -138,6 +144,45 @@ class Cell:
             raise ValueError(f"{name} must have shape {form} = {expected}, as {self.as_given} have it, not {shape}")
         else:
             check.exact(name, shape, expected, form)
+
+    def members(self, shapes: Sequence[Shape | None], stack: Shape | None) -> tuple[int | None, list[Shape | None]]:
+        """The number of members of an ensemble, None for a single call, and the shapes of one member's arrays.
+
+        `stack` is the batch shape of the operator if there is one, which then says what an ensemble is; else x does. x
+        has the members as second axis, the other arrays as first where they are not for all members.
+        """
+        x = shapes[0]
+        axes = 0 if x is None else len(x)
+        if stack == () or (stack is None and axes != 4):
+            return None, list(shapes)
+        if stack is not None and (len(stack) != 1 or stack[0] == 0 or axes in (0, 3)):
+            raise ValueError(
+                f"transition must be one operator, of batch_shape (), not a stack of batch_shape {stack}; an ensemble "
+                "of E recurrences takes one of batch_shape (E,) and x of shape (T, E, B, d), or (T, 1, B, d) for all "
+                "members"
+            )
+        sizes = [
+            shape[0 if at else 1]
+            for at, (array, shape) in enumerate(zip(self.arrays, shapes, strict=True))
+            if shape is not None and len(shape) == array.rank + 1
+        ]
+        members = stack[0] if stack else max(sizes)
+        source = "the batch_shape of the transition" if stack else "the most members of an array"
+        one: list[Shape | None] = []
+        for array, shape in zip(self.arrays, shapes, strict=True):
+            at, rank = (1 if array.name == "x" else 0), 0 if shape is None else len(shape)
+            each = array.axes.startswith("B ")
+            if shape is None or (at == 0 and (rank == array.rank or (each and rank == array.rank - 1))):
+                one.append(shape)
+                continue
+            if rank != array.rank + 1 or shape[at] not in (1, members):
+                form = f"{array.rank} axes, or E or 1 before them,"
+                form = "shape (T, E, B, d), or (T, 1, B, d)" if at else form
+                raise ValueError(
+                    f"{array.name} must have {form} with E = {members}, {source}, not shape {tuple(shape)}"
+                )
+            one.append((*shape[:at], *shape[at + 1 :]))
+        return members, one
 
     def results(self, settings: tuple[Any, ...], steps: int, batch: int, n: int) -> tuple[Shape, Shape, Shape]:
         """Shapes of the states, of the memory after them, and of what forward saves; (0,) for what a cell does not

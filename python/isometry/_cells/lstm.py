@@ -6,6 +6,21 @@ c_t = f * c_{t-1} + i * g,  h_t = o * tanh(c_t).
 A state is (h, c), 2n numbers, also in h0. Saved for backward are the gates of every step.
 """
 
-from isometry._cells._declaration import Cell
+from isometry._cells._declaration import OWN_BIAS, Array, Cell
 
-LSTM = Cell("lstm", as_given="w and x", notes={"w": "the rows of i, f, g and o"})
+#: The arrays of layers are those of the kernel, which are torch's: the rows of all gates in one matrix.
+STACKED = Cell("lstm", as_given="w and x", notes={"w": "the rows of i, f, g and o"})
+LSTM = Cell(
+    "lstm",
+    as_given="w and x",
+    own=(
+        Array("x", "T B d", needed=True),
+        Array("w", "4 n n", needed=True, note="the matrices of i, f, g and o"),
+        Array("u", "4 n d", needed=True),
+        Array("b", "4 n"),
+        Array("h0", "B n"),
+        Array("c0", "B n"),
+        Array(OWN_BIAS, ""),
+    ),
+    state=("h0", "c0"),
+)

@@ -32,7 +32,7 @@ from .operators import (
     Rotation,
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
-from .sequences import goru, gru, recurrence, rum
+from .sequences import goru, gru, lstm, recurrence, rum
 from .stiefel import cayley_step
 
 from . import adapters, fla, init, nn, parametrizations  # isort: skip  (the layers import the names above)
@@ -101,6 +101,7 @@ __all__ = [
     "hadamard_transform",
     "init",
     "linalg",
+    "lstm",
     "nn",
     "optim",
     "orthogonality_error",

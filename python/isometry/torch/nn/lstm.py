@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
 from .._dispatch.plan import Tensors
-from ..sequences.lstm import lstm
+from ..sequences.lstm import stacked
 from ._base import RecurrentLayer, last_state
 from ._contract import Sweep, check_hidden
 from ._streaming import Kernel
@@ -148,7 +148,7 @@ class LSTM(RecurrentLayer):
         return self._read("weight_hh" + suffix), self._read("weight_ih" + suffix), b
 
     def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
-        states = lstm(sweep.x, self._weights(sweep.suffix), **sweep.keywords())
+        states = stacked(sweep.x, self._weights(sweep.suffix), **sweep.keywords())
         return states[..., : self.hidden_size].contiguous(), last_state(states, sweep)
 
     def _kernel(self, suffix: str) -> Kernel:

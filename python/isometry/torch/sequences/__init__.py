@@ -2,7 +2,8 @@
 
 from .goru import goru
 from .gru import gru
+from .lstm import lstm
 from .recurrence import recurrence
 from .rum import rum
 
-__all__ = ["goru", "gru", "recurrence", "rum"]
+__all__ = ["goru", "gru", "lstm", "recurrence", "rum"]

@@ -10,7 +10,7 @@ from ..._backend import Place
 from ..._cells._declaration import Cell
 from ..._cells.affine import AFFINE
 from ..._cells.gru import GORU, GRU
-from ..._cells.lstm import LSTM
+from ..._cells.lstm import STACKED
 from ..._cells.rum import RUM
 from .._dispatch.function import Array
 from ..formulas import gru, lstm, recurrence, rum
@@ -106,7 +106,7 @@ CELLS = {
         Kernels(AFFINE, recurrence.formula, _affine_operands),
         Kernels(GRU, gru.formula, _gru_operands),
         Kernels(GORU, gru.formula, _gru_operands),
-        Kernels(LSTM, lstm.formula, _lstm_operands),
+        Kernels(STACKED, lstm.formula, _lstm_operands),
         Kernels(RUM, rum.formula, _rum_operands),
     )
 }

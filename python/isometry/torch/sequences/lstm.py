@@ -1,31 +1,165 @@
-"""The LSTM over a whole sequence in one call, as `nn.LSTM` calls it: states are (h, c), 2n numbers."""
+"""The LSTM over a whole sequence in one call: for the kernels a state is h and c side by side, 2n numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
 from torch import Tensor
 
+from ..._cells.lstm import LSTM
+from ..._rules import check, check_recurrence
 from .._dispatch.plan import Tensors
+from ..operators._operator import real_tensor, tensor
 from ._sequence import run
 
 
 def lstm(
     x: Tensor,
+    w: Tensor,
+    u: Tensor,
+    b: Tensor | None = None,
+    *,
+    h0: Tensor | None = None,
+    c0: Tensor | None = None,
+    lengths: Tensor | Sequence[int] | None = None,
+    reverse: bool = False,
+    backend: str | None = None,
+    checkpoint: Literal["none", "sqrt", "reversible"] = "none",
+    output: Literal["states", "last"] = "states",
+    starts: Tensor | None = None,
+    start_state: tuple[Tensor, Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""All states (h, c) of an LSTM.
+
+    .. math::
+
+        (i'_t, f'_t, g'_t, o'_t) = W h_{t-1} + U x_t + b, \qquad
+        i, f, o = \sigma(i', f', o'), \qquad g = \tanh(g'), \\
+        c_t = f_t * c_{t-1} + i_t * g_t, \qquad h_t = o_t * \tanh(c_t).
+
+    Parameters
+    ----------
+    x : Tensor, shape (T, B, d)
+        The input, real.
+    w : Tensor, shape (4, n, n)
+        W_i, W_f, W_g and W_o: the rows of ``torch.nn.LSTM``'s weight_hh.
+    u : Tensor, shape (4, n, d)
+        U, in the same order.
+    b : Tensor, shape (4, n), or None
+        b, zero if None; the sum of torch's two biases.
+    h0, c0 : Tensor, shape (B, n) or (n,), optional
+        The state before the first step, zero if not given.
+    lengths : Tensor or sequence of int, shape (B,), optional
+        The length of each sequence, from 0 to T. States past the end are zero.
+    reverse : bool
+        Whether each sequence is read from its own end; states keep the place of their input.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts.
+    checkpoint : {"none", "sqrt"}
+        The states and gates that are saved for backward. "none": all. "sqrt": some sqrt(T) states, between which
+        segments are computed again; states and gradients are the same to the last bit.
+    output : {"states", "last"}
+        "last" returns only the last state of each sequence, (B, n): (h0, c0) for one of length 0.
+    starts : Tensor, shape (T, B), bool, optional
+        Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
+        separate calls; with `reverse` the piece with a column's last step starts from (h0, c0).
+    start_state : pair of Tensor, (B, n) or (n,) each, optional
+        The state (h, c) before a marked step, zero if not given.
+
+    Returns
+    -------
+    h, c : Tensor, shape (T, B, n), or (B, n) with output "last"
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, T, B or n of 0, lengths outside 0..T, unknown names.
+    TypeError
+        Arguments other than real tensors of one precision, a start_state that is no pair, lengths that are not
+        integers, a reverse that is not a bool.
+    NotImplementedError
+        starts with the backend "gpu".
+
+    Notes
+    -----
+    Per step and sequence 8 n (n + d) flops, backward twice that. Saved for backward are h, c and the four gates.
+
+    References
+    ----------
+    Hochreiter, Schmidhuber. Long short-term memory. Neural Computation 1997.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> x, w, u, b = torch.randn(20, 5, 3), torch.randn(4, 8, 8), torch.randn(4, 8, 3), torch.zeros(4, 8)
+    >>> h, c = it.lstm(x, w, u, b)
+    >>> h.shape, c.shape
+    (torch.Size([20, 5, 8]), torch.Size([20, 5, 8]))
+
+    With open forget gates and closed input gates c is kept:
+
+    >>> b[0], b[1] = -100, 100
+    >>> _, c = it.lstm(0 * x, 0 * w, u, b, c0=torch.ones(8))
+    >>> torch.allclose(c, torch.tensor(1.0))
+    True
+    """
+    if backend is not None:
+        check.backend(backend)
+    x = tensor("x", x)
+
+    def real(name: str, value: Any) -> Tensor:
+        if not isinstance(value, Tensor):
+            check.kind(name, "a torch.Tensor", value)
+        return real_tensor(name, value, "x", x.dtype, x.device)
+
+    given = {"w": w, "u": u, "b": b, "h0": h0, "c0": c0}
+    made: dict[str, Any] = {
+        name: None if t is None and name not in LSTM.required else real(name, t) for name, t in given.items()
+    }
+    _, batch, n = LSTM.check([x.shape, *(None if t is None else t.shape for t in made.values()), None])
+    own: Any = None
+    if start_state is not None:
+        if not isinstance(start_state, (tuple, list)) or len(start_state) != 2:
+            check.kind("start_state", "a pair (h, c) of torch.Tensors", start_state)
+        own = [real("start_state", t) for t in start_state]
+        for t in own:
+            check_recurrence.start_state_shape(tuple(t.shape), batch, n)
+        own = _side_by_side(own)
+    first = None
+    if h0 is not None or c0 is not None:
+        first = _side_by_side([x.new_zeros(n) if made[name] is None else made[name] for name in LSTM.state])
+    weights = tuple([None if made[name] is None else made[name].flatten(0, 1) for name in ("w", "u", "b")])
+    more: dict[str, Any] = {"backend": backend, "checkpoint": checkpoint, "output": output, "starts": starts}
+    h, c = stacked(x, weights, first, lengths, reverse, start_state=own, **more).split(n, -1)
+    return h.contiguous(), c.contiguous()
+
+
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    """h and c, each of one sequence or of all, as one state."""
+    return torch.cat(torch.broadcast_tensors(*parts), -1)
+
+
+def stacked(
+    x: Tensor,
     weights: Tensors,
     h0: Tensor | None,
-    lengths: Tensor | None,
+    lengths: Tensor | Sequence[int] | None,
     reverse: bool,
     *,
+    backend: str | None = None,
     checkpoint: str = "none",
     output: str = "states",
     starts: Tensor | None = None,
     start_state: Tensor | None = None,
 ) -> Tensor:
-    """All states (T, B, 2n), or with output "last" the last of each sequence (B, 2n).
+    """As `nn.LSTM` calls it: all states (T, B, 2n), or with output "last" the last of each sequence (B, 2n).
 
     `weights` are W (4n, n), U (4n, d) and b (4n) or None, in the order i, f, g, o; h0 and start_state are (B, 2n) or
     (2n,); the rest is as in `gru`.
     """
     w, u, b = weights
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "activation_bias": None, "start_state": start_state}
-    law = "tanh", 0.0, lengths, reverse, None
+    law = "tanh", 0.0, lengths, reverse, backend
     return run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts)[0]
