@@ -58,65 +58,6 @@ def subject(face, transition, dtype, rng, n=6):
     return FACES[face].draw(Case(*transition, dtype), rng, n)
 
 
-@DTYPE
-@NAMES
-def test_activations(face, dtype, name, seed):
-    if is_complex(dtype) and name == "modrelu_realrep":
-        dtype = real_of(dtype)
-    compare(subject(face, TRANSITIONS[0], dtype, seed), seed, *arguments(seed, dtype, name))
-
-
-@DTYPE
-@NAMES
-@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
-def test_lengths_and_direction(face, dtype, name, reverse, seed):
-    if is_complex(dtype) and name == "modrelu_realrep":
-        dtype = real_of(dtype)
-    x, v, keywords = arguments(seed, dtype, name, batch=4)
-    keywords |= {"reverse": reverse, "lengths": np.array([5, 3, 3, 1])}
-    op = subject(face, TRANSITIONS[1], dtype, seed)
-    compare(op, seed, x, v, keywords)
-    states = op.recurrence(x, v, **keywords)
-    for s, length in enumerate(keywords["lengths"]):
-        assert not states[length:, s].any(), "states behind a sequence are zero"
-
-
-@DTYPE
-@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
-def test_lengths_in_any_order(dtype, reverse, seed):
-    x, v, keywords = arguments(seed, dtype, "tanh", batch=5)
-    keywords |= {"reverse": reverse, "lengths": np.array([1, 5, 3, 5, 2])}
-    compare(subject("numpy", TRANSITIONS[0], dtype, seed), seed, x, v, keywords)
-
-
-@DTYPE
-@pytest.mark.parametrize("transition", TRANSITIONS, ids=lambda t: t[0])
-@pytest.mark.parametrize("name", ["tanh", "modrelu", "oplu", "relu"])
-def test_activation_on_the_input_only(face, dtype, transition, name, seed):
-    x, v, keywords = arguments(seed, dtype, name)
-    compare(subject(face, transition, dtype, seed), seed, x, v, {**keywords, "activation_on": "input"})
-    keywords |= {"activation_on": "input", "reverse": True, "lengths": np.array([5, 4, 2])}
-    compare(subject(face, transition, dtype, seed), seed, x, v, keywords)
-
-
-@DTYPE
-@pytest.mark.parametrize("transition", TRANSITIONS, ids=lambda t: t[0])
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 1, 7, 1), (16, 9, 1, 3), (31, 3, 17, 2), (65, 4, 5, 20)], ids=str)
-def test_sizes(face, dtype, transition, sizes, seed):
-    n, steps, batch, d = sizes
-    x, v, keywords = arguments(seed, dtype, "modrelu", n, steps, batch, d)
-    compare(subject(face, transition, dtype, seed, n), seed, x, v, keywords)
-
-
-@DTYPE
-def test_one_initial_state_for_the_batch(face, dtype, seed):
-    x, v, keywords = arguments(seed, dtype, "tanh")
-    keywords["h0"] = keywords["h0"][0]
-    compare(subject(face, TRANSITIONS[0], dtype, seed), seed, x, v, keywords)
-    del keywords["h0"]
-    compare(subject(face, TRANSITIONS[0], dtype, seed), seed, x, v, keywords)
-
-
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_real_arguments_of_a_complex_transition(face, dtype, seed):
     x, v, keywords = arguments(seed, real_of(dtype), "modrelu")

@@ -64,10 +64,16 @@ class NumpyCell:
         given |= options
         pull = getattr(self.face, f"{self.case.cell.stem}_vjp")
         results = getattr(self.face, self.case.cell.stem)(*lead, **given)
+        if (parts := len(self.case.cell.first)) > 1:
+            ct = tuple(map(np.ascontiguousarray, np.split(ct, parts, -1)))
         grads = pull(*lead, states=results, ct=ct, **given)
         own = dict(zip(self.case.own, flat(grads.pop("transition", ())), strict=True))
+        whole = lambda g: np.concatenate(g, -1) if isinstance(g, tuple) else g
         none = lambda name: np.zeros_like(arrays[name])
-        return {name: own[name] if name in own else none(name) if (g := grads[name]) is None else g for name in arrays}
+        return {
+            name: own[name] if name in own else none(name) if (g := grads[name]) is None else whole(g)
+            for name in arrays
+        }
 
 
 #: Every variant through every face that has its function; a memory has no gradient by name in NumPy.

@@ -151,46 +151,6 @@ def test_the_last_states_of_a_packed_sequence():
     assert torch.equal(output, torch.cat((last[0], last[1]), 1))
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_a_sequence_without_a_step(reverse, seed):
-    """Its states are zeros, its last state is h0, and so is the gradient."""
-    lengths, way = [0, 5, 2], {"reverse": reverse}
-    at = [draw(seed, N, 2), draw(seed, 5, 3, D), draw(seed, N, D), draw(seed, 3, N)]
-
-    def run(output, checkpoint):
-        given = {"lengths": lengths, "output": output, "checkpoint": checkpoint, **way}
-        return lambda u, x, v, h0: it.recurrence(it.Householder(u), x, v, h0=h0, **given)
-
-    states, last = run("states", "none")(*at), run("last", "none")(*at)
-    assert not states[:, 0].any()
-    assert torch.equal(last[0], at[3][0])
-    ends = [0 if reverse else length - 1 for length in lengths]
-    assert torch.equal(last[1:], torch.stack([states[ends[b], b] for b in (1, 2)]))
-    taken = lambda *at: torch.cat((at[3][:1], run("states", "none")(*at)[ends[1:], [1, 2]]))
-    for checkpoint in ("none", "sqrt"):
-        for a, b in zip(gradients(run("last", checkpoint), at), gradients(taken, at), strict=True):
-            same(a, b)
-    u, x, v, h0 = (t.numpy() for t in at)
-    same(torch.from_numpy(iso.recurrence(iso.Householder(u), x, v, h0=h0, lengths=lengths, output="last", **way)), last)
-
-
-@pytest.mark.parametrize("cell", ["gru", "rum"])
-def test_gated_sequences_without_a_step(cell, seed):
-    x, h0 = draw(seed, 5, 3, D), draw(seed, 3, N).requires_grad_()
-    if cell == "gru":
-        weights = draw(seed, 3, N, N), draw(seed, 3, N, D)
-        run = lambda **more: it.gru(x, *weights, h0=h0, lengths=[5, 2, 0], **more)
-    else:
-        weights = draw(seed, 2 * N, N), draw(seed, 2 * N, D), None, draw(seed, N, D), None
-        run = lambda **more: it.rum(x, *weights, h0=h0, lengths=[5, 2, 0], **more)[0]
-    states, last = run(), run(output="last", checkpoint="sqrt")
-    assert torch.equal(last, torch.stack((states[4, 0], states[1, 1], h0[2])))
-    (bar,) = torch.autograd.grad(last.sum(), h0)
-    assert (bar[2] == 1).all()
-    (bar,) = torch.autograd.grad(states.sum(), h0)
-    assert not bar[2].any()
-
-
 def test_the_last_state_of_the_numpy_face():
     rng = np.random.default_rng(0)
     op, x, v = iso.Householder.random(6, 2, rng=rng), rng.standard_normal((9, 3, 2)), rng.standard_normal((6, 2))

@@ -68,6 +68,8 @@ no_lengths = changed(lengths=lambda _: None)
 one_direction = changed(reverse=lambda _: False)
 no_marks = changed(starts=np.zeros_like, start_state=lambda s: 0 * s)
 no_start_state = changed(start_state=torch.zeros_like)
+constant_start_state = changed(start_state=torch.Tensor.detach)
+unmarked_first_step = changed(starts=lambda marks: marks & (np.arange(len(marks)) > 0)[:, None])
 late_marks = changed(starts=lambda marks: np.roll(marks, 1, 0))
 gradient_scaled = after(lambda out, *_: Scaled.apply(out, 1.01))
 gradient_missing = changed(u=torch.Tensor.detach, input_weight=torch.Tensor.detach)
@@ -85,6 +87,15 @@ row_for_all = after(lambda out, given, _: bit(out, given["h0"].dim() == 1))
 members_turned = after(lambda out, given, _: out.flip(1) if given["x"].dim() == 4 else out)
 not_finite = after(lambda out, given, _: out / (given["x"] != 0).any())
 formula_scaled = after(lambda out, *_: TwoWays.apply(out))
+
+
+class GradientsAcrossMarks(TorchCell):
+    """The right states, the gradients of one sequence."""
+
+    def run(self, given, **options):
+        states = super().run(given, **options)
+        whole = super().run({k: t for k, t in given.items() if k != "start_state"}, **{**options, "starts": None})
+        return states.detach() + whole - whole.detach()
 
 
 class TwoWays(torch.autograd.Function):

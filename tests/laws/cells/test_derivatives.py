@@ -1,5 +1,6 @@
 """Derivatives of every order and direction agree with differences; vmap, transforms and graphs with plain calls."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,8 +16,10 @@ OPTIONS = {
     "unsorted lengths": {"lengths": [1, 3]},
     "reverse": {"reverse": True},
     "reverse with lengths": {"reverse": True, "lengths": [2, 3]},
+    "marks": {"starts": np.array([[0, 0], [1, 0], [0, 1]], bool), "lengths": [3, 2]},
+    "marks in reverse": {"starts": np.array([[1, 0], [0, 1], [0, 1]], bool), "reverse": True, "lengths": [3, 2]},
 }
-MAIN = ("plain", "reverse with lengths")  # these stand for all in the short run
+MAIN = ("plain", "reverse with lengths", "marks")  # these stand for all in the short run
 each_option = pytest.mark.parametrize("option", OPTIONS)
 each_main_option = pytest.mark.parametrize(
     "option", [option if option in MAIN else pytest.param(option, marks=pytest.mark.long) for option in OPTIONS]
@@ -25,7 +28,7 @@ each_main_option = pytest.mark.parametrize(
 
 def function(subject, rng, activation="tanh", sizes=None, **options):
     """The results as a function of tensors, and the point."""
-    arrays = subject.case.draw(rng, **(sizes or {}), activation=activation)
+    arrays = subject.case.draw(rng, **(sizes or {}), activation=activation, marked="starts" in options)
     return subject.function(arrays, **options, **subject.case.options(activation))
 
 

@@ -125,7 +125,12 @@ class CellCase:
         """Positional and named arguments of the function of a face."""
         own = [arrays[name] for name in self.own]
         lead = [self.kind.transition.build(face, *own)] if own else []
-        return lead, {name: a for name, a in arrays.items() if name not in self.own} | dict(self.kind.settings)
+        given = {name: a for name, a in arrays.items() if name not in self.own} | dict(self.kind.settings)
+        if "start_state" in given and len(self.cell.first) > 1:
+            state = given["start_state"]
+            n = state.shape[-1] // 2
+            given["start_state"] = state[..., :n], state[..., n:]
+        return lead, given
 
     def call(self, face, arrays, **options):
         lead, given = self.given(arrays, face)
