@@ -6,7 +6,7 @@ import pytest
 import derivatives
 from laws.cells import broken
 from laws.cells.test_derivatives import compiled, formula, function, members, orders, unwanted
-from laws.cells.test_ensembles import alone
+from laws.cells.test_ensembles import by_members
 from laws.cells.test_time import checkpointed, cut, for_all, last, padded, padded_formula, pieces
 from laws.cells.test_values import finite, single, textbook
 from registry.cells import CASES, CELLS, CellCase
@@ -59,4 +59,4 @@ def test_the_law_rejects(law, given, wrong, stem, seed, threads):  # noqa: ARG00
 
 def test_the_law_of_ensembles_rejects(seed):
     with pytest.raises(AssertionError):
-        alone(broken.members_turned(CASES[0]), seed)
+        by_members(broken.members_turned(CASES[0]), seed)

@@ -68,12 +68,15 @@ class NumpyCell:
             ct = tuple(map(np.ascontiguousarray, np.split(ct, parts, -1)))
         grads = pull(*lead, states=results, ct=ct, **given)
         own = dict(zip(self.case.own, flat(grads.pop("transition", ())), strict=True))
-        whole = lambda g: np.concatenate(g, -1) if isinstance(g, tuple) else g
-        none = lambda name: np.zeros_like(arrays[name])
-        return {
-            name: own[name] if name in own else none(name) if (g := grads[name]) is None else whole(g)
-            for name in arrays
-        }
+        for name, g in grads.items():
+            if name in arrays:
+                own[name] = np.zeros_like(arrays[name]) if g is None else joined(g)
+        return {name: own[name] for name in arrays}
+
+
+def joined(g):
+    """A gradient, or those of both parts of a state."""
+    return np.concatenate(g, -1) if isinstance(g, tuple) else g
 
 
 #: Every variant through every face that has its function; a memory has no gradient by name in NumPy.

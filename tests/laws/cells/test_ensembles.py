@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-import isometry as iso
 import reference as ref
-from support.cells import SUBJECTS, TorchCell, named
+from support.cells import SUBJECTS, NumpyCell, TorchCell, named
 from tolerance import close, identical, sequence_gradient
 
 pytestmark = pytest.mark.cpu
@@ -20,27 +19,29 @@ OPTIONS = {
     "marks": {"lengths": [2, 5, 1, 3], "starts": np.random.default_rng(1).random((STEPS, BATCH)) < 0.3},
     "marks of each member": {"starts": np.random.default_rng(2).random((STEPS, MEMBERS, BATCH)) < 0.3, "reverse": True},
 }
-#: The cells whose functions take stacks: those that the NumPy face has.
+#: The cells whose torch functions take stacks; those of the NumPy face do.
+STACKED = ("recurrence",)
 ENSEMBLES = [
     s
     for s in SUBJECTS
-    if hasattr(iso, s.case.cell.stem) and len(s.case.own) < 2 and s.case.variant != "an own operator"
+    if (isinstance(s, NumpyCell) or s.case.cell.stem in STACKED) and len(s.case.own) < 2 and s.case.kind.numpy
 ]
 
 
-def alone(subject, rng, shared=False, n=N, **options):
+def by_members(subject, rng, shared=False, n=N, **options):
     """States and gradients; those of what all members share are sums over them."""
     case, given = subject.case, {**options, **subject.case.options("modrelu")}
     kept = given.get("output") != "last" or isinstance(subject, TorchCell)  # what the NumPy face has gradients of
     marked = "starts" in options
     arrays = case.draw(rng, n, STEPS, BATCH, FEATURES, "modrelu", MEMBERS, marked=marked)
-    whole = {name: a for name, a in arrays.items() if shared and name not in case.own and name != "start_state"}
+    each = (*case.own, "w", "start_state")  # of each member
+    whole = {name: a for name, a in arrays.items() if shared and name not in each}
     for name, a in whole.items():
         arrays[name] = a[:, :1] if name == "x" else a[0]
     found = subject.states(arrays, **given)
     ct = ref.normal(rng, *found.shape, dtype=case.dtype())
     grads = subject.vjp(arrays, ct, **given) if kept else {}
-    axis, each = int(found.ndim == 4), []
+    axis, alone = int(found.ndim == 4), []
     for i in range(MEMBERS):
         own = {name: a[i] for name, a in arrays.items() if name not in whole}
         own |= {name: arrays[name] for name in whole}
@@ -49,9 +50,9 @@ def alone(subject, rng, shared=False, n=N, **options):
         one = subject.states(own, **around)
         identical(found.take(i, axis), one, f"member {i}")
         if kept:
-            each.append(subject.vjp(own, np.ascontiguousarray(ct.take(i, axis)), **around))
+            alone.append(subject.vjp(own, np.ascontiguousarray(ct.take(i, axis)), **around))
     for name, g in grads.items():
-        members = np.stack([one[name] for one in each], int(name == "x"))
+        members = np.stack([one[name] for one in alone], int(name == "x"))
         if name not in whole:
             identical(g, members, f"gradient of {name}")
         else:
@@ -67,7 +68,7 @@ def alone(subject, rng, shared=False, n=N, **options):
 def test_each_member_is_a_call_of_its_own(subject, shared, option, seed, threads):  # noqa: ARG001  restores the budget
     for budget in (1, 2):
         subject.face.set_num_threads(budget)
-        alone(subject, seed, shared, **OPTIONS[option])
+        by_members(subject, seed, shared, **OPTIONS[option])
 
 
 @pytest.mark.parametrize("subject", [s for s in ENSEMBLES if isinstance(s, TorchCell)], ids=named)
