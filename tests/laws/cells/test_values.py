@@ -7,7 +7,7 @@ import isometry as iso
 from reference import normal
 from registry.cells import each_cell
 from support import structure
-from support.cells import SUBJECTS, NumpyCell, TorchCell, each_subject
+from support.cells import SUBJECTS, NumpyCell, TorchCell, each_subject, named
 from tolerance import close, sequence, sequence_gradient
 
 SIZES = {"n": 6, "steps": 5, "batch": 3, "d": 2}
@@ -24,6 +24,21 @@ def textbook(subject, rng, single, lengths=None, reverse=False, sizes=None, ever
         assert found.dtype == case.dtype(single)
         expected = case.reference(arrays, **options, **case.options(name))
         close(found, expected, case.kind.loss * sequence(found.dtype, sizes["n"], sizes["steps"]), f"{name}: states")
+
+
+def real_arrays(subject, rng):
+    """Real arrays of a complex transition have real gradients."""
+    case = subject.case
+    arrays = case.draw(rng, **SIZES, activation="modrelu")
+    arrays |= {name: a.real.copy() for name, a in arrays.items() if name not in case.own}
+    wide = {name: a if name == "activation_bias" else a.astype(complex) for name, a in arrays.items()}
+    found, expected = (subject.states(a, **case.options("modrelu")) for a in (arrays, wide))
+    close(found, expected, sequence(np.float64, 6, 5), "states")
+    ct = normal(rng, *found.shape, dtype=found.dtype)
+    bars, whole = (subject.vjp(a, ct, **case.options("modrelu")) for a in (arrays, wide))
+    for name, g in bars.items():
+        assert g.dtype == arrays[name].dtype
+        close(g, whole[name] if name in case.own else whole[name].real, sequence_gradient(np.float64, 6, 5), name)
 
 
 def single(subject, rng, lengths=None, reverse=False):
@@ -76,6 +91,12 @@ def test_sizes(subject, sizes, seed):
 @each_subject
 def test_gradients_in_single_precision(subject, option, seed):
     single(subject, seed, **OPTIONS[option])
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.variant == "complex, by W"], ids=named)
+def test_real_arrays_of_a_complex_transition(subject, seed):
+    real_arrays(subject, seed)
 
 
 @pytest.mark.cpu

@@ -114,7 +114,8 @@ class CellCase:
 
     def options(self, activation="tanh"):
         """The keywords that choose an activation."""
-        return {"activation": activation} if self.cell.activations else {}
+        own = {"slope": 0.4} if activation == "leaky_relu" else {}
+        return {"activation": activation, **own} if self.cell.activations else {}
 
     def activations(self):
         """Those that this variant has."""
