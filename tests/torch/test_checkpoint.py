@@ -6,7 +6,7 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
-from derivatives import draw, every_order, gradients, same, same_when_compiled
+from derivatives import draw, every_order, gradients, same
 from layers import KINDS, MATRIX, B, D, N, build
 
 LONG = 600  # five segments with B = 4
@@ -175,13 +175,6 @@ def test_derivatives_of_the_last_state(checkpoint, seed):
     same(ours, torch.autograd.grad(f(u, *at[1:]).square().sum(), u)[0])
 
 
-@pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
-def test_compiled(checkpoint, seed):
-    at = [draw(seed, 4, 2), draw(seed, 9, 2, D), draw(seed, 4, D)]
-    given = {"checkpoint": checkpoint, "output": "last", "reverse": True}
-    same_when_compiled(lambda u, x, v: it.recurrence(it.Householder(u), x, v, **given), at)
-
-
 # ---------------------------------------------------------------- refusals
 
 
@@ -220,14 +213,3 @@ def test_a_layer_shows_what_it_keeps():
     shown = repr(it.nn.ScoRNN(3, 4, checkpoint="sqrt", last_only=True))
     assert "checkpoint='sqrt'" in shown
     assert "last_only=True" in shown
-
-
-@pytest.mark.parametrize("checkpoint", ["none", "sqrt", "reversible"])
-def test_gradients_inside_torch_func(checkpoint):
-    rng = torch.Generator().manual_seed(3)
-    upper, x, v = (torch.randn(s, generator=rng, dtype=torch.float64) for s in ((15,), (7, 3, 2), (6, 2)))
-    options = {"activation": "oplu", "checkpoint": checkpoint, "output": "last", "lengths": [3, 7, 1]}
-    loss = lambda u: it.recurrence(it.Cayley(u), x, v, **options).pow(3).sum()
-    leaf = upper.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(loss(leaf), leaf)
-    assert (torch.func.grad(loss)(upper) - expected).abs().max() < 1e-12 * expected.abs().max()

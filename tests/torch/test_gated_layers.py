@@ -91,7 +91,11 @@ def test_refusals(kind):
     make = getattr(it.nn, kind.upper())
     with pytest.raises(TypeError, match="hx must be real"):
         make(D, N)(draw(T, B, D).float(), draw(1, B, N).float() + 0j)
-    if kind != "gru":
+    if kind == "gru":
+        assert repr(make(D, N, 2, reset="after")) == "GRU(3, 6, num_layers=2, reset='after')"
+        with pytest.raises(TypeError, match="nonlinearity"):
+            make(D, N, nonlinearity="relu")
+    else:
         with pytest.raises(ValueError, match="nonlinearity must be one of"):
             make(D, N, nonlinearity="sine")
         with pytest.raises(ValueError, match="hidden_size must"):

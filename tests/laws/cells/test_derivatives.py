@@ -6,7 +6,7 @@ import torch
 
 import derivatives
 from derivatives import TRANSFORMS, every_member, every_order, gradients, same, same_when_compiled, transform_agrees
-from registry.cells import each_cell, each_plain_cell
+from registry.cells import CASES, each_cell, each_plain_cell
 from support.cells import TorchCell
 
 pytestmark = pytest.mark.cpu
@@ -16,6 +16,7 @@ OPTIONS = {
     "unsorted lengths": {"lengths": [1, 3]},
     "reverse": {"reverse": True},
     "reverse with lengths": {"reverse": True, "lengths": [2, 3]},
+    "the last state": {"output": "last", "lengths": [3, 2]},
     "marks": {"starts": np.array([[0, 0], [1, 0], [0, 1]], bool), "lengths": [3, 2]},
     "marks in reverse": {"starts": np.array([[1, 0], [0, 1], [0, 1]], bool), "reverse": True, "lengths": [3, 2]},
 }
@@ -91,9 +92,14 @@ def test_transforms_agree_with_autograd(cell, transform, seed):
     transform_agrees(transform, f, at, 0 if cell.own else 1)
 
 
-@each_main_option
 @each_cell
-def test_compiled_in_one_piece(cell, option, seed):
+def test_compiled_in_one_piece(cell, seed):
+    compiled(TorchCell(cell), seed, **OPTIONS["reverse with lengths"])
+
+
+@pytest.mark.parametrize("option", ["plain", "marks", "the last state"])
+@each_plain_cell
+def test_compiled_with_other_options(cell, option, seed):
     compiled(TorchCell(cell), seed, **OPTIONS[option])
 
 
@@ -107,7 +113,6 @@ def test_what_is_not_asked_for_is_not_computed(cell, seed):
     unwanted(TorchCell(cell), seed)
 
 
-@each_plain_cell
-def test_lengths_in_a_tensor(cell, seed):
+def test_lengths_in_a_tensor(seed):
     """Their order is computed in the graph."""
-    compiled(TorchCell(cell), seed, lengths=torch.tensor([1, 3]), reverse=True)
+    compiled(TorchCell(CASES[0]), seed, lengths=torch.tensor([1, 3]), reverse=True)
