@@ -1,4 +1,4 @@
-"""A recurrence over a stack of operators is, to the last bit, one call per member."""
+"""A recurrence over a stack of operators: every mode of torch, stacks without a kernel, one state for all, refusals."""
 
 import numpy as np
 import pytest
@@ -12,23 +12,10 @@ from derivatives import compiled, every_member, every_order, same
 from isometry import _core
 
 MEMBERS, STEPS, BATCH, N, FEATURES = 3, 5, 4, 6, 2
-LARGE = 33  # W of up to 32 rows may be formed one per lane in a stack, with other roundings than alone
 STACKS = {
     "factors": ("Householder", lambda n: (MEMBERS, n, 1)),
-    "W of factors": ("Householder", lambda n: (MEMBERS, n, n)),
     "W": ("Cayley", lambda n: (MEMBERS, n * (n - 1) // 2)),
-    "a matrix": ("Dense", lambda n: (MEMBERS, n, n)),
 }
-OPTIONS = {
-    "plain": {},
-    "lengths": {"lengths": [2, 5, 1, 3]},
-    "reverse": {"lengths": [5, 4, 2, 2], "reverse": True},
-    "on the input": {"activation_on": "input"},
-    "marks": {"starts": np.random.default_rng(1).random((STEPS, BATCH)) < 0.3, "lengths": [2, 5, 1, 3]},
-}
-each_stack = pytest.mark.parametrize("stack", STACKS)
-each_option = pytest.mark.parametrize("option", OPTIONS)
-shared_or_not = pytest.mark.parametrize("shared", [False, True], ids=["own arrays", "shared arrays"])
 
 
 def problem(rng, stack, shared, dtype, batch=BATCH, n=N):
@@ -44,78 +31,6 @@ def problem(rng, stack, shared, dtype, batch=BATCH, n=N):
         "activation_bias": draw(*own, n, dtype=np.empty(0, dtype).real.dtype),
     }
     return name, draw(*shape(n)), arrays
-
-
-def rows(stack):
-    """The size at which a member has the bits of a call of its own, on every instruction set."""
-    return LARGE if stack == "W" else N
-
-
-def alone(arrays, i, shared):
-    """The arrays of a member."""
-    own = {name: a if shared else a[i] for name, a in arrays.items() if name != "x"}
-    return {"x": np.ascontiguousarray(arrays["x"][:, 0 if shared else i]), **own}
-
-
-@each_stack
-@each_option
-@shared_or_not
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids=["float32", "complex128"])
-def test_each_member_is_a_call_of_its_own(stack, option, shared, dtype, seed):
-    """States and gradients, for any number of threads; gradients of shared arrays are sums over the members."""
-    name, argument, arrays = problem(seed, stack, shared, dtype, n=rows(stack))
-    op, keywords = getattr(iso, name)(argument), {**OPTIONS[option], "activation": "modrelu"}
-    ct = ref.normal(seed, STEPS, MEMBERS, BATCH, rows(stack), dtype=dtype)
-    before = iso.get_num_threads()
-    try:
-        for threads in (1, 2):
-            iso.set_num_threads(threads)
-            states = iso.recurrence(op, **arrays, **keywords)
-            grads = iso.recurrence_vjp(op, states=states, ct=ct, **arrays, **keywords)
-            each = []
-            for i in range(MEMBERS):
-                own = alone(arrays, i, shared)
-                one = iso.recurrence(op[i], **own, **keywords)
-                np.testing.assert_array_equal(states[:, i], one)
-                part = np.ascontiguousarray(ct[:, i])
-                each.append(iso.recurrence_vjp(op[i], states=one, ct=part, **own, **keywords))
-            for key, found in grads.pop("transition").items():
-                np.testing.assert_array_equal(found, np.stack([grad["transition"][key] for grad in each]))
-            assert grads.pop("start_state") is None
-            for key, found in grads.items():
-                axis = int(key == "x")
-                whole = np.stack([grad[key] for grad in each], axis)
-                assert found.shape == arrays[key].shape and found.dtype == arrays[key].dtype
-                if shared:
-                    expected = whole.sum(axis, keepdims=axis == 1)
-                    tolerance.close(found, expected, tolerance.sequence_gradient(dtype, rows(stack), STEPS), key)
-                else:
-                    np.testing.assert_array_equal(found, whole)
-    finally:
-        iso.set_num_threads(before)
-
-
-@each_stack
-@each_option
-@shared_or_not
-def test_tensors(stack, option, shared, seed):
-    """The torch face returns the same numbers and the same gradients."""
-    name, argument, arrays = problem(seed, stack, shared, np.float64)
-    keywords = {**OPTIONS[option], "activation": "modrelu"}
-    states = iso.recurrence(getattr(iso, name)(argument), **arrays, **keywords)
-    ct = ref.normal(seed, *states.shape)
-    expected = iso.recurrence_vjp(getattr(iso, name)(argument), states=states, ct=ct, **arrays, **keywords)
-    leaf = torch.tensor(argument, requires_grad=True)
-    given = {key: torch.tensor(a, requires_grad=True) for key, a in arrays.items()}
-    keywords |= {"starts": torch.from_numpy(keywords["starts"])} if "starts" in keywords else {}
-    found = it.recurrence(getattr(it, name)(leaf), **given, **keywords)
-    np.testing.assert_array_equal(found.detach().numpy(), states)
-    found.backward(torch.from_numpy(ct))
-    same([leaf.grad], [torch.from_numpy(next(iter(expected.pop("transition").values())))])
-    for key, t in given.items():
-        same(t.grad, torch.from_numpy(expected[key]), key)
-    with torch.no_grad():
-        np.testing.assert_array_equal(it.recurrence(getattr(it, name)(leaf), **given, **keywords).numpy(), states)
 
 
 @pytest.mark.parametrize(
@@ -134,52 +49,6 @@ def test_every_mode_of_torch(stack, shared, seed):
     every_order(f, at)
     every_member(f, at)
     same(compiled(f)(*at), f(*at))
-
-
-@each_stack
-@shared_or_not
-@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
-def test_marks_of_each_member(stack, shared, reverse, seed):
-    """Marks (T, E, B) and states (E, B, n) before them: states, gradients, both faces, vmap, and without kernels."""
-    name, argument, arrays = problem(seed, stack, shared, np.float64, n=rows(stack))
-    starts = seed.random((STEPS, MEMBERS, BATCH)) < 0.3
-    arrays["start_state"] = ref.normal(seed, MEMBERS, BATCH, rows(stack))
-    keywords = {"activation": "tanh", "lengths": [2, 5, 1, 3], "reverse": reverse}
-    del arrays["activation_bias"]
-    op, ct = getattr(iso, name)(argument), ref.normal(seed, STEPS, MEMBERS, BATCH, rows(stack))
-    states = iso.recurrence(op, **arrays, starts=starts, **keywords)
-    grads = iso.recurrence_vjp(op, states=states, ct=ct, **arrays, starts=starts, **keywords)
-    last = iso.recurrence(op, **arrays, starts=starts, output="last", **keywords)
-    for i in range(MEMBERS):
-        own = alone({**arrays, "start_state": arrays["start_state"][i]}, i, shared)
-        own["start_state"] = arrays["start_state"][i]
-        one = iso.recurrence(op[i], **own, starts=starts[:, i], **keywords)
-        np.testing.assert_array_equal(states[:, i], one)
-        np.testing.assert_array_equal(
-            last[i], iso.recurrence(op[i], **own, starts=starts[:, i], output="last", **keywords)
-        )
-        part = iso.recurrence_vjp(
-            op[i], states=one, ct=np.ascontiguousarray(ct[:, i]), **own, starts=starts[:, i], **keywords
-        )
-        np.testing.assert_array_equal(grads["start_state"][i], part["start_state"])
-    leaves = {key: torch.tensor(a, requires_grad=True) for key, a in {"argument": argument, **arrays}.items()}
-
-    def run(argument, **given):
-        return it.recurrence(getattr(it, name)(argument), **given, starts=torch.from_numpy(starts), **keywords)
-
-    found = run(**leaves)
-    np.testing.assert_array_equal(found.detach().numpy(), states)
-    found.backward(torch.from_numpy(ct))
-    (of_argument,) = grads.pop("transition").values()
-    for key, expected in {**grads, "argument": of_argument}.items():
-        if key != "activation_bias":
-            same(leaves[key].grad, torch.from_numpy(expected), key)
-    plain = {key: t.detach() for key, t in leaves.items()}
-    same(torch.func.vmap(lambda x: run(**{**plain, "x": x}))(plain["x"][None])[0], found)
-    _, tangent = torch.func.jvp(
-        lambda start_state: run(**{**plain, "start_state": start_state}), *[(plain["start_state"],)] * 2
-    )
-    assert tangent.any()
 
 
 def test_a_stack_of_any_operator(seed):
@@ -264,23 +133,6 @@ def test_the_extension_checks_what_memory_safety_needs():
     ):
         with pytest.raises(ValueError):
             run(**wrong)
-
-
-def test_the_last_state_of_every_member():
-    rng = np.random.default_rng(2)
-    upper = 0.1 * rng.standard_normal((MEMBERS, LARGE * (LARGE - 1) // 2))
-    x = rng.standard_normal((STEPS, MEMBERS, BATCH, FEATURES))
-    v, h0 = rng.standard_normal((MEMBERS, LARGE, FEATURES)), rng.standard_normal((MEMBERS, BATCH, LARGE))
-    lengths, torched = [2, 5, 0, 3], [torch.from_numpy(a) for a in (upper, x, v, h0)]
-    for more in ({}, {"reverse": True}):
-        found = iso.recurrence(iso.Cayley(upper), x, v, h0=h0, lengths=lengths, output="last", **more)
-        own = torched[3]
-        also = it.recurrence(
-            it.Cayley(torched[0]), torched[1], torched[2], h0=own, lengths=lengths, output="last", **more
-        )
-        for i in range(MEMBERS):
-            one = iso.recurrence(iso.Cayley(upper[i]), x[:, i], v[i], h0=h0[i], lengths=lengths, output="last", **more)
-            assert np.array_equal(found[i], one) and np.array_equal(also[i].numpy(), one)
 
 
 @pytest.mark.parametrize("shape", [(N,), (1, N), (MEMBERS, 1, N)], ids=str)

@@ -21,7 +21,6 @@ from laws.test_devices import unseen, unseen_layer
 from laws.test_expressions import converts, picks, products
 from laws.test_formulas import agree, agree_beside, agree_over_time
 from laws.test_layouts import same_bits, untouched
-from laws.test_marks import CELLS, apart
 from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
 from laws.test_recurrence import bptt, cut, loop, marked, marked_bptt
 from laws.test_structure import apart as members_apart
@@ -285,23 +284,6 @@ def test_the_law_of_copies_of_layers(wrong):
     layer = build("scornn", 2, bidirectional=True, trainable_h0=True, negative_ones=2)
     next(layer.parameters()).requires_grad_(False)
     rejects(duplicated_layer, layer, wrong)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        packages.without_marks,
-        packages.with_gradients_across_marks,
-        packages.from_zero,
-        packages.without_gradient_of_starts,
-        packages.with_h0_at_the_first_step,
-    ],
-    ids=lambda wrong: wrong.__name__,
-)
-@pytest.mark.parametrize("name", CELLS)
-def test_the_law_of_marks(name, wrong, seed):
-    cell, shapes = CELLS[name]
-    rejects(apart, wrong(cell), shapes, seed)
 
 
 @pytest.mark.parametrize("name", ["ornn", "scurnn"])

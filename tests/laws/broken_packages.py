@@ -203,51 +203,6 @@ def stands_still(layer):
     return layer
 
 
-# ---------------------------------------------------------------- cells with marks
-
-
-def without_marks(cell):
-    """One sequence from the first step to the last."""
-    return lambda *args, starts=None, start_state=None, **keywords: cell(*args, **keywords)  # noqa: ARG005
-
-
-def with_gradients_across_marks(cell):
-    """The right states, the gradients of one sequence."""
-
-    def broken(*args, **keywords):
-        states, whole = cell(*args, **keywords), without_marks(cell)(*args, **keywords)
-        return states.detach() + whole - whole.detach()
-
-    return broken
-
-
-def from_zero(cell):
-    """Every piece starts from zero."""
-    return lambda *args, start_state=None, **keywords: cell(*args, **keywords)  # noqa: ARG005
-
-
-def without_gradient_of_starts(cell):
-    """The state before the marks is taken for a constant."""
-
-    def broken(*args, start_state=None, **keywords):
-        own = {} if start_state is None else {"start_state": start_state.detach()}
-        return cell(*args, **own, **keywords)
-
-    return broken
-
-
-def with_h0_at_the_first_step(cell):
-    """A mark at step 0 is taken for none."""
-
-    def broken(*args, starts=None, **keywords):
-        if starts is not None:
-            starts = starts & (torch.arange(len(starts)) > 0)[:, None]
-            keywords["starts"] = starts
-        return cell(*args, **keywords)
-
-    return broken
-
-
 # ---------------------------------------------------------------- devices
 
 

@@ -6,7 +6,7 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
-from derivatives import draw, every_order, gradients, same, same_when_compiled
+from derivatives import draw, every_order, gradients, same
 from layers import KINDS, MATRIX, B, D, N, build
 
 LONG = 600  # five segments with B = 4
@@ -151,46 +151,6 @@ def test_the_last_states_of_a_packed_sequence():
     assert torch.equal(output, torch.cat((last[0], last[1]), 1))
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_a_sequence_without_a_step(reverse, seed):
-    """Its states are zeros, its last state is h0, and so is the gradient."""
-    lengths, way = [0, 5, 2], {"reverse": reverse}
-    at = [draw(seed, N, 2), draw(seed, 5, 3, D), draw(seed, N, D), draw(seed, 3, N)]
-
-    def run(output, checkpoint):
-        given = {"lengths": lengths, "output": output, "checkpoint": checkpoint, **way}
-        return lambda u, x, v, h0: it.recurrence(it.Householder(u), x, v, h0=h0, **given)
-
-    states, last = run("states", "none")(*at), run("last", "none")(*at)
-    assert not states[:, 0].any()
-    assert torch.equal(last[0], at[3][0])
-    ends = [0 if reverse else length - 1 for length in lengths]
-    assert torch.equal(last[1:], torch.stack([states[ends[b], b] for b in (1, 2)]))
-    taken = lambda *at: torch.cat((at[3][:1], run("states", "none")(*at)[ends[1:], [1, 2]]))
-    for checkpoint in ("none", "sqrt"):
-        for a, b in zip(gradients(run("last", checkpoint), at), gradients(taken, at), strict=True):
-            same(a, b)
-    u, x, v, h0 = (t.numpy() for t in at)
-    same(torch.from_numpy(iso.recurrence(iso.Householder(u), x, v, h0=h0, lengths=lengths, output="last", **way)), last)
-
-
-@pytest.mark.parametrize("cell", ["gru", "rum"])
-def test_gated_sequences_without_a_step(cell, seed):
-    x, h0 = draw(seed, 5, 3, D), draw(seed, 3, N).requires_grad_()
-    if cell == "gru":
-        weights = draw(seed, 3, N, N), draw(seed, 3, N, D)
-        run = lambda **more: it.gru(x, *weights, h0=h0, lengths=[5, 2, 0], **more)
-    else:
-        weights = draw(seed, 2 * N, N), draw(seed, 2 * N, D), None, draw(seed, N, D), None
-        run = lambda **more: it.rum(x, *weights, h0=h0, lengths=[5, 2, 0], **more)[0]
-    states, last = run(), run(output="last", checkpoint="sqrt")
-    assert torch.equal(last, torch.stack((states[4, 0], states[1, 1], h0[2])))
-    (bar,) = torch.autograd.grad(last.sum(), h0)
-    assert (bar[2] == 1).all()
-    (bar,) = torch.autograd.grad(states.sum(), h0)
-    assert not bar[2].any()
-
-
 def test_the_last_state_of_the_numpy_face():
     rng = np.random.default_rng(0)
     op, x, v = iso.Householder.random(6, 2, rng=rng), rng.standard_normal((9, 3, 2)), rng.standard_normal((6, 2))
@@ -213,13 +173,6 @@ def test_derivatives_of_the_last_state(checkpoint, seed):
     ours = torch.func.grad(lambda u: f(u, *at[1:]).square().sum())(at[0])
     u = at[0].requires_grad_()
     same(ours, torch.autograd.grad(f(u, *at[1:]).square().sum(), u)[0])
-
-
-@pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
-def test_compiled(checkpoint, seed):
-    at = [draw(seed, 4, 2), draw(seed, 9, 2, D), draw(seed, 4, D)]
-    given = {"checkpoint": checkpoint, "output": "last", "reverse": True}
-    same_when_compiled(lambda u, x, v: it.recurrence(it.Householder(u), x, v, **given), at)
 
 
 # ---------------------------------------------------------------- refusals
@@ -260,14 +213,3 @@ def test_a_layer_shows_what_it_keeps():
     shown = repr(it.nn.ScoRNN(3, 4, checkpoint="sqrt", last_only=True))
     assert "checkpoint='sqrt'" in shown
     assert "last_only=True" in shown
-
-
-@pytest.mark.parametrize("checkpoint", ["none", "sqrt", "reversible"])
-def test_gradients_inside_torch_func(checkpoint):
-    rng = torch.Generator().manual_seed(3)
-    upper, x, v = (torch.randn(s, generator=rng, dtype=torch.float64) for s in ((15,), (7, 3, 2), (6, 2)))
-    options = {"activation": "oplu", "checkpoint": checkpoint, "output": "last", "lengths": [3, 7, 1]}
-    loss = lambda u: it.recurrence(it.Cayley(u), x, v, **options).pow(3).sum()
-    leaf = upper.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(loss(leaf), leaf)
-    assert (torch.func.grad(loss)(upper) - expected).abs().max() < 1e-12 * expected.abs().max()

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
 import tolerance
-from layers import B, D, N, T, close, draw, named
+from layers import B, D, N, T, close, draw
 
 
 def lstm(*args, **keywords):
@@ -33,27 +33,12 @@ def alike(found, expected):
         close(a, b)
 
 
-@pytest.mark.parametrize("bias", [True, False], ids=["biases", "none"])
-@pytest.mark.parametrize("bidirectional", [False, True], ids=["one-way", "two-way"])
-@pytest.mark.parametrize("batch_first", [False, True], ids=["time-first", "batch-first"])
-def test_it_is_torch_lstm(bidirectional, batch_first, bias):
-    """With and without states and batch, and packed; outputs are contiguous, as torch's."""
-    layer = lstm(2, bidirectional=bidirectional, batch_first=batch_first, bias=bias)
-    twin, count = twin_of(layer, batch_first=batch_first), 2 * (1 + bidirectional)
-    x, state = draw(B, T, D) if batch_first else draw(T, B, D), pair(count, B)
-    alone = tuple(t[:, 0] for t in state)
-    for arguments in ((x,), (x, state), (x, list(state)), (draw(T, D),), (draw(T, D), alone)):
-        (out, last), (expected, expected_last) = layer(*arguments), twin(*arguments)
-        close(out, expected)
-        alike(last, expected_last)
-        assert isinstance(last, tuple)
-        assert all(t.is_contiguous() for t in last)
-        assert out.is_contiguous() or batch_first
-    for lengths in ([5, 4, 4, 1], [1, 4, 5, 4], [3, 3, 3, 3]):
-        packed = pack_sequence([draw(k, D, seed=k) for k in lengths], enforce_sorted=lengths[0] == 5)
-        (out, last), (expected, expected_last) = layer(packed, state), twin(packed, state)
-        close(out.data, expected.data)
-        alike(last, expected_last)
+def test_results_are_contiguous_pairs():
+    """As torch's; a pair may be a list."""
+    layer, x, state = lstm(2), draw(T, B, D), pair(2, B)
+    out, last = layer(x, list(state))
+    assert isinstance(last, tuple) and all(t.is_contiguous() for t in (out, *last))
+    alike((out, *last), flat(twin_of(layer)(x, state)))
 
 
 @pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
@@ -127,13 +112,9 @@ def test_a_mark_resets_both_states():
     alike(found, expected)
 
 
-def test_names_shapes_and_initial_values():
-    shapes = {"weight_ih": lambda d: (4 * N, d), "weight_hh": lambda _: (4 * N, N)}
-    shapes |= {"bias_ih": lambda _: (4 * N,), "bias_hh": lambda _: (4 * N,)}
-    shapes |= {"h0": lambda _: (N,), "c0": lambda _: (N,)}
+def test_initial_values():
+    """Those of torch; initial states are zero."""
     layer = lstm(2, bidirectional=True, trainable_h0=True)
-    expected = named(lambda d: {name: shape(d) for name, shape in shapes.items()})
-    assert {key: tuple(value.shape) for key, value in layer.state_dict().items()} == expected
     assert not any(p.any() for name, p in layer.named_parameters() if name[:2] in ("h0", "c0"))
     torch.manual_seed(0)
     theirs = torch.nn.LSTM(D, N, 2, bidirectional=True, dtype=torch.float64)

@@ -114,47 +114,6 @@ def test_shapes_of_input(name):
         assert torch.equal(found, y) and torch.equal(*grads)
 
 
-@pytest.mark.parametrize("reverse", [False, True], ids=["", "reverse"])
-@pytest.mark.parametrize("lengths", [None, torch.tensor([4, 9, 0, 7])], ids=["", "lengths"])
-@pytest.mark.parametrize("complex_", [False, True], ids=["real", "complex"])
-def test_kernels_are_the_formula(reverse, lengths, complex_):
-    """Of a recurrence with a state at marks: values and gradients of the kernels, of forward mode and of vmap."""
-    dtype = torch.complex128 if complex_ else torch.float64
-    w, v, x = draw(N, N, dtype=dtype) / 3, draw(N, D, seed=1, dtype=dtype), draw(T, B, D, seed=2, dtype=dtype)
-    h0, state, starts = draw(B, N, seed=3, dtype=dtype), draw(N, seed=4, dtype=dtype), marks(2)
-    more = {"lengths": lengths, "reverse": reverse, "starts": starts}
-    law = lambda w, v, x, h0, state: it.recurrence(it.Dense(w), x, v, h0=h0, start_state=state, **more)
-    inputs = [t.requires_grad_() for t in (w, v, x, h0, state)]
-    y = law(*inputs)
-    ct = draw(*y.shape, seed=5, dtype=dtype)
-    grads = torch.autograd.grad(y, inputs, ct)
-    value, pull = torch.func.vjp(law, *(t.detach() for t in inputs))
-    torch.testing.assert_close(value, y, rtol=1e-11, atol=1e-12)
-    for found, expected in zip(pull(ct), grads, strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
-    assert torch.autograd.gradcheck(law, inputs, fast_mode=True)
-    assert torch.autograd.gradgradcheck(law, inputs, fast_mode=True)
-    both = torch.stack([x.detach(), 2 * x.detach()])
-    each = torch.func.vmap(lambda x: law(w, v, x, h0, state))(both)
-    torch.testing.assert_close(each[0], y, rtol=1e-11, atol=1e-12)
-
-
-@pytest.mark.parametrize("reverse", [False, True], ids=["", "reverse"])
-def test_marks_behind_an_end_are_ignored(reverse):
-    """By the kernels, and by the formula, which computes in forward mode."""
-    w, v, x = draw(N, N) / 3, draw(N, D, seed=1), draw(T, B, D, seed=2)
-    lengths, starts = torch.tensor([4, 9, 0, 7]), torch.zeros(T, B, dtype=torch.bool)
-    starts[5:, 0] = starts[2:, 2] = starts[7:, 3] = True
-    law = lambda x, **more: it.recurrence(
-        it.Dense(w), x, v, h0=draw(B, N, seed=3), lengths=lengths, reverse=reverse, **more
-    )
-    for output in ("states", "last"):
-        plain = law(x, output=output)
-        assert torch.equal(law(x, output=output, starts=starts), plain)
-        value, _ = torch.func.jvp(lambda x: law(x, output=output, starts=starts), (x,), (x,))
-        torch.testing.assert_close(value, plain, rtol=1e-12, atol=1e-13)
-
-
 def test_a_compiled_layer():
     for name in ("scornn", "gru"):
         layer = KINDS[name](D, N)

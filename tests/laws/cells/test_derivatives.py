@@ -1,0 +1,118 @@
+"""Derivatives of every order and direction agree with differences; vmap, transforms and graphs with plain calls."""
+
+import numpy as np
+import pytest
+import torch
+
+import derivatives
+from derivatives import TRANSFORMS, every_member, every_order, gradients, same, same_when_compiled, transform_agrees
+from registry.cells import CASES, each_cell, each_plain_cell
+from support.cells import TorchCell
+
+pytestmark = pytest.mark.cpu
+OPTIONS = {
+    "plain": {},
+    "lengths": {"lengths": [3, 2]},
+    "unsorted lengths": {"lengths": [1, 3]},
+    "reverse": {"reverse": True},
+    "reverse with lengths": {"reverse": True, "lengths": [2, 3]},
+    "the last state": {"output": "last", "lengths": [3, 2]},
+    "marks": {"starts": np.array([[0, 0], [1, 0], [0, 1]], bool), "lengths": [3, 2]},
+    "marks in reverse": {"starts": np.array([[1, 0], [0, 1], [0, 1]], bool), "reverse": True, "lengths": [3, 2]},
+}
+MAIN = ("plain", "reverse with lengths", "marks")  # these stand for all in the short run
+each_option = pytest.mark.parametrize("option", OPTIONS)
+each_main_option = pytest.mark.parametrize(
+    "option", [option if option in MAIN else pytest.param(option, marks=pytest.mark.long) for option in OPTIONS]
+)
+
+
+def function(subject, rng, activation="tanh", sizes=None, **options):
+    """The results as a function of tensors, and the point."""
+    arrays = subject.case.draw(rng, **(sizes or {}), activation=activation, marked="starts" in options)
+    return subject.function(arrays, **options, **subject.case.options(activation))
+
+
+def orders(subject, rng, activation="tanh", **options):
+    every_order(*function(subject, rng, activation, **options))
+
+
+def formula(subject, rng, activation="tanh", **options):
+    """The gradients by torch operations are those of the kernels."""
+    f, at = function(subject, rng, activation, {"n": 6}, **options)
+    same(gradients(f, at, create_graph=True), gradients(f, at), "gradient")
+
+
+def members(subject, rng, **options):
+    every_member(*function(subject, rng, **options))
+
+
+def compiled(subject, rng, **options):
+    """The loop over the steps is one operator of the graph."""
+    case = subject.case
+    name = "modrelu" if "modrelu" in case.cell.activations else "tanh"
+    same_when_compiled(*function(subject, rng, name, **options))
+
+
+def unwanted(subject, rng):
+    derivatives.what_is_not_asked_for_is_not_computed(*function(subject, rng))
+
+
+@each_main_option
+@each_cell
+def test_every_order(cell, option, seed):
+    orders(TorchCell(cell), seed, **OPTIONS[option])
+
+
+@each_cell
+def test_every_order_through_activations(cell, seed):
+    names = [name for name in cell.activations() if name not in ("tanh", "relu", "identity")]
+    for k, name in enumerate(names if cell.plain else names[-1:]):
+        orders(TorchCell(cell), seed, name, **OPTIONS["lengths" if k % 2 else "plain"])
+
+
+@each_option
+@each_cell
+def test_kernels_are_the_formula(cell, option, seed):
+    for name in cell.activations():
+        formula(TorchCell(cell), seed, name, **OPTIONS[option])
+
+
+@each_option
+@each_cell
+def test_vmap_equals_a_loop(cell, option, seed):
+    members(TorchCell(cell), seed, **OPTIONS[option])
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@each_cell
+def test_transforms_agree_with_autograd(cell, transform, seed):
+    """Over the first array of weights, or of the transition."""
+    f, at = function(TorchCell(cell), seed)
+    transform_agrees(transform, f, at, 0 if cell.own else 1)
+
+
+@each_cell
+def test_compiled_in_one_piece(cell, seed):
+    compiled(TorchCell(cell), seed, **OPTIONS["reverse with lengths"])
+
+
+@pytest.mark.parametrize("option", ["plain", "marks", "the last state"])
+@each_plain_cell
+def test_compiled_with_other_options(cell, option, seed):
+    compiled(TorchCell(cell), seed, **OPTIONS[option])
+
+
+@each_plain_cell
+def test_dual_numbers_through_a_function_compiled_before(cell, seed):
+    derivatives.same_dual_numbers_when_compiled_before(*function(TorchCell(cell), seed), 0 if cell.own else 1)
+
+
+@each_cell
+def test_what_is_not_asked_for_is_not_computed(cell, seed):
+    unwanted(TorchCell(cell), seed)
+
+
+def test_lengths_in_a_tensor(seed):
+    """Their order is computed in the graph."""
+    compiled(TorchCell(CASES[0]), seed, lengths=torch.tensor([1, 3]), reverse=True)

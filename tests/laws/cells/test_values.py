@@ -1,0 +1,111 @@
+"""States are those of the definition, in single and double precision; gradients in single those in double."""
+
+import numpy as np
+import pytest
+
+import isometry as iso
+from reference import normal
+from registry.cells import each_cell
+from support import structure
+from support.cells import SUBJECTS, NumpyCell, TorchCell, each_subject, named
+from tolerance import close, sequence, sequence_gradient
+
+SIZES = {"n": 6, "steps": 5, "batch": 3, "d": 2}
+OPTIONS = {"plain": {}, "lengths": {"lengths": [2, 5, 3]}, "reverse": {"lengths": [5, 3, 4], "reverse": True}}
+
+
+def textbook(subject, rng, single, lengths=None, reverse=False, sizes=None, every=True):
+    """With every activation."""
+    case, sizes = subject.case, sizes or SIZES
+    options = {} if lengths is None else {"lengths": lengths, "reverse": reverse}
+    for name in case.activations() if every else ["tanh"]:
+        arrays = case.draw(rng, **sizes, activation=name, single=single)
+        found = subject.states(arrays, **options, **case.options(name))
+        assert found.dtype == case.dtype(single)
+        expected = case.reference(arrays, **options, **case.options(name))
+        close(found, expected, case.kind.loss * sequence(found.dtype, sizes["n"], sizes["steps"]), f"{name}: states")
+
+
+def real_arrays(subject, rng):
+    """Real arrays of a complex transition have real gradients."""
+    case = subject.case
+    arrays = case.draw(rng, **SIZES, activation="modrelu")
+    arrays |= {name: a.real.copy() for name, a in arrays.items() if name not in case.own}
+    wide = {name: a if name == "activation_bias" else a.astype(complex) for name, a in arrays.items()}
+    found, expected = (subject.states(a, **case.options("modrelu")) for a in (arrays, wide))
+    close(found, expected, sequence(np.float64, 6, 5), "states")
+    ct = normal(rng, *found.shape, dtype=found.dtype)
+    bars, whole = (subject.vjp(a, ct, **case.options("modrelu")) for a in (arrays, wide))
+    for name, g in bars.items():
+        assert g.dtype == arrays[name].dtype
+        close(g, whole[name] if name in case.own else whole[name].real, sequence_gradient(np.float64, 6, 5), name)
+
+
+def single(subject, rng, lengths=None, reverse=False):
+    """Gradients in single precision are those in double."""
+    case, options = subject.case, {} if lengths is None else {"lengths": lengths, "reverse": reverse}
+    for name in case.activations():
+        arrays = case.draw(rng, **SIZES, activation=name, single=True)
+        given = {**options, **case.options(name)}
+        ct = normal(rng, *subject.states(arrays, **given).shape, dtype=case.dtype(True))
+        wide = {key: a.astype(np.promote_types(a.dtype, np.float64)) for key, a in arrays.items()}
+        found = subject.vjp(arrays, ct, **given)
+        with iso.use_backend("cpu"):
+            expected = TorchCell(case).vjp(wide, ct.astype(case.dtype()), **given)
+        bound = 4 * case.kind.loss * sequence_gradient(np.float32, 6, 5)
+        for key, g in expected.items():
+            assert found[key].dtype == arrays[key].dtype
+            close(found[key], g, bound, f"{name}: gradient of {key}", 0.03 * float(np.linalg.norm(ct)))
+
+
+def finite(subject, rng, kind):
+    """Arguments with structure: the states of the definition where it has some, and finite gradients."""
+    case = subject.case
+    arrays = case.draw(rng, **SIZES)
+    drawn = {name: structure.draw(kind, rng, a.shape, a.dtype) for name, a in arrays.items()}
+    drawn |= {name: arrays[name] for name in (*case.own, "r0") if name in arrays}  # of operators: laws of their own
+    with np.errstate(all="ignore"):
+        expected = case.reference(drawn, **case.options())
+    found = subject.states(drawn, **case.options())
+    assert np.isfinite(found).all()
+    assert all(np.isfinite(g).all() for g in subject.vjp(drawn, np.ones_like(found), **case.options()).values())
+    if case.cell.stem != "rum":  # whose rotation is no continuous function of e and tau where they are opposite or zero
+        close(found, expected, case.kind.loss * sequence(np.float64, 6, 5) * 4, kind)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["single", "double"])
+@each_subject
+def test_states_are_those_of_the_definition(subject, dtype, option, seed):
+    textbook(subject, seed, dtype is np.float32, **OPTIONS[option])
+
+
+@pytest.mark.parametrize("sizes", [(2, 1, 1, 1), (2, 1, 7, 1), (16, 9, 1, 3), (34, 3, 17, 2), (66, 4, 5, 20)], ids=str)
+@each_subject
+def test_sizes(subject, sizes, seed):
+    """Of one step and sequence, and across the widths of vectors."""
+    textbook(subject, seed, True, sizes=dict(zip(("n", "steps", "batch", "d"), sizes, strict=True)), every=False)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@each_subject
+def test_gradients_in_single_precision(subject, option, seed):
+    single(subject, seed, **OPTIONS[option])
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.variant == "complex, by W"], ids=named)
+def test_real_arrays_of_a_complex_transition(subject, seed):
+    real_arrays(subject, seed)
+
+
+@pytest.mark.cpu
+@each_cell
+def test_arguments_with_structure(cell, seed):
+    for kind in structure.CLASSES:
+        if kind not in structure.SCALED:
+            finite(TorchCell(cell), seed, kind)
+
+
+def test_every_face_is_among_them():
+    assert {s.case.cell.stem for s in SUBJECTS if isinstance(s, NumpyCell)} >= {"recurrence"}

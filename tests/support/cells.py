@@ -1,0 +1,93 @@
+"""The functions of a cell in both faces behind one interface: arrays by name in, arrays out."""
+
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import torch
+
+import isometry
+import isometry.torch
+from faces import array, tensor
+from registry.cells import CASES
+
+
+def flat(grads):
+    """The gradients of a transition's arguments, in their order."""
+    if isinstance(grads, dict | list | tuple):
+        for own in grads.values() if isinstance(grads, dict) else grads:
+            yield from flat(own)
+    elif grads is not None:
+        yield grads
+
+
+class TorchCell:
+    """Everything follows from `run`, the results as a function of tensors."""
+
+    face = isometry.torch
+    unchecked = MappingProxyType({})  # the keywords with which NaN passes
+
+    def __init__(self, case):
+        self.case = case
+
+    def run(self, given, **options):
+        return self.case.call(self.face, given, **options)
+
+    def function(self, arrays, **options):
+        """The results as a function of tensors, and the point."""
+        return lambda *at: self.run(dict(zip(arrays, at, strict=True)), **options), [tensor(a) for a in arrays.values()]
+
+    def states(self, arrays, **options):
+        with torch.no_grad():
+            return array(self.run({name: tensor(a) for name, a in arrays.items()}, **options))
+
+    def vjp(self, arrays, ct, **options):
+        """The gradients by name, zero where there is none."""
+        leaves = {name: tensor(a).requires_grad_() for name, a in arrays.items()}
+        out = self.run(leaves, **options)
+        grads = torch.autograd.grad(out, list(leaves.values()), tensor(ct), allow_unused=True, materialize_grads=True)
+        return dict(zip(leaves, map(array, grads), strict=True))
+
+
+class NumpyCell:
+    face = isometry
+    unchecked = MappingProxyType({"check_finite": False})
+
+    def __init__(self, case):
+        self.case = case
+
+    def states(self, arrays, **options):
+        return self.case.call(self.face, arrays, **options)
+
+    def vjp(self, arrays, ct, **options):
+        lead, given = self.case.given(arrays, self.face)
+        given |= options
+        pull = getattr(self.face, f"{self.case.cell.stem}_vjp")
+        results = getattr(self.face, self.case.cell.stem)(*lead, **given)
+        if (parts := len(self.case.cell.first)) > 1:
+            ct = tuple(map(np.ascontiguousarray, np.split(ct, parts, -1)))
+        grads = pull(*lead, states=results, ct=ct, **given)
+        own = dict(zip(self.case.own, flat(grads.pop("transition", ())), strict=True))
+        for name, g in grads.items():
+            if name in arrays:
+                own[name] = np.zeros_like(arrays[name]) if g is None else joined(g)
+        return {name: own[name] for name in arrays}
+
+
+def joined(g):
+    """A gradient, or those of both parts of a state."""
+    return np.concatenate(g, -1) if isinstance(g, tuple) else g
+
+
+#: Every variant through every face that has its function; a memory has no gradient by name in NumPy.
+SUBJECTS = [
+    *map(TorchCell, CASES),
+    *(NumpyCell(c) for c in CASES if c.kind.numpy and not c.memory and hasattr(isometry, c.cell.stem)),
+]
+
+
+def named(subject):
+    return f"{'numpy' if isinstance(subject, NumpyCell) else 'torch'}, {subject.case}"
+
+
+each_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=named)
