@@ -1,8 +1,9 @@
-"""benches/reproduction.py: it runs what is left and keeps the results; the pages say what the numbers say."""
+"""benches/reproduction: it runs what is left and keeps the results; the pages say what the numbers say."""
 
 import re
 from decimal import Decimal
 from functools import cache
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -13,14 +14,14 @@ from isometry.cli import registry
 from isometry.cli.compare import process
 from subprocesses import ROOT
 
-NAMES = ("cell", "order", "pictures", "report", "results", "verdicts")
+NAMES = ("cell", "report", "results", "run", "verdicts")
 
 
 @cache
 def scripts():
-    """The modules of benches/reproduction.py, by the end of their names."""
-    found = {name: __import__(f"reproduction_{name}") for name in NAMES}
-    return SimpleNamespace(reproduction=__import__("reproduction"), **found)
+    """The modules of benches/reproduction, by the end of their names."""
+    found = {name: import_module(f"reproduction.{name}") for name in NAMES}
+    return SimpleNamespace(**found)
 
 
 FACTS, CELLS = scripts().cell.FACTS, list(scripts().cell.CELLS)
@@ -42,7 +43,7 @@ def test_papers_have_one_name():
     """Settings and claims name papers by the keys of one list, the pages by authors and year."""
     verdicts = scripts().verdicts
     papers = registry.papers()["paper"]
-    files = (ROOT / "benches/reproduction.toml", ROOT / "python/isometry/cli/papers.toml")
+    files = (ROOT / "benches/reproduction/cells.toml", ROOT / "python/isometry/cli/papers.toml")
     assert {key for file in files for key in verdicts.KEY.findall(file.read_text())} == set(papers)
     assert verdicts.cited("as in Helfrich2018, 4") == "as in Helfrich et al. 2018, 4"
     assert verdicts.short_name("Lezcano2019") == "Lezcano-Casado and Martínez-Rubio 2019"
@@ -69,10 +70,10 @@ def test_every_cell_is_planned(name, tmp_path, data):
     """A model gets its size, and the options of the cell are the task's."""
     (job,) = scripts().cell.jobs("tiny", [name], ["eurnn" if name == "adding 50" else "lstm"], data)
     assert job.lack is None
-    ((_, (run,)),) = scripts().reproduction.planned([job], None, tmp_path, tmp_path)
+    ((_, (run,)),) = scripts().run.planned([job], None, tmp_path, tmp_path)
     assert run.settings["iterations"] == job.updates >= 2
     assert (run.settings | run.settings["task_options"]).items() >= scripts().cell.CELLS[name]["options"].items()
-    ((_, (again,)),) = scripts().reproduction.planned([job], None, tmp_path, tmp_path)  # with the size of sizes.json
+    ((_, (again,)),) = scripts().run.planned([job], None, tmp_path, tmp_path)  # with the size of sizes.json
     assert again.settings == run.settings
     assert f"--hidden {run.settings['hidden']}" in job.command(run.settings["hidden"])
 
@@ -80,7 +81,7 @@ def test_every_cell_is_planned(name, tmp_path, data):
 def test_runs_go_on_and_are_reported(tmp_path, capfd, monkeypatch):
     """The budget interrupts, the same command goes on, a third has nothing to do; the pages need no runs."""
     monkeypatch.setattr(process.subprocess, "Popen", warm.Popen)
-    main, docs = scripts().reproduction.main, tmp_path / "docs"
+    main, docs = scripts().run.main, tmp_path / "docs"
     folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"), "--docs", str(docs)]
     command = ["run", "--tier", "tiny", "--models", "lstm", "--cells", "copying 200,permuted digits", "--jobs", "1"]
     assert main([*command, *folders, "--budget", "0"]) == 0
@@ -126,7 +127,7 @@ def test_what_is_open_says_what_would_settle_it():
 
 def test_the_pages_are_those_of_the_results():
     for path, text in scripts().report.pages().items():
-        assert path.read_text() == text, "run `python benches/reproduction.py report`"
+        assert path.read_text() == text, "run `python benches/reproduction report`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -12,11 +12,9 @@ import torch
 import bench
 import compare
 import device_calls
-import diagnosis
 import isometry.torch as it
 import lines
 import reliability
-import reproduction_diagnosis as pages
 import warm
 from checks import CHECKS, killed, memory, mutation, threads
 from harness import report, timing
@@ -24,8 +22,10 @@ from harness.figure import Later
 from harness.groups import APART, GROUPS, NAMED, NAMES, SHOWN
 from harness.row import Bar, Settings, worst
 from isometry.cli import registry
-from reproduction_cell import CELLS, FACTS
-from reproduction_results import FOLDER
+from reproduction import diagnosis
+from reproduction import diagnosis_page as pages
+from reproduction.cell import CELLS, FACTS
+from reproduction.results import FOLDER
 from rows import gpu_torch, qwen, training
 from rows.torch import sides
 from subprocesses import ROOT, run
