@@ -152,7 +152,7 @@ object:  ## write the new files of an operator and print the entries to make: ma
 	@PYTHONPATH=tests $(PYTHON) tests/object_stubs.py "$(NAME)"
 
 exports: build  ## after an object was added: its name in the packages that export it
-	PYTHONPATH=tests "$(BIN)/python" tests/exports.py
+	PYTHONPATH=tests:tests/support "$(BIN)/python" tests/exports.py
 
 bench: build  ## speed against torch, side by side in one process, then the Rust benches
 	"$(BIN)/python" benches/bench.py

@@ -22,7 +22,7 @@ from typing import Any
 
 from isometry.cli import plots
 from measure import counts, fastest
-from reproduction_pictures import shrink
+from reproduction.pictures import shrink
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"

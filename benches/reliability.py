@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if unknown := set(options.checks) - set(CHECKS):
         parser.error(f"no check {', '.join(sorted(unknown))}; there are {', '.join(CHECKS)}")
-    sys.path.append(str(TESTS))
+    sys.path += map(str, TESTS)
     failed = False
     for name in [] if options.page else options.checks or CHECKS:
         for entry in checked(name, options, read(options.json).get(name, {})):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ROOT / "tests"
+TESTS = [ROOT / "tests", ROOT / "tests/support", ROOT / "tests/children"]
 Figures = dict[str, Any]
 
 
@@ -75,7 +75,7 @@ def start(
     command: Sequence[object], cwd: Path = ROOT, output: int | IO[str] = subprocess.PIPE, **variables: str
 ) -> subprocess.Popen[str]:
     """Start a command in a session of its own, which imports from tests/ too."""
-    paths = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = [*map(str, TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
     words = [str(word) for word in command]
     return subprocess.Popen(

@@ -83,7 +83,7 @@ CHECK = Check(
     "of the NumPy reference, an invalid one the documented exception with a message that names the argument; no "
     "argument may change. Call k is drawn from the seed k, so a further run continues the series.",
     "A failure is a wrong number, another exception, a panic, a crash or a hang; it is listed with the number of its "
-    "call, and `PYTHONPATH=tests python -m fuzz.series K K+1` repeats it at its revision.",
+    "call, and `PYTHONPATH=tests:tests/support python -m fuzz.series K K+1` repeats it at its revision.",
     examine,
     row,
 )

@@ -7,7 +7,7 @@ import argparse
 from checks.check import Check, Figures, Outcome, run, script, tests
 
 PHASES = {"threads": "eight threads", "loaders": "threads and forked loaders", "pools": "nested pools"}
-TESTS = ("tests/test_fork.py", "tests/test_rayon_team.py")
+TESTS = ("tests/process/test_fork.py", "tests/process/test_rayon_team.py")
 
 
 def load(options: argparse.Namespace, _: Figures) -> Outcome:
@@ -33,8 +33,8 @@ CHECK = Check(
     "Threads under load",
     "Eight Python threads call operators, recurrences, the delta rule and shared layers of both interfaces, with "
     "gradients, each call on two threads; then four of them continue while data loaders fork workers that compute too; "
-    "then forked processes run thread pools whose tasks have thread pools of their own. At last `tests/test_fork.py` "
-    "and `tests/test_rayon_team.py` are run.",
+    "then forked processes run thread pools whose tasks have thread pools of their own. At last "
+    "`tests/process/test_fork.py` and `tests/process/test_rayon_team.py` are run.",
     "A failure is a result that differs in any bit from that of the same call alone, an exception, a crash or a hang.",
     load,
     row,

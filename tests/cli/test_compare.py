@@ -4,17 +4,16 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
+import threading
 import time
 
 import pytest
 
+import warm
 from cli_runs import FILES, TINY, metrics
 from isometry.cli.compare import process
 from isometry.cli.compare.plan import plan
 from isometry.cli.compare.pool import share
-from subprocesses import parent
 
 COPYING = ("compare", "copying", "--length", 5, "--hidden", 6, "--batch", 3)
 
@@ -107,7 +106,8 @@ def test_commands_of_the_missing_runs(isometry, tmp_path):
     assert "--commands means nothing" in isometry("compare", "all of them", "--commands")[2][0]
 
 
-def test_a_run_that_fails_leaves_the_others(isometry):
+def test_a_run_that_fails_leaves_the_others(isometry, monkeypatch):
+    monkeypatch.setattr(process.subprocess, "Popen", warm.Popen)
     options = ("--set", "rnn.lr=1e30", "--set", "rnn.clip=0", "--set", "rnn.optimizer=sgd", "--seeds", 1)
     command = ("compare", "adding", *TINY[:-2], "--models", "rnn,lstm", *options, "--iterations", 30)
     status, out, err = isometry(*command)
@@ -115,26 +115,29 @@ def test_a_run_that_fails_leaves_the_others(isometry):
     assert table(out)["lstm"][2] == "1"
 
 
-def test_ctrl_c_ends_all_runs(isometry, tmp_path):
+def test_ctrl_c_ends_all_runs(isometry, tmp_path, monkeypatch):
     """Exit status 130, no process left, a checkpoint in each folder from which the same command goes on."""
     command = [*map(str, COPYING), "--models", "rnn,lstm", "--seeds", "2", "--jobs", "2", "--log-every", "1"]
-    compare = subprocess.Popen(
-        [sys.executable, "-m", "isometry", *command, "--iterations", "1000000", "--out", "runs"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
     folders = [tmp_path / "runs" / name for name in ("rnn-0", "rnn-1")]
-    try:
+    children = []
+
+    def started(words, **given):
+        children.append(warm.Popen(words, **given))
+        return children[-1]
+
+    def interrupt():
         deadline = time.monotonic() + 120
-        while not all((f / "metrics.csv").exists() and len(metrics(f)) > 2 for f in folders):
-            assert compare.poll() is None and time.monotonic() < deadline, "the runs did not start"
+        while time.monotonic() < deadline:
+            if all((f / "metrics.csv").exists() and len(metrics(f)) > 2 for f in folders):
+                break
             time.sleep(0.05)
-        children = [int(pid) for pid in os.listdir("/proc") if pid.isdecimal() and parent(pid) == compare.pid]
-        compare.send_signal(signal.SIGINT)
-        out, err = compare.communicate(timeout=60)
-    finally:
-        compare.kill()
-    assert compare.returncode == 130 and err.splitlines()[-1] == "interrupted; the same command goes on"
-    assert len(children) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in children)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(process.subprocess, "Popen", started)
+    threading.Thread(target=interrupt).start()
+    status, out, err = isometry(*command, "--iterations", "1000000", "--out", "runs")
+    assert status == 130 and err[-1] == "interrupted; the same command goes on"
+    assert len(children) == 2 and not any(os.path.exists(f"/proc/{child.pid}") for child in children)
     assert "seed 1" in out and table(out)["rnn"][2] == "2"
     assert not (tmp_path / "runs/lstm-0").exists()
     before = metrics(folders[0])
@@ -149,6 +152,7 @@ def test_a_run_that_is_ended_before_it_begins(tmp_path, monkeypatch, gone):
     """Told so before the process has read anything, with signals ignored as by a shell's background process; or the
     process that started it is gone."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(process.subprocess, "Popen", warm.Popen)
     (run,) = plan({"task": "adding", "iterations": "1000000"}, ["rnn"], [0], None, tmp_path)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,5 +1,6 @@
 """`torchrun -m isometry train`: several processes make the updates of one, and end together."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import distributed_runs
+import warm
 from cli_runs import FILES, TINY, metrics
 from isometry.cli import registry
 from isometry.cli.distributed import Group
@@ -31,6 +33,19 @@ def close(found, expected):
             assert float(row[name]) == pytest.approx(float(other[name]), rel=1e-3, abs=1e-5), (row, name)
 
 
+@contextlib.contextmanager
+def in_two(folder, commands):
+    """Two processes run the commands together, while the block runs."""
+    script = [sys.executable, distributed_runs.__file__, str(folder / "store")]
+    runs = [warm.Popen([*script, str(rank), json.dumps(commands)], cwd=folder, env=environment()) for rank in range(2)]
+    try:
+        yield
+        assert [run.wait(timeout=240) for run in runs] == [0, 0]
+    finally:
+        for run in runs:
+            run.kill()
+
+
 def test_every_model_in_two_processes(isometry, tmp_path):
     """Losses and scores are those of one process with the whole batch; the first process alone writes."""
     models = registry.names("model")
@@ -39,16 +54,10 @@ def test_every_model_in_two_processes(isometry, tmp_path):
         ["train", task, "--model", model, *map(str, (*TINY, *BATCH)), "--hidden", "8", "--iterations", "6"]
         for task, model in zip(tasks, models, strict=True)
     ]
-    both = json.dumps([[*words, "--out", f"two/{model}"] for words, model in zip(commands, models, strict=True)])
-    script = [sys.executable, distributed_runs.__file__, str(tmp_path / "store")]
-    runs = [subprocess.Popen([*script, str(rank), both], cwd=tmp_path, env=environment()) for rank in range(2)]
-    try:
+    both = [[*words, "--out", f"two/{model}"] for words, model in zip(commands, models, strict=True)]
+    with in_two(tmp_path, both):
         for words, model in zip(commands, models, strict=True):
             assert isometry(*words, "--out", f"one/{model}")[0] == 0
-        assert [run.wait(timeout=240) for run in runs] == [0, 0]
-    finally:
-        for run in runs:
-            run.kill()
     for model in models:
         assert {p.name for p in (tmp_path / "two" / model).iterdir()} >= FILES, model
         close(metrics(tmp_path / "two" / model), metrics(tmp_path / "one" / model))
@@ -57,10 +66,11 @@ def test_every_model_in_two_processes(isometry, tmp_path):
 
 @pytest.mark.parametrize("receiver", ["second process", pytest.param("torchrun", marks=pytest.mark.long)])
 def test_ctrl_c_under_torchrun(isometry, tmp_path, receiver):
-    """One folder with a checkpoint after the same update everywhere; resumed by torchrun it equals one process."""
+    """One folder with a checkpoint after the same update everywhere; resumed by two processes it equals
+    one."""
     options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, *BATCH)]
     command = [*TORCHRUN, *options, "--iterations", "1000000", "--out", "run"]
-    process = subprocess.Popen(
+    process = warm.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
     )
     folder, workers = tmp_path / "run", []
@@ -81,11 +91,8 @@ def test_ctrl_c_under_torchrun(isometry, tmp_path, receiver):
         "run"
     }
     total = int(metrics(folder)[-1]["iteration"]) + 3
-    again = subprocess.run(
-        [*TORCHRUN, "train", "--resume", "run", "--iterations", str(total)],
-        cwd=tmp_path, capture_output=True, text=True, env=environment(), timeout=120, check=False,
-    )  # fmt: skip
-    assert again.returncode == 0, again.stderr
+    with in_two(tmp_path, [["train", "--resume", "run", "--iterations", str(total)]]):
+        pass
     assert isometry(*options, "--iterations", total, "--out", "whole")[0] == 0
     first = slice(20)  # later ones differ by what rounding has grown to
     close(metrics(folder)[first], metrics(tmp_path / "whole")[first])

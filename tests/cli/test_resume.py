@@ -10,6 +10,7 @@ import time
 import pytest
 import torch
 
+import warm
 from cli_runs import FILES, TINY, metrics, tensors
 from isometry.cli import checkpoint, plots
 from subprocesses import run
@@ -69,7 +70,13 @@ def test_a_run_made_on_a_gpu_goes_on_without_one(isometry, tmp_path):
     config = tmp_path / "run/config.toml"
     config.write_text(config.read_text().replace('backend = "cpu"', 'backend = "gpu"'))
     again = ("train", "--resume", "run", "--iterations", "4")
-    done = run([sys.executable, "-m", "isometry", *again], check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
+    done = run(
+        [sys.executable, "-m", "isometry", *again],
+        check=False,
+        cwd=tmp_path,
+        popen=warm.Popen,
+        ISOMETRY_GPU_ADAPTER="none-such",
+    )
     assert done.returncode == 2 and "config.toml: backend gpu: " in done.stderr and len(metrics(tmp_path / "run")) == 2
     assert isometry(*again, "--backend", "cpu")[::2] == (0, [])
     assert 'backend = "cpu"' in config.read_text()
@@ -93,7 +100,7 @@ def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
     """Exit status 130, the four files for whom the umask allows, and a resumed run that equals an uninterrupted one."""
     options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--log-every", 1)]
     command = [sys.executable, "-m", "isometry", *options, "--iterations", "1000000", "--out", "run"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = warm.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 60
         while not (tmp_path / "run" / "metrics.csv").exists() or len(metrics(tmp_path / "run")) < 3:

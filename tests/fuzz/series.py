@@ -1,6 +1,6 @@
 """The calls of an endless series, by number.
 
-    PYTHONPATH=tests python -m fuzz.series 0 1000     examines the first thousand
+    PYTHONPATH=tests:tests/support python -m fuzz.series 0 1000     examines the first thousand
 
 The generator seeded with a call's number draws family, face and bytes, the families as often as `tests/test_fuzz.py`
 does. So any call can be repeated alone, and a long run goes on where another one has stopped. Prints a JSON line for

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from isometry.cli import plots
-from reproduction_cell import CELLS, stem, title
-from reproduction_results import Entry
+from reproduction.cell import CELLS, stem, title
+from reproduction.results import Entry
 
 TOP = 4.0  # times the baseline: where the axis of the loss ends
 

@@ -1,15 +1,15 @@
 """Trains every system on every task of the papers at desktop size, and writes what came out: docs/reproduction.md.
 
-    python benches/reproduction.py run                            all that has no result, some minutes a system
-    python benches/reproduction.py run --tier settle --budget 60   an hour of the longer runs; the same command goes on
-    python benches/reproduction.py run --dask scheduler.json       on the workers of a cluster that shares this folder
-    python benches/reproduction.py report                         the pages from the results, nothing is trained
+    python benches/reproduction run                            all that has no result, some minutes a system
+    python benches/reproduction run --tier settle --budget 60   an hour of the longer runs; the same command goes on
+    python benches/reproduction run --dask scheduler.json       on the workers of a cluster that shares this folder
+    python benches/reproduction report                         the pages from the results, nothing is trained
 
-What is run and what the papers claim stands in benches/reproduction.toml; systems and tasks are those of the command
-line. Runs are those of `isometry compare`, in runs/reproduction-TIER/CELL/MODEL-SEED: what was interrupted (ctrl-C, or
-the end of the budget) goes on from its checkpoint. What has ended is added to benches/results/CELL.json, and what is
-there is not run again: to repeat a run, remove it from that file. The first seed of all comes first. The table with
-real data is that of `python examples/japanese_vowels.py > benches/results/japanese-vowels.md`.
+What is run and what the papers claim stands in cells.toml; systems and tasks are those of the command line. Runs are
+those of `isometry compare`, in runs/reproduction-TIER/CELL/MODEL-SEED: what was interrupted (ctrl-C, or the end of the
+budget) goes on from its checkpoint. What has ended is added to results/CELL.json, and what is there is not run again:
+to repeat a run, remove it from that file. The first seed of all comes first. The table with real data is that of
+`python examples/japanese_vowels.py > benches/reproduction/results/japanese-vowels.md`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import reproduction_report
-import reproduction_results as results
 from isometry.cli.compare.dask_pool import pool_of
 from isometry.cli.compare.plan import Planned, plan
 from isometry.cli.compare.results import load
 from isometry.cli.errors import Failure, UsageError
-from reproduction_cell import CELLS, DATA, FACTS, Job, jobs, stem
+from reproduction import report, results
+from reproduction.cell import CELLS, DATA, FACTS, Job, jobs, stem
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 Runs = tuple[Job, list[Planned]]
 
 
@@ -109,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             runs = planned(wanted, options.seeds, options.runs / f"reproduction-{options.tier}", options.results)
             complete = train(runs, options)
             collect(runs, options.results)
-        for path in reproduction_report.write(options.results, options.docs):
+        for path in report.write(options.results, options.docs):
             print(path)
     except (UsageError, Failure) as error:
         print(f"reproduction: {error}", file=sys.stderr)
@@ -119,7 +118,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

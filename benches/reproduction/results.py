@@ -1,4 +1,4 @@
-"""The results of the reproduction: benches/results/CELL.json, from which the pages are made.
+"""The results of the reproduction: results/CELL.json, from which the pages are made.
 
     {"cell": ..., "baseline": ..., "entries": [{"tier", "model", "hidden", "parameters", "updates", "command", "runs"}]}
 
@@ -25,7 +25,7 @@ from typing import Any
 from isometry.cli.compare.results import Result
 from isometry.cli.info import processor
 from isometry.cli.plots import trailing
-from reproduction_cell import CELLS, Job, stem
+from reproduction.cell import CELLS, Job, stem
 
 FOLDER = Path(__file__).with_name("results")
 DIGITS = 4  # of a stored number

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 from isometry.cli import registry
-from reproduction_order import OPEN as OVERLAP
-from reproduction_order import WORSE, compared
-from reproduction_results import Entry
+from reproduction.order import OPEN as OVERLAP
+from reproduction.order import WORSE, compared
+from reproduction.results import Entry
 
 AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
 FAILS, ALSO, NOT_CLAIMED, NOT_RUN, OPEN = "fails as claimed", "also learnt", "not claimed", "not run", "open"

@@ -1,10 +1,10 @@
 """Why a system does not learn a task here: gradients over time, the spectrum of the Jacobian, states and activations.
 
-    python benches/diagnosis.py          measures what benches/reproduction.toml lists as [[diagnosis]], some minutes
-    python benches/diagnosis.py draw     docs/figures/diagnosis.png alone, from benches/results/diagnosis.json
+    python benches/reproduction diagnosis          measures what cells.toml lists as [[diagnosis]], some minutes
+    python benches/reproduction diagnosis draw     docs/figures/diagnosis.png alone, from results/diagnosis.json
 
 Every network is measured at the start and after some hundred updates, with the settings of its paper and with those
-of `instead`: a change that the text of the case speaks of. `python benches/reproduction.py report` then writes the
+of `instead`: a change that the text of the case speaks of. `python benches/reproduction report` then writes the
 pages. A case takes its cell's options; networks are small, so that a case takes less than a minute.
 """
 
@@ -27,12 +27,12 @@ from isometry.cli import plots
 from isometry.cli.build import as_batch
 from isometry.cli.compare.plan import plan
 from isometry.cli.session import Session, prepared
-from reproduction_cell import CELLS, FACTS, Job, title
-from reproduction_pictures import shrink
-from reproduction_results import FOLDER, rounded
+from reproduction.cell import CELLS, FACTS, Job, title
+from reproduction.pictures import shrink
+from reproduction.results import FOLDER, rounded
 
 FILE = FOLDER / "diagnosis.json"
-PICTURE = FOLDER.parents[1] / "docs/figures/diagnosis.png"
+PICTURE = FOLDER.parents[2] / "docs/figures/diagnosis.png"
 SHARES = (0.05, 0.25, 0.5, 0.75, 1.0)  # of the sequence, between h_t and the end
 WINDOW = 100  # the loss is the median of so many updates
 SEED = 1  # of the batches that are measured
@@ -208,7 +208,3 @@ def _case(entry: Mapping[str, Any], left: Any, right: Any) -> None:
     right.plot(at, median, linewidth=1.5, **look)
     if not entry["instead"]:
         right.fill_between(at, smallest, largest, color=look["color"], alpha=0.2, linewidth=0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

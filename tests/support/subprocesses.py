@@ -6,7 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def environment(**changes):
@@ -16,23 +16,25 @@ def environment(**changes):
     return {k: v for k, v in env.items() if changes.get(k, "") is not None}
 
 
-def script(text, *args, timeout=120, check=True, **env):
+def script(text, *args, **options):
     """Standard output of the script; an AssertionError with its error output when it fails or hangs."""
     command = [sys.executable, "-c", textwrap.dedent(text), *map(str, args)]
-    return run(command, timeout=timeout, check=check, **env)
+    return run(command, **options)
 
 
-def run(command, timeout=120, check=True, cwd=None, **env):
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, env=environment(**env), cwd=cwd, check=False
-        )
-    except subprocess.TimeoutExpired as stuck:
-        raise AssertionError(f"no answer within {timeout} s: {stuck.cmd}\n{stuck.stdout}\n{stuck.stderr}") from None
+def run(command, timeout=120, check=True, cwd=None, popen=subprocess.Popen, **env):
+    """As `script`, of a command; `warm.Popen` starts it where torch is imported already."""
+    pipe, env = subprocess.PIPE, environment(**env)
+    with popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env, cwd=cwd) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as stuck:
+            process.kill()
+            raise AssertionError(f"no answer within {timeout} s: {command}\n{stuck.stdout}\n{stuck.stderr}") from None
     if check:
-        assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-    return done
+        assert process.returncode == 0, f"status {process.returncode}\n{out}\n{err}"
+        return out
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def parent(pid):

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import reproduction_diagnosis as diagnosis
 from isometry.cli.compare.table import figure
-from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
-from reproduction_cell import longer_run as plan
-from reproduction_order import with_interval
-from reproduction_results import Entry
-from reproduction_verdicts import cited
+from reproduction import diagnosis_page as diagnosis
+from reproduction.cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
+from reproduction.cell import longer_run as plan
+from reproduction.order import with_interval
+from reproduction.results import Entry
+from reproduction.verdicts import cited
 
 
 def page(
@@ -49,13 +49,13 @@ def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -
     ]
     if short:
         lines += ["", *_table(cell, short, updates=False), *_remarks(facts, short), *_picture(cell, "", docs)]
-        lines += ["", f'`python benches/reproduction.py run --cells "{cell}"`; one run: `{short[0].command} --seed 0`.']
+        lines += ["", f'`python benches/reproduction run --cells "{cell}"`; one run: `{short[0].command} --seed 0`.']
     if longer:
         sources = [f"- {title(entry.model)}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
         lines += ["", "Longer runs:", "", *sources, "", *_table(cell, longer, updates=True)]
     lines += _picture(cell, "-settle", docs)
     if longer:
-        lines += ["", f'`python benches/reproduction.py run --tier settle --cells "{cell}"`']
+        lines += ["", f'`python benches/reproduction run --tier settle --cells "{cell}"`']
     return [*lines, "", _measured(entries)]
 
 

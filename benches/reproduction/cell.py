@@ -1,4 +1,4 @@
-"""What is run: a system on a task of the papers, at the size of a tier (benches/reproduction.toml)."""
+"""What is run: a system on a task of the papers, at the size of a tier (cells.toml)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from isometry.cli.errors import missing
 from isometry.cli.resolve import WITHOUT_DATA
 from isometry.cli.settings import SETTINGS, option
 
-FACTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("reproduction.toml").read_text("utf-8"))
+FACTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("cells.toml").read_text("utf-8"))
 CELLS: dict[str, dict[str, Any]] = {cell["name"]: cell for cell in FACTS["cell"]}
-DATA = Path(__file__).resolve().parents[1] / "runs/data"  # what docs/data.md says how to get
+DATA = Path(__file__).resolve().parents[2] / "runs/data"  # what docs/data.md says how to get
 PARAMETERS, SEEDS = 5000, 3  # where a cell does not say otherwise
 ROWS, EVALUATIONS = 100, 10  # of metrics.csv, on validation data
 UNSAID = ("task", "set", "log_every", "evaluate_every")  # not options, or options that do not change a run
@@ -34,7 +34,7 @@ def title(model: str) -> str:
 
 
 def longer_run(cell: str, model: str) -> Mapping[str, Any]:
-    """The longer run of a system on a task, as benches/reproduction.toml has it; empty if there is none."""
+    """The longer run of a system on a task, as cells.toml has it; empty if there is none."""
     return next((facts for facts in FACTS["settle"] if (facts["cell"], facts["model"]) == (cell, model)), {})
 
 

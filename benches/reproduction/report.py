@@ -1,4 +1,4 @@
-"""docs/reproduction.md and docs/reproduction/TASK.md, from the results of benches/reproduction.py."""
+"""docs/reproduction.md and docs/reproduction/TASK.md, from the results of benches/reproduction."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import reproduction_diagnosis as diagnosis
-import reproduction_tasks as tasks
 from isometry.cli import registry
 from isometry.cli.compare.table import NOTE, figure
-from reproduction_cell import CELLS, FACTS, longer_run, stem, title
-from reproduction_order import compared, shown, with_interval
-from reproduction_pictures import draw
-from reproduction_results import FOLDER, Entry, entries, read
-from reproduction_verdicts import ALSO, AS_CLAIMED, KIND, NOT_CLAIMED, Found, cited, says, short_name, verdict
+from reproduction import diagnosis_page as diagnosis
+from reproduction import tasks
+from reproduction.cell import CELLS, FACTS, longer_run, stem, title
+from reproduction.order import compared, shown, with_interval
+from reproduction.pictures import draw
+from reproduction.results import FOLDER, Entry, entries, read
+from reproduction.verdicts import ALSO, AS_CLAIMED, KIND, NOT_CLAIMED, Found, cited, says, short_name, verdict
 
 LONG = "†"
 COLUMNS = 6  # of tasks in a table
@@ -40,7 +40,7 @@ def write(results: Path, docs: Path) -> list[Path]:
     return list(texts)
 
 
-def pages(results: Path = FOLDER, docs: Path = FOLDER.parents[1] / "docs") -> dict[Path, str]:
+def pages(results: Path = FOLDER, docs: Path = FOLDER.parents[2] / "docs") -> dict[Path, str]:
     """The text of every page."""
     order = registry.names("model")
     found = {cell: sorted(entries(cell, results), key=lambda e: order.index(e.model)) for cell in CELLS}

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from isometry.cli.compare.table import figure
-from reproduction_cell import CELLS
-from reproduction_results import Entry
+from reproduction.cell import CELLS
+from reproduction.results import Entry
 
 TAIL = 0.025  # on either side of an interval
 BETTER, OPEN, WORSE = "better than", "not separated from", "worse than"

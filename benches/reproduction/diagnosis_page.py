@@ -1,4 +1,4 @@
-"""The part of a task's page that says why some systems do not learn it: what benches/diagnosis.py measured, and why."""
+"""The part of a task's page that says why some systems do not learn it: what `diagnosis` measured, and why."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from isometry.cli.compare.table import figure
 from isometry.cli.settings import SETTINGS, option
-from reproduction_cell import CELLS, FACTS, title
-from reproduction_verdicts import cited
+from reproduction.cell import CELLS, FACTS, title
+from reproduction.verdicts import cited
 
 HEADING = "Why some do not learn"
 PICTURE = "diagnosis.png"
