@@ -71,7 +71,10 @@ class Close:
     def check(self, found, what):
         alike(found, self.value, self.dtype, what)
         found, value = (ref.wide(a) * self.units for a in (found, self.value))
-        tol.close(found, value, self.tolerance, what, max(self.floor, np.finfo(float).tiny))
+        # denormal numbers count as zero
+        unseen = np.finfo(self.dtype).tiny * np.max(np.abs(self.units), initial=0) * np.sqrt(value.size)
+        floor = max(self.floor, unseen / self.tolerance, np.finfo(float).tiny) if self.tolerance else self.floor
+        tol.close(found, value, self.tolerance, what, floor)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def nearest(shape: Shape, dtype: str, *, special: bool) -> Shape:
     """The batch shape of matrices whose nearest orthogonal ones, or nearest rotations, are asked for."""
     batch = matrices("a", shape)
     if special and dtype.startswith("complex"):
-        raise TypeError(f"special=True needs real matrices: their determinant is 1 or -1; got {dtype}")
+        raise TypeError(f"a must be real with special=True, for its determinant is 1 or -1; got {dtype}")
     if special and shape[-2] != shape[-1]:
-        raise ValueError(f"special=True needs square matrices, shape (*, n, n), not {shape}")
+        raise ValueError(f"a must be square with special=True, shape (*, n, n), not {shape}")
     return batch
