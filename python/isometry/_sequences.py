@@ -60,6 +60,7 @@ class Checked(NamedTuple):
     members: int | None  # of an ensemble
     shape: tuple[int, int, int]  # T, B, n
     dtype: DType  # of the states
+    start_state: tuple[Array, ...] | None  # its parts
     lengths: Array | None
     check_finite: bool
 
@@ -200,7 +201,8 @@ def checked(
     members, shapes = cell.members([None if a is None else a.shape for a in given.values()], stack)
     size = None if transition is None else check_recurrence.recurrence_transition(transition.shape, ())
     steps, batch, n = cell.check(shapes, size if cell.operator else None)
-    dtype = common(*given.values()) if transition is None else common(transition.dtype, *given.values())
+    own_state = None if options.start_state is None else parts_of(cell, START_STATE, options.start_state)
+    dtype = common(None if transition is None else transition.dtype, *given.values(), *(own_state or ()))
     if transition is not None and not cell.operator:
         check_recurrence.gated_transition(transition.shape, transition.dtype.name, n)
     check_recurrence.activation_units(
@@ -224,7 +226,7 @@ def checked(
         check_recurrence.lengths_shape(lengths.shape, batch)
         check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
         lengths = lengths.astype(np.int64)
-    return Checked(members, (steps, batch, n), dtype, lengths, check_finite)
+    return Checked(members, (steps, batch, n), dtype, own_state, lengths, check_finite)
 
 
 def prepared(
@@ -244,11 +246,9 @@ def prepared(
         lead = () if members is None else (members,)
         check.exact("ct", memory_ct.shape, (*lead, batch, n, n), "(B, n, n)" if members is None else "(E, B, n, n)")
     order, lengths = by_length(right.lengths, steps)
-    own_state, marks = None, None
-    if options.start_state is not None:
-        own_state = parts_of(cell, START_STATE, options.start_state)
-        for a in own_state:
-            check_recurrence.start_state_shape(a.shape, batch, n, members)
+    own_state, marks = right.start_state, None
+    for a in own_state or ():
+        check_recurrence.start_state_shape(a.shape, batch, n, members)
     if options.starts is not None or own_state is not None:
         check_recurrence.starts_served(gpu=place == "gpu")
         marks = _marks(options.starts, steps, batch, members)

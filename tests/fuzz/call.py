@@ -71,9 +71,10 @@ class Close:
     def check(self, found, what):
         alike(found, self.value, self.dtype, what)
         found, value = (ref.wide(a) * self.units for a in (found, self.value))
-        # denormal numbers count as zero
-        unseen = np.finfo(self.dtype).tiny * np.max(np.abs(self.units), initial=0) * np.sqrt(value.size)
-        floor = max(self.floor, unseen / self.tolerance, np.finfo(float).tiny) if self.tolerance else self.floor
+        floor = max(self.floor, np.finfo(float).tiny)
+        if self.tolerance and np.issubdtype(self.dtype, np.inexact):  # denormal numbers count as zero
+            unseen = np.finfo(self.dtype).tiny * np.max(np.abs(self.units), initial=0) * np.sqrt(value.size)
+            floor = max(floor, unseen / self.tolerance)
         tol.close(found, value, self.tolerance, what, floor)
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import warm_server
 from subprocesses import environment
 
+PLAIN = subprocess.Popen  # tests put the one below in its place
+
 
 @cache
 def server():
@@ -23,13 +25,13 @@ def server():
     own, others = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with others:
         command = [sys.executable, str(Path(warm_server.__file__)), str(others.fileno())]
-        process = subprocess.Popen(command, pass_fds=[others.fileno()], stdin=subprocess.DEVNULL, env=environment())
+        process = PLAIN(command, pass_fds=[others.fileno()], stdin=subprocess.DEVNULL, env=environment())
         process.returncode = 0  # nothing waits for it
     atexit.register(own.close)
     return own
 
 
-class Popen(subprocess.Popen):
+class Popen(PLAIN):
     """`subprocess.Popen` of a command that begins with sys.executable."""
 
     def _execute_child(self, args, *rest):

@@ -9,6 +9,7 @@ import torch
 import distributed_work
 import isometry.torch as it
 import tolerance
+from derivatives import compiled
 from layers import COMPLEX, LAYERS, NAMES, SOFT, B, D, N, T, build, close, draw, each_kind, each_layer, named, states
 
 # ---------------------------------------------------------------- parameters
@@ -231,7 +232,7 @@ def test_transitions_with_arrays_of_no_entries(cls, n, keywords):
         p.data = torch.from_numpy(getattr(layer, key).detach().numpy().copy())
     x = draw(T, B, D)
     torch.compiler.reset()
-    fast = torch.compile(twin, backend="aot_eager", fullgraph=True)
+    fast = compiled(twin)
     outputs = [model(x)[0] for model in (layer, twin, fast)]
     for model, out in zip((layer, twin), outputs, strict=False):
         out.abs().square().sum().backward()
