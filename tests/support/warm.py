@@ -65,3 +65,7 @@ class Popen(PLAIN):
             return 0, 0
         os.close(self._status)
         return self.pid, int.from_bytes(found)
+
+
+if not hasattr(os, "pidfd_open"):  # not Linux: each process of its own imports
+    Popen = PLAIN  # type: ignore[misc]
