@@ -144,7 +144,7 @@ def gated(draw):
         return getattr(iso, cell)(*((op,) if cell.startswith("goru") else ()), **a, check_finite=c)
 
     def pull(cell, a, c):
-        pairs = {name: (a[name], np.zeros((3, 2, N))) for name in states} if cell == "lstm" else {}
+        pairs = {name: (a[name], np.zeros_like(a[name])) for name in states} if cell == "lstm" else {}
         return call(f"{cell}_vjp", a | pairs | {"check_states": False}, c)
 
     found = {cell: (steps | arrays, partial(call, cell)) for cell, arrays in own.items()}
