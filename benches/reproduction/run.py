@@ -5,7 +5,7 @@
     python benches/reproduction run --dask scheduler.json       on the workers of a cluster that shares this folder
     python benches/reproduction report                         the pages from the results, nothing is trained
 
-What is run and what the papers claim stands in cells.toml; systems and tasks are those of the command line. Runs are
+cells.toml lists the runs and the claims of the papers; systems and tasks are those of the command line. Runs are
 those of `isometry compare`, in runs/reproduction-TIER/CELL/MODEL-SEED: what was interrupted (ctrl-C, or the end of the
 budget) goes on from its checkpoint. What has ended is added to results/CELL.json, and what is there is not run again:
 to repeat a run, remove it from that file. The first seed of all comes first. The table with real data is that of

@@ -71,7 +71,7 @@ def goru(
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     starts : array_like of bool, shape (T, B), optional
-        Marks: a sequence begins at this step of this column, from start_state.
+        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
     start_state : array_like, shape (B, n) or (n,), optional
         The state before a marked step, zero if not given.
     backend : {"cpu", "gpu"}, optional
@@ -91,8 +91,8 @@ def goru(
         Shapes that do not fit, T, B or n of 0, lengths outside 0..T, unknown names, NaN or infinity,
         a complex transition.
     TypeError
-        Arrays that are not real, a transition that is no operator, lengths that are not integers, a flag that is
-        no bool.
+        Arrays that are not real, a transition that is no operator, lengths that are not integers, a flag that is not
+        a bool.
     NotImplementedError
         starts with the backend "gpu".
 
@@ -175,8 +175,7 @@ def goru_vjp(
 
     Notes
     -----
-    What the kernels save for backward is computed again from the arguments: this costs a forward call, and backward
-    about twice that.
+    Forward runs again for what backward needs of it; backward itself costs about twice as much.
 
     Examples
     --------

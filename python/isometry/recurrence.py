@@ -97,7 +97,7 @@ def recurrence(
         If transition is not an operator, x or input_weight is None, an array has an unsupported dtype, lengths are
         not integers, starts not bool, or reverse or check_finite is not a bool.
     NotImplementedError
-        Starts on the GPU, or of an ensemble.
+        starts with the backend "gpu".
 
     Notes
     -----

@@ -63,8 +63,9 @@ def lstm(
     output : {"states", "last"}
         "last" returns only the last state of each sequence, (B, n): (h0, c0) for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
-        Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
-        separate calls; with `reverse` the piece with a column's last step starts from (h0, c0).
+        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
+        and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from
+        (h0, c0).
     start_state : pair of Tensor, (B, n) or (n,) each, optional
         The state (h, c) before a marked step, zero if not given.
 

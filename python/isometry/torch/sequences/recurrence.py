@@ -72,8 +72,8 @@ def recurrence(
     output : {"states", "last"}
         "last" returns only the last state of each sequence, (B, n): h0 for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
-        Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
-        separate calls; with `reverse` the piece with a column's last step starts from h0.
+        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
+        and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from h0.
     start_state : Tensor, shape (B, n) or (n,), optional
         The state before a marked step, zero if not given.
 

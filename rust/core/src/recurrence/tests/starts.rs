@@ -38,7 +38,7 @@ fn run(
     threads: usize,
 ) -> [Vec<f64>; 4] {
     let (last, named) = (cell.arguments.len() - 1, |i: usize| cell.arguments[i].name);
-    // the memory of a rotational unit has no marks; the bias of an activation is that of modReLU
+    // marks are refused beside a memory (r0), and tanh and "before" take no bias
     let held = |i: usize| !["r0", "activation_bias", "hidden_bias"].contains(&named(i));
     let mut shapes: Vec<_> = cell.arguments.iter().map(|argument| shape(argument.axes)).collect();
     shapes[last] = given.0.to_vec();
