@@ -200,7 +200,7 @@ def checked(
     stack = None if transition is None else transition.batch_shape
     members, shapes = cell.members([None if a is None else a.shape for a in given.values()], stack)
     size = None if transition is None else check_recurrence.recurrence_transition(transition.shape, ())
-    steps, batch, n = cell.check(shapes, size if cell.operator else None)
+    steps, batch, n = cell.known(tuple(shapes), size if cell.operator else None)
     own_state = None if options.start_state is None else parts_of(cell, START_STATE, options.start_state)
     dtype = common(None if transition is None else transition.dtype, *given.values(), *(own_state or ()))
     if transition is not None and not cell.operator:
@@ -306,14 +306,12 @@ def _kernel_arrays(
     own = None if own_state is None else joined([_each(a, batch, 1, members) for a in own_state], -1)
     if len(cell.state) > 1:
         parts = [arrays[name] for name in cell.state]
-        zero = np.zeros((batch, n) if members is None else (1, batch, n))
-        whole = None
-        if any(a is not None for a in parts):
-            whole = joined([zero if a is None else a for a in parts], -1)
-        first, *others = cell.state
-        arrays["h0"] = arrays[first] = whole
-        for name in others:
+        for name in cell.state[1:]:
             del arrays[name]
+        held = [a for a in parts if a is not None]
+        if held:
+            zero = np.zeros((*held[0].shape[:-1], n), held[0].dtype)
+            arrays["h0"] = joined([zero if a is None else a for a in parts], -1)
     if packed is not None:
         arrays = packed(arrays)
     arrays[START_STATE] = own  # the last
@@ -332,7 +330,7 @@ def _each(a: Array, batch: int, rank: int, members: int | None) -> Array:
     """An array with an entry for each sequence, of `rank` axes, and the members as first axis."""
     core = a.shape[a.ndim - rank :]
     if members is None:
-        return np.broadcast_to(a, (batch, *core))
+        return a if a.ndim > rank and len(a) == batch else np.broadcast_to(a, (batch, *core))
     lead = a.shape[0] if a.ndim == rank + 2 else 1
     return np.broadcast_to(a, (lead, batch, *core))
 

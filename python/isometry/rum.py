@@ -77,7 +77,7 @@ def rum(
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     starts : array_like of bool, shape (T, B), optional
-        Marks: a sequence begins at this step of this column, from start_state.
+        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
     start_state : array_like, shape (B, n) or (n,), optional
         The state before a marked step, zero if not given.
     backend : {"cpu", "gpu"}, optional
@@ -99,8 +99,8 @@ def rum(
         Shapes that do not fit, T, B or n of 0, lengths outside 0..T, unknown names, NaN or infinity,
         lam not 0 or 1, eta not positive, r0 with lam = 0.
     TypeError
-        Arrays that are not real, lengths that are not integers, a flag that is
-        no bool.
+        Arrays that are not real, lengths that are not integers, a flag that is not
+        a bool.
     NotImplementedError
         starts with the backend "gpu", or with lam = 1.
 
@@ -191,8 +191,7 @@ def rum_vjp(
 
     Notes
     -----
-    What the kernels save for backward is computed again from the arguments: this costs a forward call, and backward
-    about twice that.
+    Forward runs again for what backward needs of it; backward itself costs about twice as much.
 
     Examples
     --------
@@ -227,7 +226,8 @@ def _packed(arrays: Given) -> Given:
     assert weight is not None and own is not None
     n = weight.shape[-2]
     if b is not None or bias is not None:
-        b = joined([np.zeros(2 * n) if b is None else b, np.zeros(n) if bias is None else bias], -1)
+        zero = np.zeros(2 * n, own.dtype)
+        b = joined([zero if b is None else b, zero[:n] if bias is None else bias], -1)
     x, w = arrays.pop("x"), arrays.pop("w")
     return {"x": x, "w": w, "u": joined([own, weight], -2), "b": b, **arrays}
 

@@ -1,6 +1,5 @@
 """Checks of activations and of the recurrence, and their messages, in the style of `check`."""
 
-from collections.abc import Mapping
 from typing import NoReturn
 
 from isometry._rules import check
@@ -100,40 +99,6 @@ def recurrence_transition(shape: Shape, batch_shape: Shape) -> int:
     if shape[0] != shape[1]:
         raise ValueError(f"transition must be square, of shape (n, n), not {shape}")
     return shape[0]
-
-
-#: Axes of the arrays of a recurrence; in an ensemble an array may have one more.
-_AXES = {"x": 3, "input_weight": 2, "h0": 2, "bias": 1, "activation_bias": 1}
-
-
-def ensemble(batch: Shape, shapes: Mapping[str, Shape | None]) -> tuple[int, dict[str, Shape | None]]:
-    """The number of members of a recurrence whose transition has this batch_shape, and the shapes of one member's
-    arrays.
-
-    x has the members as second axis, the other arrays as first where they are not for all members.
-    """
-    x = shapes["x"]
-    if len(batch) != 1 or batch[0] == 0 or x is None or len(x) == _AXES["x"]:
-        raise ValueError(
-            f"transition must be one operator, of batch_shape (), not a stack of batch_shape {batch}; an ensemble of E "
-            "recurrences takes one of batch_shape (E,) and x of shape (T, E, B, d), or (T, 1, B, d) for all members"
-        )
-    (members,) = batch
-    one: dict[str, Shape | None] = {}
-    for name, shape in shapes.items():
-        at = 1 if name == "x" else 0
-        rank = 0 if shape is None else len(shape)
-        if shape is None or (rank == _AXES[name] and name != "x") or (rank == 1 and name == "h0"):
-            one[name] = shape
-            continue
-        if len(shape) != _AXES[name] + 1 or shape[at] not in (1, members):
-            form = (
-                "shape (T, E, B, d), or (T, 1, B, d)" if name == "x" else f"{_AXES[name]} axes, or E or 1 before them,"
-            )
-            text = f"{name} must have {form} with E = {members}, the batch_shape of the transition"
-            raise ValueError(f"{text}, not shape {tuple(shape)}")
-        one[name] = (*shape[:at], *shape[at + 1 :])
-    return members, one
 
 
 def gated_transition(shape: Shape, dtype: str, n: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..._cells._declaration import Cell
 from .._dispatch.function import place
 from .._dispatch.mode import GRAPH, KERNEL, WITHOUT_KERNELS, Mode
 from .._dispatch.plan import Tensors, member
@@ -13,20 +14,18 @@ from .._dispatch.transforms import transformed
 from ._cells import Call
 from ._plan import SEQUENCE
 
-#: The axes of one member's array.
-_RANKS = {"input_weight": 2, "h0": 2, "bias": 1, "activation_bias": 1}
-
 
 def arranged(
-    arrays: dict[str, Tensor | None], batch: int, marks: Tensor | None, state: Tensor | None
+    cell: Cell, arrays: dict[str, Tensor | None], batch: int, marks: Tensor | None, state: Tensor | None
 ) -> tuple[dict[str, Tensor | None], Tensor | None, Tensor | None]:
     """The arrays, whose shapes were checked, the marks, and the state before them, with the members as first axis."""
     made = {}
-    for name, t in arrays.items():
+    for array in cell.arrays:
+        name, t = array.name, arrays[array.name]
         if t is not None and name == "x":
             t = t.movedim(1, 0)
-        elif t is not None and t.dim() <= _RANKS[name]:
-            t = t[None]
+        elif t is not None and t.dim() <= array.rank:
+            t = t.unsqueeze(0)
         if t is not None and name == "h0":
             t = t.reshape(t.shape[0], -1, t.shape[-1]).expand(-1, batch, -1)
         made[name] = t

@@ -70,7 +70,7 @@ def run(
         checkpoint = "sqrt"  # the states before a mark cannot be obtained from those after it
     if members is not None:
         check_recurrence.of_ensemble(checkpoint)
-        tensors, marks, state = arranged(tensors, batch, marks, state)
+        tensors, marks, state = arranged(declaration, tensors, batch, marks, state)
     else:
         for name, axes in declaration.each:
             t = tensors[name]
@@ -145,21 +145,22 @@ def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Give
 
 def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype) -> Sizes:
     """The sizes of the call, after a check that all arrays and the transition have them."""
-    shapes = tuple([None if t is None else t.shape for t in tensors.values()])
+    shapes: tuple[Shape | None, ...] = tuple([None if t is None else t.shape for t in tensors.values()])
     fits = declaration.check if symbolic() else declaration.known
     members = size = None
     if transition is not None:
         stack = transition.batch_shape
         if stack and declaration.operator:
-            members, own_shapes = check_recurrence.ensemble(stack, dict(zip(tensors, shapes, strict=True)))
-            shapes, stack = tuple(own_shapes.values()), ()  # type: ignore[arg-type]
+            members, own = declaration.members(shapes, stack)
+            shapes, stack = tuple(own), ()
         size = check_recurrence.recurrence_transition(transition.shape, stack)
     steps, batch, n = fits(shapes, size if declaration.operator else None)
     if transition is not None and not declaration.operator:
         kind = dtype_name(transition.dtype)
         check_recurrence.gated_transition(transition.shape, kind, n)
         check.same_precision("transition", kind, "x", dtype_name(dtype))
-    return steps, batch, n, shapes[-1], members
+    units = shapes[-1]
+    return steps, batch, n, None if units is None else tuple(units), members
 
 
 def _marked(
