@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-import isometry.torch as it
 from faces import tensor
 from registry.cells import CASES, each_plain_cell
 from support.cells import TorchCell
@@ -21,6 +20,11 @@ OPTIONS = {
     "no output": ({"output": "first"}, ValueError, "output"),
     "no checkpoint": ({"checkpoint": "all"}, ValueError, "checkpoint"),
     "marks that are numbers": ({"starts": np.zeros((3, 2))}, TypeError, "starts must be bool"),
+    "a bias of other units": (
+        {"activation": "modrelu", "activation_bias": torch.zeros(9)},
+        ValueError,
+        r"activation_bias must have shape \(4,\).*, not \(9,\)$",
+    ),
     "marks of other steps": ({"starts": np.zeros((2, 2), bool)}, ValueError, "starts must have"),
 }
 
@@ -40,7 +44,7 @@ def test_options(cell, mistake, seed):
         refused(TorchCell(cell), seed, *refusal, options=options)
 
 
-@pytest.mark.parametrize("cell", [c for c in CASES if (c.plain or c.kind.more) and hasattr(it, c.cell.stem)], ids=str)
+@pytest.mark.parametrize("cell", [c for c in CASES if c.plain or c.kind.more], ids=str)
 def test_arrays(cell, seed):
     """Of another shape, type or precision, each alone."""
     of_two = {"c0": "h0|c0", "start_state": "start_state"} if len(cell.cell.first) > 1 else {}

@@ -7,7 +7,7 @@ import torch
 
 import isometry.torch as it
 import reference as ref
-from registry.cells.entry import CAYLEY, REFLECTION, REFLECTIONS, Cell, Transition, Variant
+from registry.cells.entry import CAYLEY, DENSE, REFLECTION, REFLECTIONS, Cell, Transition, Variant
 from registry.cells.gru import ARRAYS
 
 
@@ -46,6 +46,7 @@ GORU = Cell(
     variants={
         "by factors": Variant(transition=REFLECTION),
         "by W": Variant({"reset": "after"}, transition=CAYLEY),
+        "a matrix": Variant(transition=DENSE),
         "a list of factors": Variant({"reset": "after"}, transition=KRONECKER),
         "an adjoint": Variant(transition=ADJOINT),
         "a composition": Variant(transition=COMPOSITION),

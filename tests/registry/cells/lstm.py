@@ -9,18 +9,7 @@ ARRAYS = {"x": "T B d", "w": "4 n n", "u": "4 n d", "b": "4 n", "h0": "B n", "c0
 
 
 def call(face, given, options):
-    """By the function of the face; without one as the layer calls the kernel."""
-    if hasattr(face, "lstm"):
-        return beside(face.lstm(**given, **options))
-    import torch
-
-    from isometry.torch.sequences.lstm import lstm
-
-    x, w, u, b, h0, c0 = (given[name] for name in ARRAYS)
-    own = {"start_state": beside(given["start_state"])} if "start_state" in given else {}
-    weights = w.flatten(0, 1), u.flatten(0, 1), b.flatten()
-    around = options.pop("lengths", None), options.pop("reverse", False)
-    return lstm(x, weights, torch.cat((h0, c0), -1), *around, **own, **options)
+    return beside(face.lstm(**given, **options))
 
 
 def beside(pair):
