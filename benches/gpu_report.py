@@ -167,9 +167,10 @@ def on_cuda(short: bool) -> Section:
     if not torch.cuda.is_available():
         yield "There is no CUDA device."
         return
-    for title, functions in gpu_torch.pairs("cuda", short):
-        found = medians(functions, short)
-        yield f"- {title}: " + ", ".join(f"{name} {ms}" for name, ms in found.items())
+    with gpu.full_precision():
+        for title, functions in gpu_torch.pairs("cuda", short):
+            found = medians(functions, short)
+            yield f"- {title}: " + ", ".join(f"{name} {ms}" for name, ms in found.items())
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import faces
 from backends import SINGLE
-from faces import FACES
 from registry import CASES
 
 settings.register_profile("repository", deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
@@ -18,6 +18,7 @@ settings.load_profile("repository")
 
 def pytest_addoption(parser):
     parser.addoption("--backend", choices=["cpu", "gpu"], default="cpu", help="where the laws compute")
+    parser.addoption("--device", default="cpu", help="where the laws of the torch face have their tensors")
 
 
 def pytest_configure(config):
@@ -26,6 +27,7 @@ def pytest_configure(config):
     Without XDG_RUNTIME_DIR, as on servers, Mesa's Vulkan layer prints an error where adapters are listed.
     """
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+    faces.Place.device = config.getoption("device")
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "ISOMETRY_NUM_THREADS"):
             os.environ.setdefault(name, "1")
@@ -40,7 +42,7 @@ def seed(request):
 def pytest_generate_tests(metafunc):
     """`case`: every registry entry in every dtype; `face`: both faces, so that each law is written once."""
     if "face" in metafunc.fixturenames:
-        metafunc.parametrize("face", list(FACES))
+        metafunc.parametrize("face", list(faces.FACES))
     if "case" in metafunc.fixturenames:
         chosen = getattr(metafunc.function, "select", None)
         cases = list(filter(chosen, CASES)) if chosen else CASES
@@ -50,16 +52,28 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """With --backend gpu: what the GPU does not have is left out."""
+    """With --backend gpu: what the GPU does not have is left out; with --device: what needs the host."""
     if config.getoption("backend") == "gpu":
-        config.hook.pytest_deselected(items=[item for item in items if of_the_cpu(item)])
-        items[:] = [item for item in items if not of_the_cpu(item)]
+        leave_out(config, items, of_the_cpu)
+    if config.getoption("device") != "cpu":
+        leave_out(config, items, of_the_host)
+
+
+def leave_out(config, items, which):
+    config.hook.pytest_deselected(items=list(filter(which, items)))
+    items[:] = [item for item in items if not which(item)]
 
 
 def of_the_cpu(item):
     """Whether a test is marked `cpu`, or its parameter `dtype` is of double precision."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     return item.get_closest_marker("cpu") is not None or parameters.get("dtype", np.float32) not in SINGLE
+
+
+def of_the_host(item):
+    """Whether a test has arrays of NumPy, a substitute for a device, or is marked `cpu`."""
+    named = any(word in item.name for word in ("numpy", "elsewhere")) or item.path.name == "test_devices.py"
+    return named or item.get_closest_marker("cpu") is not None
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +107,7 @@ def refused():
 @pytest.fixture
 def make(face, case, seed):
     """make(n=6, batch=()) draws the case's operator for the face."""
-    return lambda n=6, batch=(): FACES[face].draw(case, seed, n, batch)
+    return lambda n=6, batch=(): faces.FACES[face].draw(case, seed, n, batch)
 
 
 class Poison:

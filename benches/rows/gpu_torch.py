@@ -1,7 +1,12 @@
-"""Layers, the delta rule and parametrised weights on a device of torch, beside torch's: what `gpu_report.py` times."""
+"""Layers, the delta rule and parametrised weights on a device of torch, beside torch's: what `gpu_report.py` times.
+
+Forward and backward: each call by itself, and replayed from a CUDA graph; a layer also with `backend="gpu"` and on the
+CPU, whose tensors are in the memory of the host.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 
 import torch
@@ -10,7 +15,7 @@ from torch import Tensor, nn
 import isometry.torch as it
 
 Functions = dict[str, Callable[[], object]]
-LAYERS = ("ScoRNN", "ExpRNN", "ORNN", "SoftORNN", "ScuRNN", "URNN", "EURNN", "GRU", "GORU", "RUM")
+LAYERS = ("ScoRNN", "ExpRNN", "ORNN", "SoftORNN", "ScuRNN", "URNN", "EURNN", "GRU", "GORU", "LSTM", "RUM")
 PARAMETRISATIONS = ("householder", "cayley", "matrix_exp")
 
 
@@ -18,28 +23,58 @@ def pairs(device: str, short: bool = False) -> Iterator[tuple[str, Functions]]:
     """A title and the functions to time, each of which waits for the device."""
     n, batch, steps = (16, 2, 5) if short else (256, 128, 200)
     x = torch.randn(steps, batch, 32, device=device)
-    torchs = {"RNN": nn.RNN(32, n), "GRU": nn.GRU(32, n)}
-    peers = {f"torch {name}": trained(layer.to(device), x) for name, layer in torchs.items()}
+    torchs = {"RNN": nn.RNN(32, n), "GRU": nn.GRU(32, n), "LSTM": nn.LSTM(32, n)}
+    peers = {f"torch {name}": waited(trained(layer.to(device), x)) for name, layer in torchs.items()}
     for name in LAYERS:
-        layer = getattr(it.nn, name)(32, n).to(device)
-        yield f"{name}, n = {n}, B = {batch}, T = {steps}", {"isometry": trained(layer, x), **peers}
-    yield f"delta rule, T = {steps}", {"isometry": delta(device, steps, n // 4)}
+        layer = getattr(it.nn, name)(32, n)
+        here = trained(copy.deepcopy(layer), x.cpu())
+        sides = {**called(trained(layer.to(device), x), device), "the CPU": here}
+        if device.startswith("cuda"):
+            sides['backend="gpu"'] = on_the_gpu(here)
+        yield f"{name}, n = {n}, B = {batch}, T = {steps}", {**sides, **peers}
+    yield f"delta rule, T = {steps}", called(delta(device, steps, n // 4), device)
     for name in PARAMETRISATIONS:
         sides = {}
         for side, module in (("isometry", it.parametrizations), ("torch", nn.utils.parametrizations)):
             linear = module.orthogonal(nn.Linear(n, 2 * n, device=device), orthogonal_map=name)
-            sides[side] = trained(linear, torch.randn(batch, n, device=device))
+            sides[side] = waited(trained(linear, torch.randn(batch, n, device=device)))
         yield f"orthogonal weight, {2 * n} x {n}, {name}", sides
 
 
-def waited(call: Callable[[], object], device: str) -> Callable[[], object]:
+def waited(call: Callable[[], object]) -> Callable[[], object]:
     """The call, and what it has left to the device."""
 
     def run() -> object:
         found = call()
-        if device.startswith("cuda"):
+        if torch.cuda.is_available():
             torch.cuda.synchronize()
         return found
+
+    return run
+
+
+def called(call: Callable[[], object], device: str) -> Functions:
+    """The call, and on CUDA the same replayed from a graph."""
+    if not device.startswith("cuda"):
+        return {"isometry": call}
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return {"isometry": waited(call), "in a graph": waited(graph.replay)}
+
+
+def on_the_gpu(call: Callable[[], object]) -> Callable[[], object]:
+    """The call with `backend="gpu"`, whose results are back on the host."""
+
+    def run() -> object:
+        with it.use_backend("gpu"):
+            return call()
 
     return run
 
@@ -52,7 +87,7 @@ def trained(module: nn.Module, x: Tensor) -> Callable[[], object]:
         out = out[0] if isinstance(out, tuple) else out
         return torch.autograd.grad(out.abs().square().sum(), [p for p in module.parameters() if p.requires_grad])
 
-    return waited(call, x.device.type)
+    return call
 
 
 def delta(device: str, steps: int, n: int) -> Callable[[], object]:
@@ -63,4 +98,4 @@ def delta(device: str, steps: int, n: int) -> Callable[[], object]:
         out, _ = it.delta_rule(q, nn.functional.normalize(k, dim=-1), v, beta)
         return torch.autograd.grad(out.square().sum(), (q, k, v))
 
-    return waited(call, device)
+    return call

@@ -50,10 +50,10 @@ def duplicated(subject, rng, duplicate, deep=True):
         assert (mine is None) == (own is None), f"{name} appears or is lost"
         if mine is not None:
             assert type(own) is type(mine)
-            identical(own, mine, name)
+            identical(subject.home(own), subject.home(mine), name)
             assert (memory(own) != memory(mine)) == (deep and own.nbytes > 0), f"memory of {name}"
     for found, expected in ((twin.matrix(), op.matrix()), (twin.apply(x), op.apply(x))):
-        identical(found, expected, "a result")
+        identical(subject.home(found), subject.home(expected), "a result")
     for name in (*gathered(subject.case.object.arguments), "shape", "dtype", "anything"):
         assert frozen(twin, name), f"{name} of the twin can be set"
 

@@ -287,7 +287,7 @@ def test_the_default_device_does_not_move_what_kernels_write():
     op = it.Cayley(torch.zeros(256 * 255 // 2))
     with torch.device("meta"):
         w = op.matrix()
-    assert torch.equal(w, torch.eye(256))
+    assert (w - torch.eye(256)).abs().max() < 1e-6
 
 
 def test_lengths(device, seed):

@@ -72,14 +72,20 @@ def converts(subject, rng):
             assert "dtype must be real" in refused(subject.converted, dtype)
             continue
         op = subject.converted(dtype)
-        w = np.asarray(op)
+        w = subject.home(op)
         assert w.dtype == dtype and type(op) is type(subject.operator())
         low = min(real_of(subject.dtype), real_of(dtype), key=lambda t: np.finfo(t).bits)
         close(w, subject.reference(), forward(low, subject.factors), f"{np.dtype(dtype)} of {subject.case}")
         found = op(subject.given(x.astype(dtype)))
-        close(found, np.einsum("...ij,...j->...i", subject.reference(), x), forward(low, subject.factors), "rows")
+        close(
+            subject.home(found),
+            np.einsum("...ij,...j->...i", subject.reference(), x),
+            forward(low, subject.factors),
+            "rows",
+        )
         if dtype is subject.dtype:
-            identical(w, subject.matrix())
+            identical(w, subject.home(subject.operator()))
+            identical(subject.home(op.matrix()), subject.matrix())
 
 
 # ---------------------------------------------------------------- what obeys them
@@ -149,8 +155,9 @@ def test_buffers_of_forms(form, face, case, seed, poison, monkeypatch):
 
 def test_iteration(make, seed):
     del seed
-    op = make(3, (2, 3)).operator()
-    w = np.asarray(op)
+    subject = make(3, (2, 3))
+    op = subject.operator()
+    w = subject.home(op)
     assert len(op) == 2
     for i, j in members((2, 3)):
-        close(np.asarray(list(list(op)[i])[j]), w[i, j], forward(w.dtype, 12), "a member")
+        close(subject.home(list(list(op)[i])[j]), w[i, j], forward(w.dtype, 12), "a member")

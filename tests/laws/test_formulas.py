@@ -10,6 +10,7 @@ import reference as ref
 from elsewhere import Elsewhere, ElsewhereSubject
 from faces import TorchSubject
 from laws.calls import others
+from laws.test_batch import without_rows
 from registry import is_complex
 from tolerance import close, gradient, sequence_gradient
 
@@ -99,6 +100,12 @@ def test_formulas(case, formula, seed):
     for n, batch in ((5, ()), (20, ()), (4, (3,))):
         agree(*drawn(case, formula, seed, n, batch))
     agree_beside(*drawn(case, formula, seed, 5))
+
+
+def test_formulas_without_rows(case, formula, seed):
+    _, subject, _ = drawn(case, formula, seed, 4)
+    for lead in ((0,), (2, 0)):
+        without_rows(subject, lead)
 
 
 def test_formulas_of_the_recurrence(case, formula, seed):

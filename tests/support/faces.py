@@ -154,6 +154,10 @@ class NumpySubject(Subject):
 
         return isometry
 
+    def home(self, value):
+        """An operator, or a result, as an array of NumPy."""
+        return np.asarray(value)
+
     def given(self, a):
         if a is None or np.ndim(a) == 0:
             return a
@@ -219,17 +223,23 @@ class NumpySubject(Subject):
 # ---------------------------------------------------------------- torch
 
 
+class Place:
+    """Where tensors are: a device of torch."""
+
+    device = "cpu"
+
+
 def tensor(a):
     import torch
 
-    return torch.from_numpy(np.array(a, order="C"))
+    return torch.from_numpy(np.array(a, order="C")).to(Place.device)
 
 
 def torch_layouts():
     import torch
 
     def gaps(t):
-        wide = torch.full((*t.shape[:-1], 2 * t.shape[-1] + 3), 9, dtype=t.dtype)
+        wide = torch.full((*t.shape[:-1], 2 * t.shape[-1] + 3), 9, dtype=t.dtype, device=t.device)
         view = wide[..., 1 : 2 * t.shape[-1] + 1 : 2]
         return view.copy_(t)
 
@@ -248,7 +258,7 @@ def torch_layouts():
 
 
 def array(t):
-    return t.detach().resolve_conj().resolve_neg().numpy()
+    return t.detach().resolve_conj().resolve_neg().cpu().numpy()
 
 
 class TorchSubject(Subject):
@@ -262,8 +272,10 @@ class TorchSubject(Subject):
 
         return isometry.torch
 
-    def home(self, t):
-        return array(t)
+    def home(self, value):
+        import torch
+
+        return array(value) if isinstance(value, torch.Tensor) else np.asarray(value.to("cpu"))
 
     def given(self, a):
         if a is None:

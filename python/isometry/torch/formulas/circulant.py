@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._fft import inverse, transformed
 from ._precision import full_precision
 
 
@@ -14,7 +15,7 @@ def apply(phases: Tensor, x: Tensor, adjoint: bool = False) -> Tensor:
     diagonal = torch.polar(torch.ones_like(phases), -phases if adjoint else phases)
     if phases.dim() > 1:  # a stack: an axis for the rows of each operator
         diagonal = diagonal.unsqueeze(-2)
-    return torch.fft.ifft(torch.fft.fft(x, norm="ortho") * diagonal, norm="ortho")
+    return inverse(transformed(x) * diagonal)
 
 
 @full_precision

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._fft import inverse, transformed
 from ._precision import full_precision
 
 
@@ -30,11 +31,11 @@ def apply(phases: Tensor, vectors: Tensor, permutation: Tensor, x: Tensor, adjoi
     first, middle, last = torch.polar(torch.ones_like(phases), -phases if adjoint else phases).unbind(axis)
     v, u = vectors.unbind(axis)
     if adjoint:
-        y = torch.fft.fft(_reflected(x * last, u), norm="ortho") * middle
+        y = transformed(_reflected(x * last, u)) * middle
         z = _reflected(_permuted(y, permutation.argsort()), v)
-        return torch.fft.ifft(z, norm="ortho") * first
-    y = _reflected(torch.fft.fft(x * first, norm="ortho"), v)
-    z = torch.fft.ifft(_permuted(y, permutation) * middle, norm="ortho")
+        return inverse(z) * first
+    y = _reflected(transformed(x * first), v)
+    z = inverse(_permuted(y, permutation) * middle)
     return _reflected(z, u) * last
 
 

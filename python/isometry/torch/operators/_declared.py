@@ -192,7 +192,7 @@ class Declared(Operator):
             and x.dtype is self._dtype
             and _dense(x)
             and x.dim()
-            and x.shape[-1] == self._shape[not adjoint]
+            and x.shape[-1] == self._shape[0 if adjoint else 1]
         ):
             how = mode(x, *self._arrays)
             if how is KERNEL or how is RECORDED:

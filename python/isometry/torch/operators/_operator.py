@@ -289,7 +289,7 @@ class Operator(Expressions):
         """W x or W^H x; with `columns` the last but one axis of x is not a batch axis."""
         if backend is not None:
             check.backend(backend)
-        features = self._shape[not adjoint]
+        features = self._shape[0 if adjoint else 1]
         own = self._dtype
         plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided
         # torch.compile cannot trace `not` of a tuple of symbolic sizes.

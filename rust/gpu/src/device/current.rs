@@ -4,11 +4,11 @@
 
 use super::Context;
 use super::statistics::Counts;
-use isometry_core::Result;
+use isometry_core::{Error, Result};
 use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The context of a process. Never freed; a child, in which the lock may be held for ever, has a cell of its
 /// own.
@@ -17,6 +17,9 @@ struct Cell {
     context: Mutex<Option<Arc<Context>>>,
     counts: Counts,
 }
+
+/// The process that first opened a device, and the driver; a forked child finds those of its parent.
+static FIRST: OnceLock<(u32, String)> = OnceLock::new();
 
 static CELL: AtomicPtr<Cell> = AtomicPtr::new(ptr::null_mut());
 
@@ -54,14 +57,30 @@ pub fn context() -> Result<Arc<Context>> {
     if let Some(context) = held().clone().filter(usable) {
         return Ok(context);
     }
+    if let Some((process, driver)) = FIRST.get()
+        && *process != process::id()
+        && !survives_fork(driver)
+    {
+        return Err(Error::Device(format!(
+            "the GPU was opened before the fork, in the parent process, and its driver ({driver}) does not work in a forked \
+             child: start the process by the method \"spawn\""
+        )));
+    }
     // opening takes long, and other threads may open it meanwhile
     let opened = Arc::new(Context::new()?);
+    FIRST.get_or_init(|| (process::id(), opened.adapter().driver.clone()));
     let mut held = held();
     if let Some(context) = held.clone().filter(usable) {
         return Ok(context);
     }
     *held = Some(opened.clone());
     Ok(opened)
+}
+
+/// Whether a forked child can open a device of its own: known of Mesa's drivers alone. NVIDIA's reports a lost device or
+/// waits for ever, as SwiftShader does.
+fn survives_fork(driver: &str) -> bool {
+    driver.contains("Mesa")
 }
 
 /// Closes the device of this process, if it is open: its arrays are gone, its memory is free, the next call opens it again.
