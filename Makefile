@@ -73,7 +73,7 @@ python-tests: build
 
 extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, skorch, Lightning, ...), which it installs
 	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra extra
-	"$(BIN)/python" -m pytest -q -m extra
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m extra
 
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
 test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names

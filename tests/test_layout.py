@@ -24,6 +24,8 @@ MIRRORS = (
     "docs/math/{}.md",
 )
 BUDGET = 400
+#: Of a function in Python, without its docstring.
+FUNCTION_BUDGET = 80
 TREES = {
     "rust": ("*.rs", "*.wgsl"),
     "python": ("*.py", "*.pyi"),
@@ -224,6 +226,22 @@ def test_one_version():
 def test_files_stay_small():
     long = {str(p.relative_to(ROOT)): n for p in sources() if (n := len(p.read_text().splitlines())) > BUDGET}
     assert not long, f"over {BUDGET} lines"
+
+
+def lengths(text):
+    """Names and lines of all functions, without docstrings."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            head = node.body[0]
+            doc = head.end_lineno - head.lineno + 1 if ast.get_docstring(node) is not None else 0
+            yield node.name, node.end_lineno - node.lineno + 1 - doc
+
+
+def test_functions_stay_small():
+    assert list(lengths('def f():\n    """Two\n    lines."""\n    return 1\n')) == [("f", 2)]
+    for path in (p for p in sources() if p.suffix == ".py"):
+        long = [f"{name}: {n}" for name, n in lengths(path.read_text()) if n > FUNCTION_BUDGET]
+        assert not long, f"{path}: over {FUNCTION_BUDGET} lines"
 
 
 def test_nothing_is_left_undone():

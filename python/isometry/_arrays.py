@@ -120,6 +120,13 @@ def finite(argument: str, a: Array | None) -> None:
         check.not_finite(argument)
 
 
+def all_finite(check_finite: bool, **arrays: Array | None) -> None:
+    """Reject NaN and infinity in arguments of these names, unless `check_finite` is False."""
+    if check.flag("check_finite", check_finite):
+        for name, a in arrays.items():
+            finite(name, a)
+
+
 def stacked(a: Array, rank: int, batch: Shape, dtype: DType) -> Array:
     """The array broadcast to (*batch, core) and folded to (nb, core), core its last `rank` axes."""
     core = a.shape[a.ndim - rank :]

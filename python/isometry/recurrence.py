@@ -1,8 +1,8 @@
 """The plain recurrent layer: h_t = phi(W h_{t-1} + V x_t + b), with any operator as W, and its VJP through time.
 
 There are two routes. *Factored*: an operator that has kernels for it applies its factors at each step. *Dense*: W is
-formed once per call; in backward its cotangent is summed over all steps and pulled back once. The operator decides
-(`_step_kernels`).
+formed once per call; in backward its cotangent is summed over all steps and pulled back once. The core decides, from
+the shapes.
 """
 
 from __future__ import annotations

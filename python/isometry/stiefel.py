@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, common, field_of_result, finite, taken
-from isometry._rules import check, check_stiefel
+from isometry._arrays import Array, all_finite, common, field_of_result, taken
+from isometry._rules import check_stiefel
 from isometry.operators import Cayley, Dense
 
 __all__ = ["cayley_step"]
@@ -64,16 +64,13 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
     >>> bool(np.abs(w - target).max() < 1e-3)
     True
     """
-    check_finite = check.flag("check_finite", check_finite)
     w, gradient = taken("w", w), taken("gradient", gradient)
     check_stiefel.step(w.shape, gradient.shape)
     rate = check_stiefel.rate("rate", rate)
     dtype = common(w, gradient)
     if gradient.dtype.kind == "c":
         field_of_result("gradient", gradient, w.dtype)
-    if check_finite:
-        finite("w", w)
-        finite("gradient", gradient)
+    all_finite(check_finite, w=w, gradient=gradient)
     w, gradient = w.astype(dtype), gradient.astype(dtype)
     half = _rows(gradient, Dense(np.conj(w)))
     with np.errstate(over="ignore", invalid="ignore"):  # refused below

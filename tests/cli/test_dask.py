@@ -14,7 +14,7 @@ from cli_runs import TINY, metrics, tensors
 from subprocesses import parent
 
 SECONDS = 120
-SWEEP = ("compare", "copying", "--models", "scornn,lstm,rnn", "--seeds", "4", "--hidden", "6", "--length", "40")
+SWEEP = ("compare", "copying", "--models", "scornn,lstm,rnn", "--seeds", "2", "--hidden", "6", "--length", "40")
 SWEEP = (*SWEEP, "--batch", "3", "--set", "scornn.negative_ones=2", "--log-every", "7")
 
 
@@ -54,8 +54,9 @@ def cluster(folder, workers):
             [start("worker", "--nthreads", 1, "--no-dashboard", "--no-nanny") for _ in range(workers)],
         )
     finally:
+        alone = processes[0].poll() is not None  # workers would look for the scheduler before they end
         for process in reversed(processes):
-            process.terminate()
+            process.kill() if alone else process.terminate()
             process.wait(SECONDS)
 
 
@@ -71,28 +72,28 @@ def begun(folder):
 
 
 @pytest.mark.extra
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(600)
 def test_a_sweep_after_a_worker_was_killed_is_that_of_this_machine(isometry, tmp_path):
-    """Twelve runs on two workers, one of which is killed in the middle of a run: the run continues on the other one,
+    """Six runs on two workers, one of which is killed in the middle of a run: the run continues on the other one,
     and rows, scores and checkpoints are the same to the last bit."""
-    names = {f"{model}-{seed}" for model in ("scornn", "lstm", "rnn") for seed in range(4)}
-    command = (*SWEEP, "--iterations", 700, "--threads", 1, "--out")
+    names = {f"{model}-{seed}" for model in ("scornn", "lstm", "rnn") for seed in range(2)}
+    command = (*SWEEP, "--iterations", 350, "--threads", 1, "--out")
     with cluster(tmp_path / "cluster", 2) as (file, _, workers):
         sweep = started(tmp_path, *command, "away", "--dask", file)
         folder, process = until(lambda: begun(tmp_path / "away"), "no run has begun")
         (worker,) = (worker for worker in workers if worker.pid == parent(process))
         worker.kill()
         until(lambda: not Path(f"/proc/{process}").exists(), "the run did not end with its worker")
-        assert 3 <= len(metrics(folder)) < 101
-        out, err = sweep.communicate(timeout=1000)
+        assert 3 <= len(metrics(folder)) < 51
+        out, err = sweep.communicate(timeout=500)
     assert sweep.returncode == 0, err
-    assert "12 of 12 runs to do, 12 at once, threads in each: 1" in err
-    assert err.count(" parameters\n") == 13 and err.count("  1/700  ") == 12, "one began twice, and went on"
+    assert "6 of 6 runs to do, 6 at once, threads in each: 1" in err
+    assert err.count(" parameters\n") == 7 and err.count("  1/350  ") == 6, "one began twice, and went on"
 
     for line in isometry(*command, "here", "--commands")[1].splitlines():
         assert isometry(*shlex.split(line)[1:])[0] == 0
     status, table, err = isometry(*command, "here")
-    assert status == 0 and "0 of 12 runs to do" in err[0]
+    assert status == 0 and "0 of 6 runs to do" in err[0]
     untimed = lambda text: [
         [*row.split("|")[:-3], row.split("|")[-2]] for row in text.splitlines() if row.startswith("|")
     ]
@@ -100,7 +101,7 @@ def test_a_sweep_after_a_worker_was_killed_is_that_of_this_machine(isometry, tmp
     assert {path.name for path in (tmp_path / "away").iterdir()} == {*names, "table.md", "curves.png"}
     for name in names:
         away, here = tmp_path / "away" / name, tmp_path / "here" / name
-        assert metrics(away) == metrics(here) and len(metrics(here)) == 101, name
+        assert metrics(away) == metrics(here) and len(metrics(here)) == 51, name
         assert (away / "scores.toml").read_text() == (here / "scores.toml").read_text()
         found, expected = tensors(away), tensors(here)
         assert found.keys() == expected.keys() and all(found[key].equal(expected[key]) for key in found), name

@@ -8,7 +8,7 @@ import torch
 import isometry.torch as it
 from device_calls import counted
 from elsewhere import Elsewhere
-from isometry.torch import _maps, _square
+from isometry.torch.parametrizations import _maps, _square
 from orthogonal_weights import gap, linear, original
 from tolerance import close
 

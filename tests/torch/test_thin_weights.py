@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import isometry.torch as it
 from device_calls import counted
 from elsewhere import Elsewhere
-from isometry.torch import _maps, _thin
+from isometry.torch.parametrizations import _maps, _thin
 from orthogonal_weights import EVERY, gap, linear, original
 from tolerance import close
 

@@ -3,7 +3,7 @@
 from numpy.typing import ArrayLike
 
 from isometry import _threads
-from isometry._arrays import Array, common, finite, gradient, stacked, taken
+from isometry._arrays import Array, all_finite, common, gradient, stacked, taken
 from isometry._inverse import procrustes as kernels
 from isometry._rules import check, check_linalg
 from isometry._rules.check import Shape
@@ -110,9 +110,7 @@ def procrustes_vjp(a: ArrayLike, ct: ArrayLike, *, special: bool = False, check_
 
 
 def _checked(a: ArrayLike, special: bool, check_finite: bool) -> tuple[Array, Shape, bool]:
-    special, check_finite = check.flag("special", special), check.flag("check_finite", check_finite)
-    own = taken("a", a)
+    own, special = taken("a", a), check.flag("special", special)
     batch = check_linalg.nearest(own.shape, own.dtype.name, special=special)
-    if check_finite:
-        finite("a", own)
+    all_finite(check_finite, a=own)
     return own, batch, special

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _core, _threads
-from isometry._arrays import Array, common, finite, gradient, stacked, taken
-from isometry._rules import check, check_linalg
+from isometry._arrays import Array, all_finite, common, gradient, stacked, taken
+from isometry._rules import check_linalg
 from isometry.linalg._reflectors import cotangent
 
 
@@ -48,11 +48,9 @@ def geqrf(a: ArrayLike, *, check_finite: bool = True) -> tuple[Array, Array]:
     (array([[-5. ],
            [ 0.5]]), array([1.6]))
     """
-    check_finite = check.flag("check_finite", check_finite)
     own = taken("a", a)
     batch = check_linalg.matrices("a", own.shape)
-    if check_finite:
-        finite("a", own)
+    all_finite(check_finite, a=own)
     r, tau = _factors(stacked(own, 2, batch, own.dtype))
     return r.reshape(own.shape), tau.reshape(*batch, tau.shape[-1])
 
@@ -93,11 +91,9 @@ def geqrf_vjp(a: ArrayLike, ct: ArrayLike, tau_ct: ArrayLike, *, check_finite: b
     array([[-0.6],
            [-0.8]])
     """
-    check_finite = check.flag("check_finite", check_finite)
     own = taken("a", a)
     batch = check_linalg.matrices("a", own.shape)
-    if check_finite:
-        finite("a", own)
+    all_finite(check_finite, a=own)
     k = min(own.shape[-2:])
     ct = cotangent("ct", ct, own.shape, own.dtype, check_finite)
     tau_ct = cotangent("tau_ct", tau_ct, (*batch, k), own.dtype, check_finite)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _core, _threads
-from isometry._arrays import Array, DType, common, finite, gradient, ready, stacked, taken
+from isometry._arrays import Array, DType, all_finite, common, gradient, ready, stacked, taken
 from isometry._rules import check, check_linalg
 from isometry._rules.check import Shape
 
@@ -242,12 +242,9 @@ class _Given(NamedTuple):
 
 
 def _taken(check_finite: bool, left: bool = True, **values: ArrayLike) -> _Given:
-    check_finite = check.flag("check_finite", check_finite)
     named = {name: taken(name, value) for name, value in values.items()}
     sizes = check_linalg.reflectors(*[x.shape for x in named.values()], left=left)
-    if check_finite:
-        for name, array in named.items():
-            finite(name, array)
+    all_finite(check_finite, **named)
     dtype, forms = common(*named.values()), [(x.shape, x.dtype) for x in named.values()]
     if sizes.given < sizes.k:
         missing = np.zeros((*named["tau"].shape[:-1], sizes.k - sizes.given), dtype)
@@ -261,6 +258,5 @@ def cotangent(name: str, value: ArrayLike, shape: Shape, dtype: DType, check_fin
     own = taken(name, value)
     check.exact(name, own.shape, shape)
     check.field_of_result(name, own.dtype.name, dtype.name)
-    if check_finite:
-        finite(name, own)
+    all_finite(check_finite, **{name: own})
     return own

@@ -10,8 +10,6 @@ from isometry._rules import check_recurrence
 from isometry._rules import check_tasks as check
 from isometry.metrics._pair import pair
 
-__all__ = ["masked_mse"]
-
 
 def masked_mse(output: ArrayLike, target: ArrayLike, lengths: ArrayLike, *, check_finite: bool = True) -> np.float64:
     """Return the mean squared error over the steps that belong to a sequence.

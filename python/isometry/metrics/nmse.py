@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from isometry._rules import check, check_tasks
 from isometry.metrics._pair import pair
 
-__all__ = ["nmse"]
-
 
 def nmse(
     output: ArrayLike,

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import finite, taken
+from isometry._arrays import all_finite, taken
 from isometry._rules import check
-
-__all__ = ["orthogonality_error"]
 
 
 def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
@@ -49,11 +47,9 @@ def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
     >>> float(iso.orthogonality_error(np.eye(3)))
     0.0
     """
-    check_finite = check.flag("check_finite", check_finite)
     w = taken("w", w)
     check.columns("w", w.shape)
-    if check_finite:
-        finite("w", w)
+    all_finite(check_finite, w=w)
     n, eps = w.shape[-1], np.finfo(w.dtype).eps
     # A copy in C order, because other layouts change the order of summation.
     wide = np.array(w, np.result_type(w.dtype, np.float64), order="C")

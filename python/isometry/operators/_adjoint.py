@@ -14,8 +14,6 @@ from isometry._rules.index import Key
 from isometry.operators._immutable import Immutable, Op
 from isometry.operators._operator import Gradients, Operator
 
-__all__ = ["Adjoint"]
-
 
 class Adjoint(Immutable, Generic[Op]):
     """The conjugate transpose of an operator, ``op.H``: c = W^H x.

@@ -14,8 +14,6 @@ from isometry._rules.index import Key
 from isometry.operators._immutable import Immutable, Op
 from isometry.operators._operator import Gradients, Operator
 
-__all__ = ["Columns"]
-
 
 class Columns(Immutable, Generic[Op]):
     """The first columns of an operator, ``op.columns(count)``: a matrix of n_out rows with orthonormal columns.

@@ -17,8 +17,6 @@ from isometry.operators._immutable import Immutable
 from isometry.operators._operator import Gradients, Operator
 from isometry.operators._random import field
 
-__all__ = ["Composition"]
-
 
 class Composition(Immutable):
     """The product of several operators, ``op1 @ op2``.

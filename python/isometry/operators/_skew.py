@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, finite, taken
+from isometry._arrays import Array, all_finite, taken
 from isometry._objects._skew import not_skew
 from isometry._rules import check, tolerance
 
 
 def packed(a: ArrayLike, check_finite: bool) -> tuple[Array, Array | None]:
     """upper and, of a complex matrix, diagonal of a (*, n, n), after checking it."""
-    check_finite = check.flag("check_finite", check_finite)
     a = taken("a", a)
     check.square("a", a.shape)
-    if check_finite:
-        finite("a", a)
+    all_finite(check_finite, a=a)
     defect, size = np.abs(a + np.conj(np.swapaxes(a, -1, -2))), np.abs(a).max((-2, -1), keepdims=True)
     if (defect > tolerance.skew(a.dtype.name) * size).any():
         not_skew()

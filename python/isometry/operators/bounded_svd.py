@@ -13,8 +13,6 @@ from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, haar, stackable
 
-__all__ = ["BoundedSvd"]
-
 
 class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     """A matrix whose singular values lie within a margin around 1: W = U diag(sigma) V^H.

@@ -9,18 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _core
-from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
+from isometry._arrays import FLOAT64, Array, all_finite, ready, real_type, stacked, taken, taken_real
 from isometry._objects._skew import half_turn, of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX
 from isometry._objects.cayley import negative_ones as split
-from isometry._rules import check, tolerance
+from isometry._rules import tolerance
 from isometry.operators._declared import Declared, promoted
-from isometry.operators._nearest import projected
+from isometry.operators._inverse import projected
 from isometry.operators._random import Seed, field, generator, stackable
 from isometry.operators._skew import packed
-
-__all__ = ["Cayley"]
 
 
 class Cayley(Declared, declaration=CAYLEY):
@@ -207,16 +205,13 @@ class Cayley(Declared, declaration=CAYLEY):
         >>> op.signs, op.upper
         (array([-1., -1.]), array([0.]))
         """
-        check_finite = check.flag("check_finite", check_finite)
         w = taken("w", w)
         signs, phases = (None if a is None else taken_real(k, a) for k, a in (("signs", signs), ("phases", phases)))
         given = signs if phases is None else phases
         _, batch = FROM_MATRIX.check(w.shape, *(None if a is None else a.shape for a in (signs, phases)))
         n = w.shape[-1]
         length = n * (n - 1) // 2
-        if check_finite:
-            for name, a in (("w", w), ("signs", signs), ("phases", phases)):
-                finite(name, a)
+        all_finite(check_finite, w=w, signs=signs, phases=phases)
         if signs is not None:
             _core.operator_check("cayley", (None, None, ready(signs, signs.dtype), None))
         w = projected(w, nearest)
@@ -304,8 +299,7 @@ class Cayley(Declared, declaration=CAYLEY):
         """
         r = taken("rotvec", rotvec)
         check_rotvec(r.shape, r.dtype.name)
-        if check.flag("check_finite", check_finite):
-            finite("rotvec", r)
+        all_finite(check_finite, rotvec=r)
         upper = np.empty_like(r, order="C")
         if _core.cayley_from_rotvec(ready(r, r.dtype).reshape(-1, 3), upper.reshape(-1, 3)):
             half_turn()

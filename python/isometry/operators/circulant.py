@@ -13,8 +13,6 @@ from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, stackable
 
-__all__ = ["Circulant"]
-
 
 class Circulant(Declared, declaration=CIRCULANT):
     """The unitary circulant matrix W = F^H diag(e^{i phases}) F, complex.

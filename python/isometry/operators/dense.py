@@ -12,8 +12,6 @@ from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, haar, stackable
 
-__all__ = ["Dense"]
-
 
 class Dense(Declared, declaration=DENSE):
     """A matrix, or a stack of matrices, with the methods of every operator.

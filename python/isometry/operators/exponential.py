@@ -7,18 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken
+from isometry._arrays import FLOAT64, Array, all_finite, real_type, taken
 from isometry._inverse import exponential as inverse
 from isometry._objects._skew import of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.exponential import EXPONENTIAL
-from isometry._rules import check, tolerance
+from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._nearest import projected
+from isometry.operators._inverse import matrices
 from isometry.operators._random import Seed, field, generator, stackable
 from isometry.operators._skew import packed
-
-__all__ = ["Exponential"]
 
 
 class Exponential(Declared, declaration=EXPONENTIAL):
@@ -118,17 +116,10 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         >>> iso.Exponential.from_matrix(np.array([[0.0, 1.0], [-1.0, 0.0]])).upper.round(6)
         array([1.570796])
         """
-        check_finite = check.flag("check_finite", check_finite)
-        w = taken("w", w)
-        batch, n = check.square("w", w.shape), w.shape[-1]
-        if check_finite:
-            finite("w", w)
-        w = projected(w, nearest, w.dtype.kind != "c")
-        bound = tolerance.unitary(tol, n, w.dtype.name)
-        upper, diagonal = inverse.arguments(stacked(w, 2, batch, w.dtype), bound)
-        return cls(
-            upper.reshape(*batch, upper.shape[-1]), diagonal=None if diagonal is None else diagonal.reshape(*batch, n)
-        )
+        q, batch, bound = matrices(w, nearest, tol, check_finite, special=True)
+        upper, diagonal = inverse.arguments(q, bound)
+        upper = upper.reshape(*batch, upper.shape[-1])
+        return cls(upper, diagonal=None if diagonal is None else diagonal.reshape(*batch, q.shape[-1]))
 
     @classmethod
     def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> Exponential:
@@ -191,8 +182,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         """
         r = taken("rotvec", rotvec)
         check_rotvec(r.shape, r.dtype.name)
-        if check.flag("check_finite", check_finite):
-            finite("rotvec", r)
+        all_finite(check_finite, rotvec=r)
         return cls(np.stack((-r[..., 2], r[..., 1], -r[..., 0]), -1))
 
     def rotvec(self) -> Array:

@@ -13,8 +13,6 @@ from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, stackable
 
-__all__ = ["FourierProduct"]
-
 
 class FourierProduct(Declared, declaration=FOURIER):
     """A unitary matrix of 7 n real parameters that costs n log n: W = D3 R2 F^-1 D2 P R1 F D1.

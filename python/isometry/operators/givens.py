@@ -14,8 +14,6 @@ from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, stackable
 
-__all__ = ["Givens"]
-
 
 class Givens(Sized, Declared, declaration=GIVENS):
     """A product of plane rotations at chosen pairs of coordinates.

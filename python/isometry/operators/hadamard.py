@@ -13,8 +13,6 @@ from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, stackable
 
-__all__ = ["Hadamard"]
-
 
 class Hadamard(Declared, declaration=HADAMARD):
     """A product of Hadamard matrices and diagonals of signs, applied by fast transforms.

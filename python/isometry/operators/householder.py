@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _core
-from isometry._arrays import FLOAT64, Array, common, finite, real_type, stacked, taken, taken_real
+from isometry._arrays import FLOAT64, Array, real_type, taken_real
 from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
-from isometry._rules import check, tolerance
+from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._nearest import projected
+from isometry.operators._inverse import matrices
 from isometry.operators._random import Seed, field, generator, haar, stackable
-
-__all__ = ["Householder"]
 
 
 class Householder(Declared, declaration=HOUSEHOLDER):
@@ -172,18 +170,11 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         >>> np.allclose(iso.Householder.from_matrix(w).matrix(), w)
         True
         """
-        check_finite = check.flag("check_finite", check_finite)
-        w = taken("w", w)
-        batch = check.square("w", w.shape)
-        if check_finite:
-            finite("w", w)
-        w = projected(w, nearest)
-        dtype = common(w)
-        n, real = w.shape[-1], real_type(dtype)
-        q = stacked(w, 2, batch, dtype)
+        q, batch, bound = matrices(w, nearest, tol, check_finite)
+        dtype, n = q.dtype, q.shape[-1]
         vectors = np.empty((len(q), n, n - 1), dtype)
-        last = np.empty((len(q), n) if dtype.kind == "c" else len(q), real)
-        _core.householder_from_matrix(q, vectors, last, tolerance.unitary(tol, n, dtype.name))
+        last = np.empty((len(q), n) if dtype.kind == "c" else len(q), real_type(dtype))
+        _core.householder_from_matrix(q, vectors, last, bound)
         vectors = vectors.reshape(*batch, n, n - 1)
         if dtype.kind == "c":
             return cls(vectors, phases=last.reshape(*batch, n))

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, finite, stacked, taken
+from isometry._arrays import FLOAT64, Array, all_finite, stacked, taken
 from isometry._inverse import kronecker as inverse
 from isometry._objects.kronecker import KRONECKER, listed, shapes, sizes
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, haar, stackable
-
-__all__ = ["Kronecker"]
 
 
 class Kronecker(Declared, declaration=KRONECKER):
@@ -113,12 +111,10 @@ class Kronecker(Declared, declaration=KRONECKER):
         >>> np.allclose(op.matrix(), w)
         True
         """
-        check_finite = check.flag("check_finite", check_finite)
         w = taken("w", w)
         batch = check.stack("w", w.shape, 2, "(*, p, q)")
         found = shapes(w.shape[-2], w.shape[-1], factor_sizes)
-        if check_finite:
-            finite("w", w)
+        all_finite(check_finite, w=w)
         bound = tolerance.share(tol, w.dtype.name)
         factors = inverse.arguments(stacked(w, 2, batch, w.dtype), found, bound)
         return cls([f.reshape(*batch, *size) for f, size in zip(factors, found, strict=True)])

@@ -8,16 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken
+from isometry._arrays import FLOAT64, Array, real_type
 from isometry._inverse import mesh as inverse
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
-from isometry._rules import check, tolerance
+from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._nearest import projected
+from isometry.operators._inverse import matrices
 from isometry.operators._random import Seed, field, generator, stackable
-
-__all__ = ["Mesh"]
 
 
 class Mesh(Sized, Declared, declaration=MESH):
@@ -156,14 +154,8 @@ class Mesh(Sized, Declared, declaration=MESH):
         array([2., 3., 4., 1.])
         """
         check.choice("first", first, "left", "right")
-        check_finite = check.flag("check_finite", check_finite)
-        w = taken("w", w)
-        batch, n = check.square("w", w.shape), w.shape[-1]
-        if check_finite:
-            finite("w", w)
-        w = projected(w, nearest)
-        bound = tolerance.unitary(tol, n, w.dtype.name)
-        found = inverse.arguments(stacked(w, 2, batch, w.dtype), first, bound)
+        q, batch, bound = matrices(w, nearest, tol, check_finite)
+        found, n = inverse.arguments(q, first, bound), q.shape[-1]
         angles: dict[str, Any] = {k: a.reshape(*batch, a.shape[-1]) for k, a in found.items()}
         return cls(**angles, n=n, layers=n, first=first)
 

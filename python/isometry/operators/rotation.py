@@ -12,8 +12,6 @@ from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, stackable
 
-__all__ = ["Rotation"]
-
 
 class Rotation(Declared, declaration=ROTATION):
     """The rotation of one direction to another, in the plane of both and by the angle between them.

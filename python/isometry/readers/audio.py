@@ -5,8 +5,6 @@ from isometry.readers._file import Path_, contents
 from isometry.readers.sphere import MAGIC, read_sphere
 from isometry.readers.wav import read_wav
 
-__all__ = ["read_audio"]
-
 
 def read_audio(path: Path_) -> tuple[Array, int]:
     """Read a WAV or a NIST SPHERE file.

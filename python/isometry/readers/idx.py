@@ -18,8 +18,6 @@ import numpy as np
 from isometry._arrays import Array
 from isometry.readers._file import Path_, contents, wrong
 
-__all__ = ["read_idx"]
-
 TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 GZIP = b"\x1f\x8b"
 RATIO = 1032  # the largest expansion of a byte by deflate

@@ -16,8 +16,6 @@ import numpy as np
 from isometry._arrays import Array
 from isometry.readers._file import Path_, contents, mono, rate, wrong
 
-__all__ = ["read_sphere"]
-
 MAGIC = b"NIST_1A\n"
 ORDERS = {"01": "<i2", "10": ">i2"}
 COUNTED = ("sample_count", "sample_rate", "channel_count", "sample_n_bytes")

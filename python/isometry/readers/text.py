@@ -2,8 +2,6 @@
 
 from isometry.readers._file import Path_, contents, decoded, wrong
 
-__all__ = ["read_text"]
-
 
 def read_text(path: Path_) -> str:
     """Read a text file.

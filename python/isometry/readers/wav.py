@@ -15,8 +15,6 @@ import numpy as np
 from isometry._arrays import Array
 from isometry.readers._file import Path_, contents, mono, rate, wrong
 
-__all__ = ["read_wav"]
-
 INTEGERS, FLOATS, EXTENSIBLE = 1, 3, 0xFFFE
 KINDS = {(INTEGERS, 8), (INTEGERS, 16), (INTEGERS, 24), (INTEGERS, 32), (FLOATS, 32), (FLOATS, 64)}
 

@@ -8,8 +8,6 @@ from isometry._arrays import Array
 from isometry._rules import check
 from isometry.operators._random import Seed, generator
 
-__all__ = ["adding"]
-
 
 def adding(
     steps: int, batch: int, rng: Seed, *, variant: Literal["halves", "half_open"] = "halves"

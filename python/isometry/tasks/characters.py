@@ -7,8 +7,6 @@ from isometry._arrays import Array, taken_integers
 from isometry._rules import check, check_tasks
 from isometry.tasks.one_hot import one_hot
 
-__all__ = ["characters"]
-
 
 def characters(ids: ArrayLike, k: int, classes: int) -> tuple[Array, Array]:
     """Make inputs and targets of character prediction.

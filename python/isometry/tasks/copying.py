@@ -6,8 +6,6 @@ from isometry._arrays import Array
 from isometry._rules import check
 from isometry.operators._random import Seed, generator
 
-__all__ = ["copying"]
-
 DIGITS = 10
 BLANK, MARKER = 0, 9
 

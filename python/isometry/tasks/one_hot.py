@@ -6,8 +6,6 @@ from numpy.typing import ArrayLike
 from isometry._arrays import Array, taken_integers
 from isometry._rules import check, check_tasks
 
-__all__ = ["one_hot"]
-
 
 def one_hot(ids: ArrayLike, classes: int) -> Array:
     """Return indicator vectors of class numbers.

@@ -9,8 +9,6 @@ from isometry._arrays import Array
 from isometry._rules import check
 from isometry.operators._random import Seed, generator
 
-__all__ = ["permutations"]
-
 LETTERS = {"S2": 2, "S3": 3, "S4": 4, "S5": 5}
 
 

@@ -3,10 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, finite, taken_integers, taken_real
-from isometry._rules import check, check_tasks
-
-__all__ = ["pixels"]
+from isometry._arrays import Array, all_finite, taken_integers, taken_real
+from isometry._rules import check_tasks
 
 
 def pixels(images: ArrayLike, permutation: ArrayLike | None = None, *, check_finite: bool = True) -> Array:
@@ -39,11 +37,9 @@ def pixels(images: ArrayLike, permutation: ArrayLike | None = None, *, check_fin
     >>> iso.tasks.pixels([[[0, 51], [102, 255]]], [3, 2, 1, 0])[:, 0, 0]
     array([1. , 0.4, 0.2, 0. ])
     """
-    check_finite = check.flag("check_finite", check_finite)
     images = taken_real("images", images)
     check_tasks.images(images.shape)
-    if check_finite:
-        finite("images", images)
+    all_finite(check_finite, images=images)
     x = images.reshape(len(images), images.shape[1] * images.shape[2]).T
     if permutation is not None:
         order = taken_integers("permutation", permutation)

@@ -3,10 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, finite, taken_real
+from isometry._arrays import Array, all_finite, taken_real
 from isometry._rules import check, check_tasks
-
-__all__ = ["spectrogram"]
 
 DECIBELS = 10 / np.log(10)
 
@@ -59,14 +57,12 @@ def spectrogram(
     >>> iso.tasks.spectrogram(tone, window=64, hop=16).argmax(1)[:3]
     array([12, 12, 12])
     """
-    check_finite = check.flag("check_finite", check_finite)
     audio = taken_real("audio", audio)
     check_tasks.vector("audio", audio.shape, "(N,)")
     window, hop = check_tasks.even("window", window), check.count("hop", hop, 1)
     scale, floor = check_tasks.positive("scale", scale), check_tasks.positive("floor", floor)
     check_tasks.enough(audio.size, window)
-    if check_finite:
-        finite("audio", audio)
+    all_finite(check_finite, audio=audio)
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)
     frames = np.lib.stride_tricks.sliding_window_view(audio.astype(np.float64), window)[::hop]
     x = np.fft.rfft(frames * hann)

@@ -3,11 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, finite, taken_real
+from isometry._arrays import Array, all_finite, taken_real
 from isometry._rules import check, check_tasks
 from isometry.operators._random import Seed, generator
-
-__all__ = ["random_waveform", "waveform"]
 
 LENGTH, RATE, PARTIALS = 800, 44100, 5
 
@@ -55,14 +53,12 @@ def waveform(
     >>> iso.tasks.waveform([1.0], [2.0], [0.0], length=4, rate=4)[:, 0, 0].round(12) + 0
     array([ 0.,  1.,  0., -1.])
     """
-    check_finite = check.flag("check_finite", check_finite)
     given = {"frequencies": frequencies, "amplitudes": amplitudes, "phases": phases}
     arrays = {name: taken_real(name, value) for name, value in given.items()}
     check_tasks.vector("frequencies", arrays["frequencies"].shape, "(K,)")
     for name, array in arrays.items():
         check.exact(name, array.shape, arrays["frequencies"].shape, "(K,)")
-        if check_finite:
-            finite(name, array)
+    all_finite(check_finite, **arrays)
     length = check.count("length", length, 1)
     rate = check_tasks.positive("rate", rate)
     f, a, psi = (array.astype(np.float64) for array in arrays.values())

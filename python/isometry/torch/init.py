@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .._rules import check
 from ._dispatch.function import HALF, dtype_name
-from ._maps import packed, reflected, signs
+from .parametrizations._maps import packed, reflected, signs
 
 __all__ = ["orthogonal_"]
 

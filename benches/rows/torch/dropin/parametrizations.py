@@ -16,7 +16,7 @@ from torch.nn.utils.parametrizations import orthogonal
 
 import isometry.torch as it
 from harness.row import Bar, Row
-from isometry.torch._maps import based
+from isometry.torch.parametrizations._maps import based
 from rows.torch.sides import Call, row
 
 # map, n, k -> bar and goal

@@ -22,7 +22,7 @@ Tensors = Sequence[Tensor | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _Level:
     """What a level of `grad` records besides tensors."""
 
     function: Any
@@ -35,7 +35,7 @@ class _Recorded(SingleLevelFunction):
     """A Function at one level; the levels below are outside the stack while it runs."""
 
     @staticmethod
-    def forward(call: _Call, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(call: _Level, *tensors: Tensor | None) -> tuple[Tensor, ...]:
         own = [None if t is None else functorch._unwrap_for_grad(t, call.level) for t in tensors]
         forward_mode, grad_mode = is_forward_mode_enabled(), torch.is_grad_enabled()
         set_forward_mode_enabled(True)
@@ -91,7 +91,7 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
         before = functorch.get_single_level_autograd_function_allowed()
         functorch.set_single_level_autograd_function_allowed(True)
         try:
-            found = _Recorded.apply(_Call(function, value, number, level.prevGradMode()), *lifted)  # type: ignore[attr-defined]
+            found = _Recorded.apply(_Level(function, value, number, level.prevGradMode()), *lifted)  # type: ignore[attr-defined]
         finally:
             functorch.set_single_level_autograd_function_allowed(before)
         return found

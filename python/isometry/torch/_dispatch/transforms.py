@@ -26,7 +26,7 @@ Tensors = Sequence[Tensor | None]
 Dims = Sequence[int | None]
 
 
-class Call(NamedTuple):
+class PlanCall(NamedTuple):
     """A call of a plan, or a stack of calls.
 
     With a stack, every tensor and every result has its members as first axis; a tensor may have an axis of 1 there, for
@@ -88,7 +88,7 @@ class Call(NamedTuple):
 class _Pull(NamedTuple):
     """What a backward pass computes; the tensors, results and cotangents follow each other."""
 
-    call: Call
+    call: PlanCall
     wanted: tuple[bool, ...]
     inputs: int  # how many tensors
     saved: int  # of results, those that are saved included
@@ -98,7 +98,7 @@ def transformed(
     plan: Plan, settings: Any, place: Place, tensors: Tensors, stack: int | None = None
 ) -> tuple[Tensor, ...]:
     """The results of the plan, differentiable, inside torch.func."""
-    call = Call(plan, settings, place, plan.stack(tensors) if stack is None else stack)
+    call = PlanCall(plan, settings, place, plan.stack(tensors) if stack is None else stack)
     return through(Forward, call, *tensors)[: call.results]
 
 
@@ -106,7 +106,7 @@ class Forward(Function):
     """The results of a plan, and what it saves."""
 
     @staticmethod
-    def forward(call: Call, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(call: PlanCall, *tensors: Tensor | None) -> tuple[Tensor, ...]:
         return call.run(tensors)
 
     @staticmethod
@@ -133,7 +133,7 @@ class Forward(Function):
         return (None, *_spread(through(Backward, pull, *tensors, *out, *cts), wanted))
 
     @staticmethod
-    def vmap(size: int, dims: Dims, call: Call, tensors: Tensors) -> tuple[Any, Any]:
+    def vmap(size: int, dims: Dims, call: PlanCall, tensors: Tensors) -> tuple[Any, Any]:
         rows = _rows(call, [i for i, dim in enumerate(dims) if dim is not None], tensors)
         if rows is not None:
             folded = _folded(tensors, dims, rows.tensors, size, rows.one)
@@ -213,12 +213,12 @@ class Backward(Function):
 # ---------------------------------------------------------------- parts
 
 
-def _rows(call: Call, batched: Sequence[int], tensors: Tensors) -> Rows | None:
+def _rows(call: PlanCall, batched: Sequence[int], tensors: Tensors) -> Rows | None:
     """Where a batch of some of the tensors is as good as more rows; None where it is not."""
     return None if call.stack is not None else call.plan.rows(call.settings, batched, tensors)
 
 
-def _by_formula(call: Call, tensors: Tensors, cts: Tensors, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
+def _by_formula(call: PlanCall, tensors: Tensors, cts: Tensors, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
     """The wanted gradients of the formula."""
     places = [i for i, w in enumerate(wanted) if w]
 

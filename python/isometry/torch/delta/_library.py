@@ -17,7 +17,7 @@ from torch import Tensor
 from .._dispatch.device import computed_there
 from .._dispatch.function import HALF
 from .._dispatch.mode import DEVICE, mode
-from ._plan import DELTA_RULE, Call
+from ._plan import DELTA_RULE, Options
 
 #: The largest key of its kernels.
 _KEY = 256
@@ -25,24 +25,24 @@ _KEY = 256
 _OLDEST = (0, 5)
 
 
-def computed(call: Call, tensors: Sequence[Tensor | None], ends: Tensor | None) -> tuple[Tensor, ...] | None:
+def computed(options: Options, tensors: Sequence[Tensor | None], ends: Tensor | None) -> tuple[Tensor, ...] | None:
     """Outputs and states by the library; None where it is missing, or does not compute these arguments."""
     q, k, v, *_ = tensors
     assert q is not None and k is not None and v is not None
     if not q.is_cuda or q.dtype not in HALF or not q.dtype is k.dtype is v.dtype or mode(*tensors) is not DEVICE:
         return None
-    name = _name(call, tensors)
+    name = _name(options, tensors)
     empty = not (q.numel() and v.numel()) or (ends is not None and any(a == b for a, b in pairwise(ends.tolist())))
     if name is None or empty or q.shape[3] > _KEY or _function(name) is None:
         return None
-    return computed_there(_Call(name, call, ends), tensors)
+    return computed_there(_LibraryCall(name, options, ends), tensors)
 
 
-def _name(call: Call, tensors: Sequence[Tensor | None]) -> str | None:
+def _name(options: Options, tensors: Sequence[Tensor | None]) -> str | None:
     """Its function for these arguments."""
     q, _, v, _, g, _ = tensors
     assert q is not None and v is not None
-    grouped, m = q.shape[2] != v.shape[2], call.householders
+    grouped, m = q.shape[2] != v.shape[2], options.householders
     if g is not None and g.ndim == 4:
         return "kda.chunk_kda" if m == 1 else None
     if m > 1:
@@ -63,11 +63,11 @@ def _function(name: str) -> Callable[..., Any] | None:
         return None
 
 
-class _Call(NamedTuple):
+class _LibraryCall(NamedTuple):
     """A call of one of its functions."""
 
     name: str
-    call: Call
+    options: Options
     ends: Tensor | None
 
     def run(self, given: Sequence[Any], saving: bool) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
@@ -92,11 +92,11 @@ class _Call(NamedTuple):
 
     def formula(self, *given: Any) -> tuple[Tensor, ...]:
         """The same in float32."""
-        o, state = DELTA_RULE.formula(self.call, *[t if t is None else t.float() for t in given], self.ends)
+        o, state = DELTA_RULE.formula(self.options, *[t if t is None else t.float() for t in given], self.ends)
         return o.to(given[2].dtype), state
 
     def _called(self, given: Sequence[Any]) -> tuple[Tensor, ...]:
-        (q, k, v, beta, g, state), (m, scale, normalise, _) = given, self.call
+        (q, k, v, beta, g, state), (m, scale, normalise, _) = given, self.options
         function = _function(self.name)
         assert function is not None
         more: dict[str, Any] = {} if g is None else {"g": g.float()}

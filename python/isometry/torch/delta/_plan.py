@@ -19,7 +19,7 @@ from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from ..formulas import delta
 
 
-class Call(NamedTuple):
+class Options(NamedTuple):
     """The arguments that are no arrays of numbers."""
 
     householders: int
@@ -34,7 +34,7 @@ class DeltaRule(Plan):
     operators = custom_operators(
         "delta_rule",
         "int householders, float scale, bool normalise",
-        lambda m, scale, normalise: (DELTA_RULE, Call(m, scale, normalise, more=2)),
+        lambda m, scale, normalise: (DELTA_RULE, Options(m, scale, normalise, more=2)),
     )
 
     def encoded(self, settings: Any) -> Any:
@@ -84,30 +84,30 @@ class DeltaRule(Plan):
 DELTA_RULE: Plan = DeltaRule("DeltaRule")
 
 
-def written(call: Call, tensors: Tensors, state: Tensor) -> Tensor:
+def written(options: Options, tensors: Tensors, state: Tensor) -> Tensor:
     """The outputs of the kernel alone, which writes the last states to a contiguous tensor: the first states or not."""
     initial = tensors[5]
     continued = initial is not None and initial.data_ptr() == state.data_ptr() and initial.is_contiguous()
     if continued:
         tensors = (*tensors[:5], None, *tensors[6:])
-    out = DELTA_RULE.shapes(call, tensors, False)[0]
+    out = DELTA_RULE.shapes(options, tensors, False)[0]
     o, of_o = empty(out, state.dtype)
-    _core.delta_rule(_read(call, tensors), (of_o, readable(state), None, continued), threads())
+    _core.delta_rule(_read(options, tensors), (of_o, readable(state), None, continued), threads())
     if not state.is_inference():  # else autograd takes what it has saved of it for unchanged
         increment_version(state)
     return o
 
 
-def _states(call: Call, saved: Any) -> Any:
+def _states(options: Options, saved: Any) -> Any:
     """The part of what is saved that a kernel takes."""
-    if saved is None or not call.more:
+    if saved is None or not options.more:
         return saved
     first, count, *rest = saved.shape
-    shape = first, count - call.more, *rest
+    shape = first, count - options.more, *rest
     return saved.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
-def _read(call: Call, tensors: Tensors) -> Any:
+def _read(options: Options, tensors: Tensors) -> Any:
     """The arguments as the kernel takes them."""
-    ends, (m, scale, normalise, _) = tensors[-1], call
+    ends, (m, scale, normalise, _) = tensors[-1], options
     return arrays(tensors[:-1]), None if ends is None else ends.numpy(force=True), m, scale, normalise

@@ -17,7 +17,7 @@ from .._dispatch.private import transforms_active
 from .._dispatch.results import computed
 from ..operators._operator import integers
 from . import _library
-from ._plan import DELTA_RULE, Call, written
+from ._plan import DELTA_RULE, Options, written
 
 #: The types that are computed in float32.
 _TAKEN = (torch.float32, torch.float64, *HALF)
@@ -132,16 +132,16 @@ def delta_rule(
     _, states = (check_delta.shapes if symbolic() else check_delta.known)(sizes, m, count)
     if ends is not None and not is_compiling():
         check_delta.ends_values(_values(ends), q.shape[1])
-    call = Call(m, check_delta.factor(scale, states[2]), own)
-    if out_state is None and not q.is_cpu and (found := _library.computed(call, tensors, ends)) is not None:
+    options = Options(m, check_delta.factor(scale, states[2]), own)
+    if out_state is None and not q.is_cpu and (found := _library.computed(options, tensors, ends)) is not None:
         return found  # type: ignore[return-value]
     if dtype is torch.float32:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
     how = mode(*tensors) if out_state is None else mode(*tensors, _room(out_state, states, dtype))
     if out_state is not None and how is KERNEL and _whole(out_state):
-        o, state = written(call, (*tensors, ends), out_state), out_state
+        o, state = written(options, (*tensors, ends), out_state), out_state
     else:
-        o, state = computed(DELTA_RULE, how, None, call, (*tensors, ends))
+        o, state = computed(DELTA_RULE, how, None, options, (*tensors, ends))
         if out_state is not None:
             if tensors[5] is out_state and state.requires_grad:
                 raise RuntimeError("out_state must not be initial_state where a gradient is recorded")

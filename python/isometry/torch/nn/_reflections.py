@@ -7,12 +7,14 @@ type. An operator refuses such vectors; a layer scales them, which changes no re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from ..._objects._declaration import Argument
 from .._dispatch.mode import visible
 
 Operator = TypeVar("Operator")
@@ -26,6 +28,17 @@ def reflecting(make: Callable[[Tensor], Operator], vectors: Tensor, scale: Calla
         except ValueError:  # raised again below if there is another reason
             pass
     return make(scale(vectors))
+
+
+def built(make: Callable[..., Operator], arguments: Sequence[Argument], values: Sequence[Tensor | None]) -> Operator:
+    """``make(*values)`` for stored values of these arguments, with `reflecting` if vectors are among them."""
+    given = [argument.name if value is not None else "" for argument, value in zip(arguments, values, strict=True)]
+    if "vectors" not in given:
+        return make(*values)
+    i = given.index("vectors")
+    axis = arguments[i].axes.split().index("n") - arguments[i].rank
+    with_vectors = lambda u: make(*values[:i], u, *values[i + 1 :])
+    return reflecting(with_vectors, values[i], partial(scaled, axis=axis))  # type: ignore[arg-type]
 
 
 def scaled(vectors: Tensor, axis: int = -2) -> Tensor:

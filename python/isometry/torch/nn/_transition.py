@@ -17,6 +17,7 @@ from ..operators._inverse import projected
 from ..sequences.recurrence import recurrence
 from ._base import RecurrentLayer
 from ._contract import LayerKeywords, Sweep, check_weights
+from ._reflections import built
 from ._streaming import Kernel, held
 
 #: By name, the parameters of the module that has one, and its name there.
@@ -90,7 +91,9 @@ class TransitionLayer(RecurrentLayer):
     def _transition(self, suffix: str) -> Any:
         """The operator W of one recurrence, built from its parameters and buffers."""
         names = (*self._trained, *self._untrained)
-        return self._object(**{name: self._argument(name, suffix) for name in names}, **self._options())
+        arguments = {a.name: a for a in self._object._declaration.arguments}
+        make = lambda *values: self._object(**dict(zip(names, values, strict=True)), **self._options())
+        return built(make, [arguments[name] for name in names], [self._argument(name, suffix) for name in names])
 
     def _operator(self, suffix: str) -> Any:
         """The same, inside `cached` the one that is held."""

@@ -15,7 +15,7 @@ from ..._backend import Place
 from ..._rules import check
 from .._dispatch.private import transforms_active
 from .._hooks import sources
-from ..delta._plan import DELTA_RULE, Call
+from ..delta._plan import DELTA_RULE, Options
 from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
 from ..formulas.delta import softplus_gate
@@ -308,7 +308,7 @@ class _Step(NamedTuple):
 
     @full_precision
     def _computed(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
-        layer, call = self.layer, Call(self.layer.householders, 1.0, True)
+        layer, call = self.layer, Options(self.layer.householders, 1.0, True)
         h0 = None if h0 is None else h0.expand(x.shape[0], *layer._state)
         (o, state), _ = DELTA_RULE.run(call, (*layer._drawn(self.weights, x.unsqueeze(1)), h0, None), False, at)
         return o.flatten(1), state.view(shape)

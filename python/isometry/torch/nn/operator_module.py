@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from ..._objects._declaration import Argument
 from ..._rules import check
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
@@ -15,7 +13,7 @@ from .._hooks import settle
 from .._stored import Contiguous, arrange, paired, unpaired
 from ..operators import Adjoint, Columns, Composition, Operator
 from ..operators._declared import Declared
-from ._reflections import reflecting, scaled
+from ._reflections import built
 
 
 class OperatorModule(Contiguous):
@@ -114,26 +112,9 @@ class OperatorModule(Contiguous):
 
     def _declared(self) -> Any:
         kind: Any = self._kind
-        arguments: tuple[Argument, ...] = kind._declaration.flat(len(self._names))
         given = zip(self._names, self._complex, strict=True)
         values = [None if name is None else self._value(name, complex_) for name, complex_ in given]
-
-        def made() -> Any:
-            operator = kind.__new__(kind)
-            operator._hold(*values)
-            return operator
-
-        for i, argument in enumerate(arguments):
-            vectors = values[i]
-            if argument.name == "vectors" and vectors is not None:
-
-                def reflections(u: Tensor, i: int = i) -> Any:
-                    values[i] = u
-                    return made()
-
-                axis = argument.axes.split().index("n") - argument.rank
-                return reflecting(reflections, vectors, partial(scaled, axis=axis))
-        return made()
+        return built(lambda *arrays: kind._of(arrays), kind._declaration.flat(len(values)), values)
 
     def _value(self, name: str, complex_: bool) -> Tensor:
         stored = widened(getattr(self, name))

@@ -11,7 +11,6 @@ from torch import Tensor
 from ..._rules import check
 from ..operators.householder import Householder
 from ._contract import LayerKeywords
-from ._reflections import reflecting, scaled
 from ._transition import OrthogonalRNN
 
 
@@ -96,7 +95,6 @@ class UnitaryORNN(OrthogonalRNN):
         turns = torch.rand(self.hidden_size, dtype=torch.float64, device="cpu")
         return {"vectors": vectors, "phases": math.pi * (2 * turns - 1)}
 
-    def _transition(self, suffix: str) -> Householder:
-        phases = self._argument("phases", suffix)
-        lower = self._argument("vectors", suffix).tril()
-        return reflecting(lambda vectors: Householder(vectors, phases=phases), lower, scaled)
+    def _argument(self, name: str, suffix: str) -> Tensor:
+        value = super()._argument(name, suffix)
+        return value.tril() if name == "vectors" else value

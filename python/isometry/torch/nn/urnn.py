@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
 from ..operators.fourier import FourierProduct
-from ._reflections import reflecting, scaled
 from ._transition import OrthogonalRNN
 
 
@@ -66,11 +63,6 @@ class URNN(OrthogonalRNN):
 
     def _fixed(self) -> dict[str, Tensor]:
         return {"permutation": torch.arange(self.hidden_size, device="cpu")}
-
-    def _transition(self, suffix: str) -> FourierProduct:
-        phases, vectors = (self._argument(name, suffix) for name in self._trained)
-        permutation = self._argument("permutation", suffix)
-        return reflecting(lambda v: FourierProduct(phases, v, permutation), vectors, partial(scaled, axis=-1))
 
     def _draw_transition(self) -> dict[str, Tensor]:
         # the permutation is a buffer whose value is drawn too

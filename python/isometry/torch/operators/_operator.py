@@ -6,9 +6,7 @@ apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 Arguments = tuple[Tensor | None, ...]
 #: An operator that another is made from.
 Op = TypeVar("Op", bound="Operator", covariant=True)
-_Draw = TypeVar("_Draw", bound=Callable[..., Any])
 
 _DENSE = (torch.strided, torch.jagged)
 
@@ -78,43 +75,6 @@ def beside(name: str, value: object, first: str, dtype: torch.dtype) -> Tensor:
     if t.dtype is not dtype:
         check.same_precision(name, dtype_name(t.dtype), first, dtype_name(dtype))
     return t
-
-
-def haar(n: int, generator: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None) -> Tensor:
-    """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
-    # In double precision, so that W is orthogonal to rounding in single precision too; "mps" has none.
-    wide = dtype
-    if torch.empty(0, device=device).device.type != "mps":
-        wide = torch.complex128 if dtype.is_complex else torch.float64
-    q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=wide, device=device))
-    # torch's Q is column-major
-    return (q * r.diagonal().sgn()).to(dtype).contiguous()
-
-
-def drawn(generator: object, dtype: object) -> torch.dtype:
-    """The dtype of random arguments, after checking it and their generator."""
-    if generator is not None and not isinstance(generator, torch.Generator):
-        check.kind("generator", "a torch.Generator", generator)
-    if dtype is None:
-        dtype = torch.get_default_dtype()
-    if not isinstance(dtype, torch.dtype):
-        check.kind("dtype", "a torch.dtype", dtype)
-    check.floating("dtype", dtype_name(dtype))
-    return dtype
-
-
-def stackable(draw: _Draw) -> _Draw:
-    """A `random` that draws stacks of a `batch_shape`, one member after another from the same generator."""
-
-    @wraps(draw)
-    def random(cls: type[Any], *args: Any, batch_shape: Sequence[int] = (), **options: Any) -> Any:
-        batch = check_expression.batch(batch_shape)
-        if batch == ():
-            return draw(cls, *args, **options)
-        # an empty stack has the shapes of a member
-        return cls._stacked([draw(cls, *args, **options) for _ in range(max(math.prod(batch), 1))], batch)
-
-    return cast(_Draw, random)
 
 
 def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:

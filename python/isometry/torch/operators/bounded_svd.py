@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from ..._objects.bounded_svd import BOUNDED_SVD, margin_of
 from ..._rules import check
-from .._dispatch.function import REAL_OF
 from ..formulas import bounded_svd as formula
 from ._declared import Declared
-from ._operator import drawn, haar, stackable
+from ._random import Draw, Drawing, stackable
 
 
 class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply):
@@ -65,16 +63,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        margin: float,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> BoundedSvd:
+    def random(cls, n: int, *, margin: float, **options: Unpack[Drawing]) -> BoundedSvd:
         """Haar-distributed U and V, and zero logits: an orthogonal or unitary matrix.
 
         Parameters
@@ -98,6 +87,5 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
         >>> it.BoundedSvd.random(8, margin=0.1, generator=torch.Generator().manual_seed(0))
         BoundedSvd(n=8, r=8, k=8, dtype=torch.float32)
         """
-        n, dtype = check.count("n", n, 1), drawn(generator, dtype)
-        u, v = haar(n, generator, dtype, device), haar(n, generator, dtype, device)
-        return cls(u, torch.zeros(n, dtype=REAL_OF[dtype], device=device), v, margin=margin)
+        n, draw = check.count("n", n, 1), Draw(options)
+        return cls(draw.haar(n), draw.filled(0, n), draw.haar(n), margin=margin)

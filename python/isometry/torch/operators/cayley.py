@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -20,7 +21,8 @@ from ..formulas import cayley as formula
 from ..formulas import dense
 from ._declared import Declared
 from ._inverse import projected
-from ._operator import Arguments, drawn, real_tensor, stackable, tensor
+from ._operator import Arguments, real_tensor, tensor
+from ._random import Draw, Drawing, stackable
 from ._skew import packed
 
 
@@ -236,16 +238,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        negative_ones: int | None = None,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Cayley:
+    def random(cls, n: int, *, negative_ones: int | None = None, **options: Unpack[Drawing]) -> Cayley:
         """A of 2 x 2 blocks with A[2j, 2j + 1] = tan(t_j / 2), t_j uniform on [0, pi / 2).
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -272,18 +265,14 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         tensor([ 1.,  1., -1., -1.])
         """
         n, count = split(negative_ones, n)
-        dtype = drawn(generator, dtype)
-        real = REAL_OF[dtype]
-        t = torch.rand(n // 2, generator=generator, dtype=real, device=device) * (math.pi / 2)
-        a = torch.zeros(n, n, dtype=real, device=device)
-        even = 2 * torch.arange(n // 2, device=device)
-        a[even, even + 1] = torch.tan(t / 2)
-        row, column = torch.triu_indices(n, n, 1, device=device)
-        upper = a[row, column]
-        if dtype.is_complex:
-            angles = 2 * math.pi * torch.rand(n, generator=generator, dtype=real, device=device)
-            return cls(upper.to(dtype), diagonal=torch.zeros(n, dtype=real, device=device), phases=angles)
-        signs = torch.ones(n, dtype=real, device=device)
+        draw = Draw(options)
+        upper = draw.filled(0, n * (n - 1) // 2).to(draw.dtype)
+        row = 2 * torch.arange(n // 2, device=draw.device)  # A[r, r + 1] is the first element of row r in the triangle
+        t = draw.unit(n // 2) * (math.pi / 2)
+        upper[row * n - row * (row + 1) // 2] = torch.tan(t / 2).to(draw.dtype)
+        if draw.dtype.is_complex:
+            return cls(upper, diagonal=draw.filled(0, n), phases=2 * math.pi * draw.unit(n))
+        signs = draw.filled(1, n)
         signs[n - count :] = -1
         return cls(upper, signs=signs)
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from ..._objects.circulant import CIRCULANT
 from ..._rules import check
-from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
 from ..formulas import circulant as formula
 from ._declared import Declared
-from ._operator import drawn, stackable
+from ._random import Draw, Drawing, stackable
 
 
 class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=formula.apply):
@@ -50,15 +47,7 @@ class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=fo
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Circulant:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Circulant:
         """Phases uniform on [-pi, pi).
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -82,7 +71,4 @@ class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=fo
         >>> it.Circulant.random(3).shape
         (3, 3)
         """
-        given, n = drawn(generator, dtype), check.count("n", n, 1)
-        dtype = COMPLEX_OF[given] if dtype is None else given
-        check.complex_only("dtype", dtype_name(dtype))
-        return cls(math.pi * (2 * torch.rand(n, generator=generator, dtype=REAL_OF[dtype], device=device) - 1))
+        return cls(Draw(options, "complex").angles(check.count("n", n, 1)))

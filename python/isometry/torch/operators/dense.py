@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from ..._objects.dense import DENSE
@@ -12,7 +11,8 @@ from ..._rules import check
 from .._dispatch.mode import Mode
 from ..formulas import dense as formula
 from ._declared import Declared
-from ._operator import Arguments, drawn, haar, stackable
+from ._operator import Arguments
+from ._random import Draw, Drawing, stackable
 
 
 class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.apply):
@@ -51,15 +51,7 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Dense:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Dense:
         """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R).
 
         Parameters
@@ -81,5 +73,4 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         >>> it.Dense.random(3, dtype=torch.complex64).shape
         (3, 3)
         """
-        n = check.count("n", n, 1)
-        return cls(haar(n, generator, drawn(generator, dtype), device))
+        return cls(Draw(options).haar(check.count("n", n, 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -13,11 +13,12 @@ from ..._objects._skew import of_space, real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.exponential import EXPONENTIAL
 from ..._rules import check, tolerance
-from .._dispatch.function import REAL_OF, dtype_name
+from .._dispatch.function import dtype_name
 from ..formulas import exponential as formula
 from ._declared import Declared
 from ._inverse import projected, stack, unstacked
-from ._operator import drawn, stackable, tensor
+from ._operator import tensor
+from ._random import Draw, Drawing, stackable
 from ._skew import packed
 
 
@@ -159,15 +160,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Exponential:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Exponential:
         """A of 2 x 2 blocks with A[2j, 2j + 1] = t_j uniform on [-pi, pi): W has the eigenvalues e^{+-i t_j}.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -191,10 +184,8 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         >>> (it.Exponential.random(4, generator=torch.Generator().manual_seed(0)).upper != 0).nonzero().ravel()
         tensor([0, 5])
         """
-        n, dtype = check.count("n", n, 1), drawn(generator, dtype)
-        real = REAL_OF[dtype]
-        t = (2 * torch.rand(n // 2, generator=generator, dtype=real, device=device) - 1) * math.pi
-        upper = torch.zeros(n * (n - 1) // 2, dtype=dtype, device=device)
-        row = 2 * torch.arange(n // 2, device=device)  # A[r, r + 1] is the first element of row r in the triangle
-        upper[row * n - row * (row + 1) // 2] = t.to(dtype)
-        return cls(upper, diagonal=torch.zeros(n, dtype=real, device=device) if dtype.is_complex else None)
+        n, draw = check.count("n", n, 1), Draw(options)
+        upper = draw.filled(0, n * (n - 1) // 2).to(draw.dtype)
+        row = 2 * torch.arange(n // 2, device=draw.device)  # A[r, r + 1] is the first element of row r in the triangle
+        upper[row * n - row * (row + 1) // 2] = draw.angles(n // 2).to(draw.dtype)
+        return cls(upper, diagonal=draw.filled(0, n) if draw.dtype.is_complex else None)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from ..._objects.fourier import FOURIER
 from ..._rules import check
-from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
 from ..formulas import fourier as formula
 from ._declared import Declared
-from ._operator import drawn, stackable
+from ._random import Draw, Drawing, stackable
 
 
 class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply=formula.apply):
@@ -63,15 +61,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> FourierProduct:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> FourierProduct:
         """Phases uniform on [-pi, pi), parts of the vectors uniform on [-1, 1), a uniform permutation.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -95,9 +85,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
         >>> it.FourierProduct.random(8, generator=torch.Generator().manual_seed(0))
         FourierProduct(n=8, dtype=torch.complex64)
         """
-        given, n = drawn(generator, dtype), check.count("n", n, 1)
-        dtype = COMPLEX_OF[given] if dtype is None else given
-        check.complex_only("dtype", dtype_name(dtype))
-        draw = lambda *shape: 2 * torch.rand(*shape, generator=generator, dtype=REAL_OF[dtype], device=device) - 1
-        phases, parts = math.pi * draw(3, n), draw(2, n, 2)
-        return cls(phases, torch.view_as_complex(parts), torch.randperm(n, generator=generator, device=device))
+        draw, n = Draw(options, "complex"), check.count("n", n, 1)
+        phases, parts = draw.angles(3, n), draw.uniform(2, n, 2)
+        permutation = torch.randperm(n, generator=draw.generator, device=draw.device)
+        return cls(phases, torch.view_as_complex(parts), permutation)

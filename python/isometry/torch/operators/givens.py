@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from ..._objects import givens
 from ..._objects.givens import GIVENS, Sized
-from ..._rules import check
-from .._dispatch.function import dtype_name
 from ..formulas import givens as formula
 from ._declared import Declared
-from ._operator import drawn, stackable
+from ._random import Draw, Drawing, stackable
 
 
 class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=formula.apply):
@@ -69,16 +66,7 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        m: int,
-        *,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Givens:
+    def random(cls, n: int, m: int, **options: Unpack[Drawing]) -> Givens:
         """Angles uniform on [-pi, pi), pairs uniform among the ordered pairs i != j.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -104,9 +92,6 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
         >>> it.Givens.random(8, 12, generator=torch.Generator().manual_seed(0))
         Givens(n=8, m=12, dtype=torch.float32)
         """
-        dtype, (n, m) = drawn(generator, dtype), givens.drawn(n, m)
-        check.real("dtype", dtype_name(dtype))
-        angles = math.pi * (2 * torch.rand(m, generator=generator, dtype=dtype, device=device) - 1)
-        first = torch.randint(n, (m,), generator=generator, device=device)
-        apart = torch.randint(1, max(n, 2), (m,), generator=generator, device=device)
+        draw, (n, m) = Draw(options, "real"), givens.drawn(n, m)
+        angles, first, apart = draw.angles(m), draw.integers(0, n, m), draw.integers(1, max(n, 2), m)
         return cls(angles, torch.stack((first, (first + apart) % n), -1), n=n)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from ..._objects.hadamard import HADAMARD, ordered
 from ..._rules import check
-from .._dispatch.function import dtype_name
 from ..formulas import hadamard as formula
 from ._declared import Declared
-from ._operator import drawn, stackable
+from ._random import Draw, Drawing, stackable
 
 
 class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=formula.apply):
@@ -60,16 +58,7 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        rounds: int = 1,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Hadamard:
+    def random(cls, n: int, *, rounds: int = 1, **options: Unpack[Drawing]) -> Hadamard:
         """Signs +-1, each with probability 1/2.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -95,8 +84,7 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
         >>> it.Hadamard.random(8, rounds=3, generator=torch.Generator().manual_seed(0))
         Hadamard(k=3, n=8, dtype=torch.float32)
         """
-        dtype = drawn(generator, dtype)
-        check.real("dtype", dtype_name(dtype))
+        draw = Draw(options, "real")
         n, rounds = check.count("n", n, 1), check.count("rounds", rounds, 1)
         ordered("signs", n)
-        return cls(1 - 2 * torch.randint(0, 2, (rounds, n), generator=generator, device=device).to(dtype))
+        return cls(1 - 2 * draw.integers(0, 2, rounds, n).to(draw.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -15,7 +15,8 @@ from .._dispatch.function import REAL_OF, array, dtype_name, empty
 from ..formulas import householder as formula
 from ._declared import Declared
 from ._inverse import projected
-from ._operator import drawn, haar, stackable, tensor
+from ._operator import tensor
+from ._random import Draw, Drawing, stackable
 
 
 class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply):
@@ -166,21 +167,12 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         >>> it.Householder.haar(5)
         Householder(n=5, m=4, last='sign', dtype=torch.float32)
         """
-        n = check.count("n", n, 1)
-        return cls.from_matrix(haar(n, generator, drawn(generator, dtype), device))
+        draw = Draw({"generator": generator, "dtype": dtype, "device": device})
+        return cls.from_matrix(draw.haar(check.count("n", n, 1)))
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        m: int | None = None,
-        *,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Householder:
+    def random(cls, n: int, m: int | None = None, **options: Unpack[Drawing]) -> Householder:
         """Unit reflection vectors from uniform entries in [-1, 1), lower-trapezoidal.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -207,18 +199,12 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         >>> it.Householder.random(4, generator=torch.Generator().manual_seed(0))
         Householder(n=4, m=3, last='sign', dtype=torch.float32)
         """
-        n, count = reflections(m, n)
-        dtype = drawn(generator, dtype)
-        real = REAL_OF[dtype]
-
-        def uniform(*shape: int) -> Tensor:
-            return 2 * torch.rand(shape, generator=generator, dtype=real, device=device) - 1
-
-        u = torch.complex(uniform(n, count), uniform(n, count)) if dtype.is_complex else uniform(n, count)
-        u = u.tril()
+        (n, count), draw = reflections(m, n), Draw(options)
+        u = draw.uniform(n, count)
+        u = (torch.complex(u, draw.uniform(n, count)) if draw.dtype.is_complex else u).tril()
         u = u / torch.linalg.vector_norm(u, dim=-2, keepdim=True)
         if m is not None:
             return cls(u)
-        if dtype.is_complex:
-            return cls(u, phases=math.pi * uniform(n))
-        return cls(u, sign=torch.ones((), dtype=real, device=device))
+        if draw.dtype.is_complex:
+            return cls(u, phases=draw.angles(n))
+        return cls(u, sign=draw.filled(1))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from ..._inverse import kronecker as inverse
@@ -14,7 +14,8 @@ from .._dispatch.function import dtype_name
 from ..formulas import kronecker as formula
 from ._declared import Declared
 from ._inverse import stack, unstacked
-from ._operator import drawn, haar, stackable, tensor
+from ._operator import tensor
+from ._random import Draw, Drawing, stackable
 
 
 class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=formula.apply):
@@ -85,16 +86,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        factor_sizes: Sequence[int] | None = None,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Kronecker:
+    def random(cls, n: int, *, factor_sizes: Sequence[int] | None = None, **options: Unpack[Drawing]) -> Kronecker:
         """Haar-distributed orthogonal or unitary factors.
 
         Parameters
@@ -118,5 +110,5 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
         >>> it.Kronecker.random(8, generator=torch.Generator().manual_seed(0))
         Kronecker(factors=[(2, 2), (2, 2), (2, 2)], dtype=torch.float32)
         """
-        factors, dtype = sizes(n, factor_sizes), drawn(generator, dtype)
-        return cls([haar(size, generator, dtype, device) for size in factors])
+        draw = Draw(options)
+        return cls([draw.haar(size) for size in sizes(n, factor_sizes)])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-import torch
 from torch import Tensor
 
 from ..._inverse import mesh as inverse
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
 from ..._rules import check, tolerance
-from .._dispatch.function import REAL_OF, dtype_name
+from .._dispatch.function import dtype_name
 from ..formulas import mesh as formula
 from ._declared import Declared
 from ._inverse import projected, stack, unstacked
-from ._operator import drawn, stackable, tensor
+from ._operator import tensor
+from ._random import Draw, Drawing, stackable
 
 
 class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formula.apply):
@@ -146,10 +144,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         layers: int | None = None,
         layout: Literal["brick", "fft"] = "brick",
         first: Literal["left", "right"] = "left",
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
+        **options: Unpack[Drawing],
     ) -> Mesh:
         """All angles uniform on [-pi, pi).
 
@@ -179,13 +174,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         Mesh(n=8, layers=3, layout='fft', dtype=torch.float32)
         """
         size, depth, kind, _ = mesh.frame(n, layers, layout, first)
-        dtype = drawn(generator, dtype)
-        pairs, real = mesh.count(size, depth, kind), REAL_OF[dtype]
-
-        def angles(count: int) -> Tensor:
-            return math.pi * (2 * torch.rand(count, generator=generator, dtype=real, device=device) - 1)
-
-        theta, phi, phases = angles(pairs), None, None
-        if dtype.is_complex:
-            phi, phases = angles(pairs), angles(size)
+        draw, pairs = Draw(options), mesh.count(size, depth, kind)
+        theta, phi, phases = draw.angles(pairs), None, None
+        if draw.dtype.is_complex:
+            phi, phases = draw.angles(pairs), draw.angles(size)
         return cls(theta, n=size, layers=depth, layout=layout, phi=phi, phases=phases, first=first)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from ..._objects.rotation import ROTATION
 from ..._rules import check
-from .._dispatch.function import dtype_name
 from ..formulas import rotation as formula
 from ._declared import Declared
-from ._operator import drawn, stackable
+from ._random import Draw, Drawing, stackable
 
 
 class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=formula.apply):
@@ -61,15 +59,7 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | str | None = None,
-        batch_shape: Sequence[int] = (),
-    ) -> Rotation:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Rotation:
         """Two Gaussian vectors.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -93,7 +83,5 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
         >>> it.Rotation.random(8, generator=torch.Generator().manual_seed(0))
         Rotation(n=8, dtype=torch.float32)
         """
-        dtype = drawn(generator, dtype)
-        check.real("dtype", dtype_name(dtype))
-        start, end = torch.randn(2, check.count("n", n, 1), generator=generator, dtype=dtype, device=device)
+        start, end = Draw(options, "real").normal(2, check.count("n", n, 1))
         return cls(start, end)

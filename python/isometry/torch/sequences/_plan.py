@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ... import _core
 from ..._backend import Place
-from .. import stepwise
+from .. import on_device
 from .._dispatch.function import arrays, empty, empty_gradients, place, readable, trained_only
 from .._dispatch.graph import custom_operators
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
@@ -135,10 +135,10 @@ class Recurrence(Plan):
         of_cell, factors, around = _parts(settings, tensors)
         _, starts, lengths = around
         n = shapes_of(settings, of_cell)[0][-1]
-        if starts is not None or not stepwise.serves(settings.cell, settings.law, n):
+        if starts is not None or not on_device.serves(settings.cell, settings.law, n):
             return self.formula(settings, *tensors)
         weight = factors[0] if factors else None  # W has been formed
-        return stepwise.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)
+        return on_device.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)
 
     def shapes(self, settings: Call, tensors: Tensors, saving: bool) -> Sequence[Any]:
         states, memory, saved = shapes_of(settings, tensors)

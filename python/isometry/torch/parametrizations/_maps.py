@@ -25,14 +25,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .._rules import check
+from ..._rules import check
+from .._dispatch.function import HALF, REAL_OF, dtype_name
+from .._dispatch.mode import DEVICE, mode, visible
+from ..formulas._precision import doubled, full_precision
+from ..formulas._solve import triangular
+from ..linalg import geqrf, householder_product, ormqr
+from ..operators import Cayley, Exponential
 from . import _square, _thin
-from ._dispatch.function import HALF, REAL_OF, dtype_name
-from ._dispatch.mode import DEVICE, mode, visible
-from .formulas._precision import doubled, full_precision
-from .formulas._solve import triangular
-from .linalg import geqrf, householder_product, ormqr
-from .operators import Cayley, Exponential
 
 
 def check_weight(name: str, weight: Tensor) -> None:

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from .._bases import Orthonormal, nearest
+from .._dispatch.function import HALF, widened
+from .._stored import Contiguous, arrange
 from . import _maps
-from ._bases import Orthonormal, nearest
-from ._dispatch.function import HALF, widened
-from ._stored import Contiguous, arrange
 
 __all__ = ["orthogonal"]
 

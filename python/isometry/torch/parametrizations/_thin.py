@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ._dispatch.device import computed_there
+from .._dispatch.device import computed_there
+from ..formulas._precision import doubled, full_precision
+from ..formulas._solve import solve, triangular
 from ._square import unitary
-from .formulas._precision import doubled, full_precision
-from .formulas._solve import solve, triangular
 
 Saved = tuple[Tensor, ...]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import isometry.torch as it
-from isometry.torch import stepwise
+from isometry.torch import on_device
 from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
 from isometry.torch.formulas import gru, lstm, recurrence, rum
 from isometry.torch.formulas.sequence import Law, states
@@ -77,7 +77,7 @@ def both(kind, lengths, reverse, last):
     cell, law, formula, given = make(*options)
     law = Law(*law, last)
     ends = LENGTHS if lengths else None
-    found = stepwise.states(cell, law, ends, reverse, *given)[0]
+    found = on_device.states(cell, law, ends, reverse, *given)[0]
     expected = states(formula, law, ends, reverse, *given)[0]
     return found, expected, [t for t in given if t is not None]
 
@@ -105,7 +105,7 @@ def test_second_derivatives(kind):
 
     def run(*new):
         new = iter(new)
-        return stepwise.states(cell, Law(*law), LENGTHS, False, *[None if t is None else next(new) for t in given])[0]
+        return on_device.states(cell, Law(*law), LENGTHS, False, *[None if t is None else next(new) for t in given])[0]
 
     assert torch.autograd.gradgradcheck(run, tensors, fast_mode=True)
 
@@ -114,7 +114,7 @@ def test_nothing_past_an_end_is_read():
     cell, law, _, (w, x, *given) = affine("tanh", torch.float64)
     outside = torch.arange(T)[:, None] >= LENGTHS
     bad = torch.where(outside[..., None], torch.nan, x.detach()).requires_grad_()
-    found = stepwise.states(cell, Law(*law), LENGTHS, False, w, bad, *given)[0]
+    found = on_device.states(cell, Law(*law), LENGTHS, False, w, bad, *given)[0]
     (grad,) = torch.autograd.grad(found.sum(), bad)
     assert found.isfinite().all() and grad.isfinite().all() and not grad[outside].any()
 
@@ -122,14 +122,14 @@ def test_nothing_past_an_end_is_read():
 def test_some_gradients_alone():
     cell, law, _, given = gated(False)
     given = [None if t is None else t.detach().requires_grad_(i == 1) for i, t in enumerate(given)]
-    assert torch.autograd.grad(stepwise.states(cell, Law(*law), None, False, *given)[0].sum(), given[1])[0].any()
+    assert torch.autograd.grad(on_device.states(cell, Law(*law), None, False, *given)[0].sum(), given[1])[0].any()
 
 
 def test_activations_whose_derivative_needs_more_take_the_formula():
-    assert not any(stepwise.serves("recurrence", Law(phi, 0.1, (0.0,)), N) for phi in ("oplu", "modrelu_realrep"))
-    assert not stepwise.serves("recurrence", Law("leaky_relu", 0.0, (0.0,)), N)
-    assert not stepwise.serves("rum", Law("relu", 0.1, (1.0, None)), N)
-    assert not stepwise.serves("rum", Law("relu", 0.1, (0.0, None)), 2)
+    assert not any(on_device.serves("recurrence", Law(phi, 0.1, (0.0,)), N) for phi in ("oplu", "modrelu_realrep"))
+    assert not on_device.serves("recurrence", Law("leaky_relu", 0.0, (0.0,)), N)
+    assert not on_device.serves("rum", Law("relu", 0.1, (1.0, None)), N)
+    assert not on_device.serves("rum", Law("relu", 0.1, (0.0, None)), 2)
 
 
 def test_the_mode_of_a_device():
@@ -168,7 +168,7 @@ def test_degenerate_rotations(eta):
     e[5, 0], tau[5, 1] = 1e-200, 1e-180
     e[6, 0], tau[6, 1] = 1e200, 1e180
     grads = []
-    for run in (stepwise.states, lambda _, *rest: states(rum.formula, *rest)):
+    for run in (on_device.states, lambda _, *rest: states(rum.formula, *rest)):
         found = []
         for k in range(7):
             b = torch.cat((torch.zeros(N, dtype=torch.float64), tau[k], e[k])).requires_grad_()
@@ -195,7 +195,10 @@ def test_a_small_argument_of_complex_modrelu(size, dtype):
     ct = drawn(3, 1, B, N, dtype=dtype).detach()
     found, expected = (
         torch.autograd.grad(run(*arguments)[0], x, ct)[0]
-        for run in (lambda *rest: stepwise.states("recurrence", *rest), lambda *rest: states(recurrence.formula, *rest))
+        for run in (
+            lambda *rest: on_device.states("recurrence", *rest),
+            lambda *rest: states(recurrence.formula, *rest),
+        )
     )
     assert (found - expected).abs().max() < 20 * torch.finfo(dtype).eps * expected.abs().max()
 
@@ -206,7 +209,7 @@ def test_single_precision():
     given = [None if t is None else t.detach().float().requires_grad_() for t in given]
     results = [
         run(*start, Law(*law), LENGTHS, False, *given)[0]
-        for run, start in ((stepwise.states, (cell,)), (states, (formula,)))
+        for run, start in ((on_device.states, (cell,)), (states, (formula,)))
     ]
     grads = [torch.autograd.grad(y.square().sum(), [t for t in given if t is not None]) for y in results]
     for found, expected in zip(*grads, strict=True):

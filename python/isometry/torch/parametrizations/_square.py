@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ._dispatch.device import computed_there
-from .formulas._precision import full_precision
+from .._dispatch.device import computed_there
+from ..formulas._precision import full_precision
 
 
 def weight(formula: Callable[..., tuple[Tensor, ...]], x: Tensor, base: Tensor | None) -> Tensor:

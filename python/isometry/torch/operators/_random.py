@@ -1,0 +1,111 @@
+"""Shared by the `random` constructors: their keywords, random numbers of a dtype on a device, stacks."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Literal, TypedDict, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from ..._rules import check, check_expression
+from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
+
+_Random = TypeVar("_Random", bound=Callable[..., Any])
+
+
+class Drawing(TypedDict, total=False):
+    """The keywords of every `random`."""
+
+    generator: torch.Generator | None
+    dtype: torch.dtype | None
+    device: torch.device | str | None
+    batch_shape: Sequence[int]
+
+
+#: The same in a signature.
+_KEYWORDS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    for name, kind, default in (
+        ("generator", "torch.Generator | None", None),
+        ("dtype", "torch.dtype | None", None),
+        ("device", "torch.device | str | None", None),
+        ("batch_shape", "Sequence[int]", ()),
+    )
+]
+
+
+def stackable(draw: _Random) -> _Random:
+    """A `random` that draws stacks of a `batch_shape`, one member after another from the same generator; `help` shows
+    the keywords one by one.
+    """
+    own = inspect.signature(draw)
+    shown = own.replace(parameters=[*list(own.parameters.values())[:-1], *_KEYWORDS])
+
+    @wraps(draw)
+    def random(cls: type[Any], *args: Any, **options: Any) -> Any:
+        shown.bind(cls, *args, **options)  # refuses other keywords
+        batch = check_expression.batch(options.pop("batch_shape", ()))
+        if batch == ():
+            return draw(cls, *args, **options)
+        # an empty stack has the shapes of a member
+        return cls._stacked([draw(cls, *args, **options) for _ in range(max(math.prod(batch), 1))], batch)
+
+    random.__signature__ = shown  # type: ignore[attr-defined]
+    return cast(_Random, random)
+
+
+class Draw:
+    """Random numbers by the keywords of `random`; with `field` the matrix is real, or complex, by its definition."""
+
+    def __init__(self, options: Drawing, field: Literal["real", "complex"] | None = None) -> None:
+        generator, dtype = options.get("generator"), options.get("dtype")
+        if generator is not None and not isinstance(generator, torch.Generator):
+            check.kind("generator", "a torch.Generator", generator)
+        given, dtype = dtype, torch.get_default_dtype() if dtype is None else dtype
+        if not isinstance(dtype, torch.dtype):
+            check.kind("dtype", "a torch.dtype", dtype)
+        check.floating("dtype", dtype_name(dtype))
+        if field == "complex" and given is None:
+            dtype = COMPLEX_OF[dtype]
+        if field is not None:
+            (check.real if field == "real" else check.complex_only)("dtype", dtype_name(dtype))
+        self.dtype, self.generator, self.device = dtype, generator, options.get("device")
+        self.real = REAL_OF[dtype]
+
+    def unit(self, *shape: int) -> Tensor:
+        """Real numbers, uniform on [0, 1)."""
+        return torch.rand(shape, generator=self.generator, dtype=self.real, device=self.device)
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Real numbers, uniform on [-1, 1)."""
+        return 2 * self.unit(*shape) - 1
+
+    def angles(self, *shape: int) -> Tensor:
+        """Uniform on [-pi, pi)."""
+        return math.pi * self.uniform(*shape)
+
+    def normal(self, *shape: int) -> Tensor:
+        """Gaussian numbers of the dtype."""
+        return torch.randn(shape, generator=self.generator, dtype=self.dtype, device=self.device)
+
+    def integers(self, low: int, high: int, *shape: int) -> Tensor:
+        """Uniform on low .. high - 1."""
+        return torch.randint(low, high, shape, generator=self.generator, device=self.device)
+
+    def filled(self, value: float, *shape: int) -> Tensor:
+        """Real numbers that are not random."""
+        return torch.full(shape, value, dtype=self.real, device=self.device)
+
+    def haar(self, n: int) -> Tensor:
+        """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
+        # In double precision, so that W is orthogonal to rounding in single precision too; "mps" has none.
+        wide = self.dtype
+        if torch.empty(0, device=self.device).device.type != "mps":
+            wide = torch.complex128 if wide.is_complex else torch.float64
+        q, r = torch.linalg.qr(torch.randn(n, n, generator=self.generator, dtype=wide, device=self.device))
+        # torch's Q is column-major
+        return (q * r.diagonal().sgn()).to(self.dtype).contiguous()
