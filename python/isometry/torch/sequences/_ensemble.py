@@ -31,6 +31,8 @@ def arranged(
         made[name] = t
     if marks is not None:
         marks = marks.movedim(1, 0) if marks.dim() == 3 else marks[None]
+    if state is not None and state.dim() == 4:
+        state = state.movedim(1, 0)
     return made, marks, state
 
 

@@ -165,13 +165,11 @@ def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype
 
 def _marked(
     starts: Any, state: Tensor | None, sizes: Sizes, width: int, device: torch.device, backend: str | None
-) -> tuple[Tensor | None, Tensor | None]:
-    """The marks as integers, as the kernels take them, and the state before marked steps; none without marks."""
+) -> tuple[Tensor, Tensor | None]:
+    """The marks as integers, as the kernels take them, and the state before marked steps."""
     steps, batch, n, _, members = sizes
     if state is not None:
-        check_recurrence.start_state_shape(tuple(state.shape), batch, width * n, members)
-    if starts is None:
-        return None, None
+        check_recurrence.start_state(starts, state.shape, (steps, batch, width * n), members)
     check_recurrence.starts_served(gpu=backend == "gpu")
     try:
         marks = torch.as_tensor(starts, device=device)
@@ -179,8 +177,7 @@ def _marked(
         check.unreadable("starts", error)
     check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch, members)
     if state is not None:
-        lead = () if members is None else state.shape[:-2] or (1,)
-        state = state.expand(*lead, batch, width * n)
+        state = state.expand(*(state.shape[:-2] or (1,) * (members is not None)), batch, width * n)
     return marks.long(), state
 
 

@@ -66,8 +66,9 @@ def lstm(
         Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from
         (h0, c0).
-    start_state : pair of Tensor, (B, n) or (n,) each, optional
-        The state (h, c) before a marked step, zero if not given.
+    start_state : pair of Tensor, (T, B, n), (B, n) or (n,) each, optional
+        The state (h, c) before each marked step, entries of other steps not being read, or before all of them; zero if
+        not given. With `reverse` start_state[t] is before the steps up to t - 1.
 
     Returns
     -------
@@ -119,14 +120,14 @@ def lstm(
     made: dict[str, Any] = {
         name: None if t is None and name not in LSTM.required else real(name, t) for name, t in given.items()
     }
-    _, batch, n = LSTM.check([x.shape, *(None if t is None else t.shape for t in made.values()), None])
+    steps, batch, n = LSTM.check([x.shape, *(None if t is None else t.shape for t in made.values()), None])
     own: Any = None
     if start_state is not None:
         if not isinstance(start_state, (tuple, list)) or len(start_state) != 2:
             check.kind("start_state", "a pair (h, c) of torch.Tensors", start_state)
         own = [real("start_state", t) for t in start_state]
         for t in own:
-            check_recurrence.start_state_shape(tuple(t.shape), batch, n)
+            check_recurrence.start_state(starts, t.shape, (steps, batch, n))
         own = _side_by_side(own)
     first = None
     if h0 is not None or c0 is not None:
