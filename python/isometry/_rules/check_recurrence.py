@@ -173,6 +173,8 @@ def start_state(starts: object, shape: Shape, sizes: tuple[int, int, int], membe
     steps, batch, n = sizes
     whole = (steps, batch, n) if members is None else (steps, members, batch, n)
     own = whole[-len(shape) :]  # lengths first: to compare B with n would bind a graph to batches of another size
+    if len(shape) == len(own) and shape == own:
+        return
     fits = 0 < len(shape) == len(own) and shape[-1] == n and (len(shape) < len(whole) or shape[0] == steps)
     if not fits or any(size not in (right, 1) for size, right in zip(shape, own, strict=True)):
         forms = "(T, B, n)" if members is None else "(T, E, B, n)"

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import reference as ref
-from support.cells import SUBJECTS, NumpyCell, TorchCell, named
+from support.cells import SUBJECTS, TorchCell, named
 from tolerance import close, identical, sequence_gradient
 
 pytestmark = pytest.mark.cpu
@@ -22,13 +22,7 @@ OPTIONS = {
 OPTIONS |= {
     f"{name}, a state for each": {**OPTIONS[name], "marked": "each"} for name in ("marks", "marks of each member")
 }
-#: The cells whose torch functions take stacks; those of the NumPy face do.
-STACKED = ("recurrence",)
-ENSEMBLES = [
-    s
-    for s in SUBJECTS
-    if (isinstance(s, NumpyCell) or s.case.cell.stem in STACKED) and len(s.case.own) < 2 and s.case.kind.numpy
-]
+ENSEMBLES = [s for s in SUBJECTS if len(s.case.own) < 2 and s.case.kind.numpy]
 
 
 def by_members(subject, rng, shared=False, n=N, marked=True, **options):

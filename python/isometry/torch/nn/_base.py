@@ -258,8 +258,8 @@ class RecurrentLayer(Stepping, LayerParameters):
 
         With ``last_only`` the first is (B, directions * n).
         """
-        x = self._widened(x)
-        hx, start_state = (None if t is None else self._widened(t) for t in (hx, start_state))
+        x, hx = self._widened(x), None if hx is None else self._widened(hx)
+        start_state = None if start_state is None else self._widened(start_state)
         if x.size(1) == 0:  # an empty batch is computed as one sequence of zeros, which gives zero gradients
             more = (*(0, 0) * len(self._state), 0, 1)
             starts = None if starts is None else F.pad(starts, (0, 1))
