@@ -31,6 +31,7 @@ TABLE = [
     (unwanted, {}, (broken.always_recorded,)),
     (pieces, UNEQUAL, (broken.no_marks, broken.no_start_state, broken.late_marks, broken.no_lengths)),
     (pieces, UNEQUAL, (broken.constant_start_state, broken.unmarked_first_step, broken.GradientsAcrossMarks)),
+    (pieces, {"marked": "each", **UNEQUAL}, (broken.first_state_at_all_marks, broken.unmarked_states_read)),
     (pieces, {"marked": False, "reverse": True, **UNEQUAL}, (broken.sequences_mixed,)),
     (pieces, {"reverse": True, **UNEQUAL}, (broken.one_direction,)),
     (padded, UNEQUAL, (broken.padding_read,)),

@@ -55,7 +55,7 @@ def test_what_is_not_served_says_so():
     for bad in (marks[:, None], np.zeros((3, 9, 2), bool)):
         with pytest.raises(ValueError, match=r"starts must have shape \(T, E, B\)"):
             iso.recurrence(iso.Cayley(np.ones((3, 15))), np.ones((9, 3, 2, 3)), v, starts=bad)
-    with pytest.raises(ValueError, match=r"start_state must have shape \(E, B, n\)"):
+    with pytest.raises(ValueError, match=r"start_state must have shape \(T, E, B, n\)"):
         iso.recurrence(
             iso.Cayley(np.ones((3, 15))), np.ones((9, 3, 2, 3)), v, starts=marks, start_state=np.ones((2, 2, 6))
         )

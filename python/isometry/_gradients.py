@@ -83,6 +83,7 @@ def gradients(
         found[name] = gradient(bar, own.shape, own.dtype)
     found[START_STATE] = None
     if start_bar is not None and own_state is not None:
+        start_bar = np.moveaxis(start_bar, 0, 1) if start_bar.ndim == 4 else start_bar
         split = np.split(in_order(start_bar, back, -2), cell.width, -1)
         pulled = tuple(gradient(bar, own.shape, own.dtype) for bar, own in zip(split, own_state, strict=True))
         found[START_STATE] = pulled if cell.width > 1 else pulled[0]

@@ -248,8 +248,8 @@ def prepared(
     order, lengths = by_length(right.lengths, steps)
     own_state, marks = right.start_state, None
     for a in own_state or ():
-        check_recurrence.start_state_shape(a.shape, batch, n, members)
-    if options.starts is not None or own_state is not None:
+        check_recurrence.start_state(options.starts, a.shape, right.shape, members)
+    if options.starts is not None:
         check_recurrence.starts_served(gpu=place == "gpu")
         marks = _marks(options.starts, steps, batch, members)
     if right.check_finite:
@@ -261,7 +261,7 @@ def prepared(
             for a in parts:
                 finite(name, a)
         for a in own_state or ():
-            finite(START_STATE, a)
+            finite(START_STATE, a if a.ndim < 3 + (members is not None) else _at_marks(a, options.starts))
         finite("ct", memory_ct)
     arrays = _kernel_arrays(cell, given, own_state, batch, n, members, packed)
     for name, array in arrays.items():
@@ -303,7 +303,7 @@ def _kernel_arrays(
         a = given[name]
         if a is not None:
             arrays[name] = _each(a, batch, rank, members)
-    own = None if own_state is None else joined([_each(a, batch, 1, members) for a in own_state], -1)
+    own = None if own_state is None else _before_marks(joined(own_state, -1), batch, members)
     if len(cell.state) > 1:
         parts = [arrays[name] for name in cell.state]
         for name in cell.state[1:]:
@@ -335,16 +335,31 @@ def _each(a: Array, batch: int, rank: int, members: int | None) -> Array:
     return np.broadcast_to(a, (lead, batch, *core))
 
 
+def _before_marks(state: Array, batch: int, members: int | None) -> Array:
+    """The state before all marks or before each, with an entry for each sequence, and the members as first axis."""
+    lead = state.shape[:-2] or (() if members is None else (1,))
+    state = np.broadcast_to(state, (*lead, batch, state.shape[-1]))
+    return np.moveaxis(state, 1, 0) if len(lead) == 2 else state
+
+
+def _at_marks(state: Array, starts: Any) -> Array:
+    """The states that are read of those of all steps."""
+    marks = np.asarray(starts)
+    marks = marks if marks.ndim == state.ndim - 1 else marks[:, None]
+    shape = np.broadcast_shapes(marks.shape, state.shape[:-1])
+    return np.broadcast_to(state, (*shape, state.shape[-1]))[np.broadcast_to(marks, shape)]
+
+
 def joined(parts: Sequence[Array], axis: int) -> Array:
     """Arrays side by side along that axis, counted from the last; those before it are broadcast."""
     lead = np.broadcast_shapes(*[a.shape[:axis] for a in parts])
     return np.concatenate([np.broadcast_to(a, (*lead, *a.shape[axis:])) for a in parts], axis)
 
 
-def _marks(starts: ArrayLike | None, steps: int, batch: int, members: int | None) -> Array:
+def _marks(starts: ArrayLike, steps: int, batch: int, members: int | None) -> Array:
     """The marks (T, B) as integers, with the members as first axis."""
     try:
-        given = np.zeros((steps, batch), bool) if starts is None else np.asarray(starts)
+        given = np.asarray(starts)
     except (TypeError, ValueError) as error:
         check.unreadable("starts", error)
     check_recurrence.starts(given.dtype.name, given.shape, steps, batch, members)

@@ -46,9 +46,10 @@ def checked(states: Array, call: Call) -> None:
     elif steps > 1 and not remembers:
         start[1] = np.where((lengths > 1)[:, None], states[before], start[1])
     if call.marks is not None:
-        own = arrays[START_STATE]
-        for at, marked in enumerate(_marked(call.marks != 0, last, lengths, reverse)):
-            start[at] = np.where(marked[:, None], 0 if own is None else own, start[at])
+        own: Any = arrays[START_STATE]
+        own = np.zeros(width) if own is None else own
+        for at, (marked, step) in enumerate(_marked(call.marks != 0, last, lengths, reverse)):
+            start[at] = np.where(marked[:, None], own[step] if own.ndim == 3 else own, start[at])
     inputs, given, made = np.stack((x[first], x[last])), np.stack((states[first], states[last])), np.empty_like(start)
     both = {"x": inputs.reshape(1, 2 * batch, x.shape[-1]), "h0": start.reshape(2 * batch, width), START_STATE: None}
     if arrays.get("r0") is not None:
@@ -78,12 +79,13 @@ def _steps(steps: int, batch: int, lengths: Array | None, reverse: bool) -> tupl
     return (ends, begins, (begins[0] + (lengths > 1), own)) if reverse else (begins, ends, (lengths - 2, own))
 
 
-def _marked(marks: Array, last: Any, lengths: Array | None, reverse: bool) -> tuple[Array, Array]:
-    """The sequences whose first step, and whose last step, starts anew."""
+def _marked(marks: Array, last: Any, lengths: Array | None, reverse: bool) -> tuple[tuple[Array, Any], ...]:
+    """The sequences whose first step, and whose last step, starts anew, and the step of that mark."""
     if not reverse:
-        return marks[0], marks[last]
-    after = marks[1] if len(marks) > 1 else np.zeros_like(marks[0])
-    return np.zeros_like(marks[0]), after if lengths is None else after & (lengths > 1)
+        return (marks[0], 0), (marks[last], last)
+    none = np.zeros_like(marks[0])
+    after = marks[1] if len(marks) > 1 else none
+    return (none, 0), (after if lengths is None else after & (lengths > 1), min(1, len(marks) - 1))
 
 
 def _wrong(gap: Array, bound: Array) -> Array:

@@ -72,8 +72,9 @@ def goru(
         Whether each sequence is read from its own end; states keep the place of their input.
     starts : array_like of bool, shape (T, B), optional
         Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
-    start_state : array_like, shape (B, n) or (n,), optional
-        The state before a marked step, zero if not given.
+    start_state : array_like, shape (T, B, n), (B, n) or (n,), optional
+        The state before each marked step, entries of other steps not being read, or before all of them; zero if not
+        given. With `reverse` start_state[t] is before the steps up to t - 1.
     backend : {"cpu", "gpu"}, optional
         Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts.
     check_finite : bool

@@ -74,8 +74,10 @@ def recurrence(
     reverse
         Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
     starts, start_state
-        Marks, bool (T, B): a sequence begins at step t of column b, from start_state, (B, n) or (n,), zero if None.
-        Results are those of separate calls; with `reverse` the one with a column's last step starts from h0.
+        Marks, bool (T, B): a sequence begins at step t of column b, from start_state, (B, n) or (n,), zero if None;
+        or (T, B, n), a state for each mark, other entries not being read. Results are those of separate calls; with
+        `reverse` the one with a column's last step starts from h0, and that of the steps up to t - 1 from
+        start_state[t].
     backend
         "cpu" or "gpu"; None: that of `use_backend`.
     check_finite

@@ -78,8 +78,9 @@ def rum(
         Whether each sequence is read from its own end; states keep the place of their input.
     starts : array_like of bool, shape (T, B), optional
         Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
-    start_state : array_like, shape (B, n) or (n,), optional
-        The state before a marked step, zero if not given.
+    start_state : array_like, shape (T, B, n), (B, n) or (n,), optional
+        The state before each marked step, entries of other steps not being read, or before all of them; zero if not
+        given. With `reverse` start_state[t] is before the steps up to t - 1.
     backend : {"cpu", "gpu"}, optional
         Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts.
     check_finite : bool
@@ -122,7 +123,7 @@ def rum(
     >>> bool(np.allclose(np.linalg.norm(states, axis=-1), 1)), bool(np.allclose(memory[0] @ memory[0].T, np.eye(8)))
     (True, True)
     """
-    law = activation, slope, _settings(lam, eta, r0, starts, start_state)
+    law = activation, slope, _settings(lam, eta, r0, starts)
     arrays = {
         "x": x,
         "w": w,
@@ -202,7 +203,7 @@ def rum_vjp(
     >>> grads["embed_weight"].shape, grads["b"]
     ((8, 3), None)
     """
-    law = activation, slope, _settings(lam, eta, r0, starts, start_state)
+    law = activation, slope, _settings(lam, eta, r0, starts)
     arrays = {
         "x": x,
         "w": w,
@@ -240,13 +241,11 @@ def _unpacked(bars: Given) -> Given:
     return {"u": u[..., :cut, :], "embed_weight": u[..., cut:, :], "b": biases[0], "embed_bias": biases[1]}
 
 
-def _settings(
-    lam: int, eta: float | None, r0: object, starts: object, start_state: object
-) -> tuple[bool, float | None]:
+def _settings(lam: int, eta: float | None, r0: object, starts: object) -> tuple[bool, float | None]:
     """Whether there is a memory, and the length of the states, after a check of what only one of both kinds has."""
     memory, eta = setting(lam, eta)
     if r0 is not None and not memory:
         raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
-    if memory and (starts is not None or start_state is not None):
+    if memory and starts is not None:
         raise NotImplementedError("starts must not be given with lam 1: the kernels have no marks for a memory")
     return memory, eta

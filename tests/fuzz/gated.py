@@ -122,7 +122,8 @@ class Unit:
     # ------------------------------------------------------------ possible faults
 
     def sites(self):
-        n, batch = self.n, self.batch
+        n, batch, steps = self.n, self.batch, self.steps
+        starts = ((batch, n), (1, n), (n,), (steps, batch, n), (steps, 1, n))
         d = self.arrays["x"].shape[2]
         known = {
             "x": Numbers(
@@ -130,7 +131,7 @@ class Unit:
             ),
             "w": Numbers(3, lambda s: s == (3, n, n), {-1: "w|u", -2: "w|u"}, real=True),
             "h0": Numbers(1, lambda s: s in ((batch, n), (n,)), real=True, required=False),
-            "start_state": Numbers(1, lambda s: s in ((batch, n), (1, n), (n,)), real=True, required=False),
+            "start_state": Numbers(1, lambda s: s in starts, real=True, required=False),
         }
         made = {name: draw.exactly(a.shape, real=True, required=name == "u") for name, a in self.arrays.items()}
         return {name: known.get(name, site) for name, site in made.items()}

@@ -214,13 +214,14 @@ class Layer:
     # ------------------------------------------------------------ possible faults
 
     def sites(self):
-        n, batch = self.n, self.batch
+        n, batch, steps = self.n, self.batch, self.steps
         d = self.arrays["x"].shape[2]
         starts = ((batch, n), (1, n), (n,))
+        each = ((steps, batch, n), (steps, 1, n))
         known = {
             "x": Numbers(3, lambda s: len(s) == 3 and min(s[:2]) > 0 and s[2] == d, {-1: "input_weight"}),
             "h0": Numbers(1, lambda s: s in starts, required=False),
-            "start_state": Numbers(1, lambda s: s in starts, required=False),
+            "start_state": Numbers(1, lambda s: s in starts + each, required=False),
             "activation_bias": Numbers(1, real=True, required=False),
         }
         return {k: known.get(k, draw.exactly(a.shape, required=k == "input_weight")) for k, a in self.arrays.items()}

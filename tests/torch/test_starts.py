@@ -27,14 +27,15 @@ def pieces(column):
     return list(itertools.pairwise(cuts))
 
 
-def apart(layer, x, hx, starts):
+def apart(layer, x, hx, starts, state=None):
     """The outputs and last states of the pieces, each in a call of its own; of one layer and direction."""
     outputs, lasts = [], []
     for b in range(B):
         own, last = [], None
         for first, end in pieces(starts[:, b]):
-            begins = first == 0 and not (starts[0, b])
-            y, last = layer(x[first:end, b : b + 1], hx[:, b : b + 1] if begins and hx is not None else None)
+            before = hx if first == 0 and not starts[0, b] else state
+            before = before[first] if before is not None and before.dim() > hx.dim() else before
+            y, last = layer(x[first:end, b : b + 1], None if before is None else before[:, b : b + 1])
             own.append(y)
         outputs.append(torch.cat(own))
         lasts.append(last)
@@ -42,20 +43,23 @@ def apart(layer, x, hx, starts):
 
 
 @each_kind
-@pytest.mark.parametrize("trained", [False, True], ids=["zero", "trained h0"])
-def test_pieces_are_separate_calls(name, trained):
-    """Values, last states and gradients, of the state given and of that trained too."""
+@pytest.mark.parametrize("before", ["zero", "trained h0", "one state", "a state for each"])
+def test_pieces_are_separate_calls(name, before):
+    """Values, last states and gradients, of the states given and of that trained too."""
     torch.manual_seed(0)
-    layer = KINDS[name](D, N, trainable_h0=trained, dtype=torch.float64)
+    layer = KINDS[name](D, N, trainable_h0=before == "trained h0", dtype=torch.float64)
     with torch.no_grad():
         for p in layer.parameters():
             p.add_(0.1 * torch.randn_like(p))
     x, starts = draw(T, B, D).requires_grad_(), marks()
     dtype = torch.complex128 if layer.is_complex else torch.float64
     hx = draw(1, B, *layer._state, dtype=dtype).requires_grad_()
-    inputs = [x, hx, *layer.parameters()]
-    results = []
-    for y, last in (layer(x, hx, starts=starts), apart(layer, x, hx, starts)):
+    inputs, results, state = [x, hx, *layer.parameters()], [], None
+    if "state" in before:
+        steps = (T,) if before == "a state for each" else ()
+        state = draw(*steps, 1, B, *layer._state, dtype=dtype, seed=4)
+        inputs.append(state.requires_grad_())
+    for y, last in (layer(x, hx, starts=starts, start_state=state), apart(layer, x, hx, starts, state)):
         loss = (y * draw(*y.shape, seed=3)).real.sum() + last.abs().square().sum()
         results.append([y, last, *torch.autograd.grad(loss, inputs, allow_unused=True)])
     for found, expected in zip(*results, strict=True):
@@ -96,36 +100,39 @@ def test_shapes_of_input(name):
     """batch_first, no batch, last_only, a checkpoint, an empty batch."""
     layer = KINDS[name](D, N, dtype=torch.float64)
     x, starts = draw(T, B, D), marks()
-    y, last = layer(x, starts=starts)
+    state = draw(T, 1, B, *layer._state, dtype=torch.complex128 if layer.is_complex else torch.float64)
+    y, last = layer(x, starts=starts, start_state=state)
     layer.batch_first = True
-    other, end = layer(x.transpose(0, 1), starts=starts.T)
+    other, end = layer(x.transpose(0, 1), starts=starts.T, start_state=state)
     assert torch.equal(other.transpose(0, 1), y) and torch.equal(end, last)
-    assert layer(x[:, :0].transpose(0, 1), starts=starts.T[:0])[0].shape[:2] == (0, T)
+    empty, _ = layer(x[:, :0].transpose(0, 1), starts=starts.T[:0], start_state=state[:, :, :0])
+    assert empty.shape[:2] == (0, T)
     layer.batch_first = False
-    torch.testing.assert_close(layer(x[:, 3], starts=starts[:, 3])[0], y[:, 3])
+    torch.testing.assert_close(layer(x[:, 3], starts=starts[:, 3], start_state=state[:, :, 3])[0], y[:, 3])
     layer.last_only = True
-    torch.testing.assert_close(layer(x, starts=starts)[0], y[-1])
+    torch.testing.assert_close(layer(x, starts=starts, start_state=state)[0], y[-1])
     layer.last_only = False
     if name != "delta-product":
         layer.checkpoint = "sqrt"
         x = x.requires_grad_()
-        found, _ = layer(x, starts=starts)
+        found, _ = layer(x, starts=starts, start_state=state)
         layer.checkpoint = "none"
-        grads = [torch.autograd.grad(z.abs().square().sum(), x)[0] for z in (found, layer(x, starts=starts)[0])]
+        whole, _ = layer(x, starts=starts, start_state=state)
+        grads = [torch.autograd.grad(z.abs().square().sum(), x)[0] for z in (found, whole)]
         assert torch.equal(found, y) and torch.equal(*grads)
 
 
 def test_a_compiled_layer():
     for name in ("scornn", "gru"):
         layer = KINDS[name](D, N)
-        x, starts = torch.randn(T, B, D), marks()
-        found = compiled(layer)(x, starts=starts)[0]
-        torch.testing.assert_close(found, layer(x, starts=starts)[0])
+        x, given = torch.randn(T, B, D), {"starts": marks(), "start_state": torch.randn(T, 1, B, N)}
+        found = compiled(layer)(x, **given)[0]
+        torch.testing.assert_close(found, layer(x, **given)[0])
 
 
 def test_half_precision_and_other_devices():
     layer = it.nn.ScoRNN(D, N).bfloat16()
-    y, _ = layer(torch.randn(T, B, D).bfloat16(), starts=marks())
+    y, _ = layer(torch.randn(T, B, D).bfloat16(), starts=marks(), start_state=torch.randn(1, B, N).bfloat16())
     assert y.dtype == torch.bfloat16 and y.isfinite().all()
     far = it.nn.GRU(D, N).to("meta")
     assert far(torch.empty(T, B, D, device="meta"), starts=marks().to("meta"))[0].shape == (T, B, N)
@@ -133,6 +140,17 @@ def test_half_precision_and_other_devices():
 
 def test_refusals():
     layer, x = it.nn.ScoRNN(D, N), torch.randn(T, B, D)
+    for bad in ((2, B, N), (B, 1, B, N), (B, N)):
+        with pytest.raises(ValueError, match="start_state must have shape"):
+            layer(x, starts=marks(), start_state=torch.zeros(bad))
+    right = torch.zeros(1, B, N)
+    for bad in (right.double(), right + 0j, (right, right)):
+        with pytest.raises(TypeError, match="start_state must"):
+            layer(x, starts=marks(), start_state=bad)
+    with pytest.raises(TypeError, match="start_state must be 2 torch.Tensors"):
+        it.nn.LSTM(D, N)(x, starts=marks(), start_state=right)
+    with pytest.raises(ValueError, match="must not be given without starts"):
+        layer(x, start_state=right)
     for bad in (marks().float(), marks().long(), marks().tolist()):
         with pytest.raises(TypeError, match="starts must be"):
             layer(x, starts=bad)

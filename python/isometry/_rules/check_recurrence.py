@@ -165,16 +165,26 @@ def starts(dtype: str, shape: Shape, steps: int, batch: int, members: int | None
         check.exact("starts", shape, (steps, members, batch), "(T, E, B)")
 
 
-def start_state_shape(shape: Shape, batch: int, n: int, members: int | None = None) -> None:
-    """The state before a mark, of each sequence or for all, and of each member of an ensemble or for all."""
-    shape = tuple(shape)
-    if shape in ((n,), (1, n), (batch, n)):
+def start_state(starts: object, shape: Shape, sizes: tuple[int, int, int], members: int | None = None) -> None:
+    """The state before marks, for these T, B and n: of each mark or for all of them, of each sequence or for all, and
+    of each member of an ensemble or for all."""
+    if starts is None:
+        needs_starts()
+    steps, batch, n = sizes
+    whole = (steps, batch, n) if members is None else (steps, members, batch, n)
+    own = whole[-len(shape) :]  # lengths first: to compare B with n would bind a graph to batches of another size
+    if len(shape) == len(own) and shape == own:
         return
-    if members is None:
-        raise ValueError(f"start_state must have shape (B, n) = {(batch, n)} or (n,) = {(n,)}, not {shape}")
-    if len(shape) != 3 or shape[0] not in (1, members) or shape[1:] not in ((1, n), (batch, n)):
-        forms = f"(E, B, n) = {(members, batch, n)}, (B, n) or (n,)"
-        raise ValueError(f"start_state must have shape {forms}, not {shape}")
+    fits = 0 < len(shape) == len(own) and shape[-1] == n and (len(shape) < len(whole) or shape[0] == steps)
+    if not fits or any(size not in (right, 1) for size, right in zip(shape, own, strict=True)):
+        forms = "(T, B, n)" if members is None else "(T, E, B, n)"
+        less = "(B, n)" if members is None else "(E, B, n), (B, n)"
+        raise ValueError(f"start_state must have shape {forms} = {whole}, {less} or (n,), not {tuple(shape)}")
+
+
+def needs_starts() -> NoReturn:
+    """A state before marks without marks."""
+    raise ValueError("start_state must not be given without starts, the marks before which it is the state")
 
 
 def starts_served(*, gpu: bool) -> None:

@@ -20,16 +20,18 @@ OPTIONS = {
     "marks": {"starts": np.array([[0, 0], [1, 0], [0, 1]], bool), "lengths": [3, 2]},
     "marks in reverse": {"starts": np.array([[1, 0], [0, 1], [0, 1]], bool), "reverse": True, "lengths": [3, 2]},
 }
-MAIN = ("plain", "reverse with lengths", "marks")  # these stand for all in the short run
+OPTIONS |= {f"{name}, a state for each": {**OPTIONS[name], "marked": "each"} for name in ("marks", "marks in reverse")}
+MAIN = ("plain", "reverse with lengths", "marks, a state for each")  # these stand for all in the short run
 each_option = pytest.mark.parametrize("option", OPTIONS)
 each_main_option = pytest.mark.parametrize(
     "option", [option if option in MAIN else pytest.param(option, marks=pytest.mark.long) for option in OPTIONS]
 )
 
 
-def function(subject, rng, activation="tanh", sizes=None, **options):
+def function(subject, rng, activation="tanh", sizes=None, marked=True, **options):
     """The results as a function of tensors, and the point."""
-    arrays = subject.case.draw(rng, **(sizes or {}), activation=activation, marked="starts" in options)
+    marked = marked if "starts" in options else False
+    arrays = subject.case.draw(rng, **(sizes or {}), activation=activation, marked=marked)
     return subject.function(arrays, **options, **subject.case.options(activation))
 
 
@@ -97,7 +99,7 @@ def test_compiled_in_one_piece(cell, seed):
     compiled(TorchCell(cell), seed, **OPTIONS["reverse with lengths"])
 
 
-@pytest.mark.parametrize("option", ["plain", "marks", "the last state"])
+@pytest.mark.parametrize("option", ["plain", "marks", "marks, a state for each", "the last state"])
 @each_plain_cell
 def test_compiled_with_other_options(cell, option, seed):
     compiled(TorchCell(cell), seed, **OPTIONS[option])

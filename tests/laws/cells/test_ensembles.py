@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import reference as ref
-from support.cells import SUBJECTS, NumpyCell, TorchCell, named
+from support.cells import SUBJECTS, TorchCell, named
 from tolerance import close, identical, sequence_gradient
 
 pytestmark = pytest.mark.cpu
@@ -19,20 +19,18 @@ OPTIONS = {
     "marks": {"lengths": [2, 5, 1, 3], "starts": np.random.default_rng(1).random((STEPS, BATCH)) < 0.3},
     "marks of each member": {"starts": np.random.default_rng(2).random((STEPS, MEMBERS, BATCH)) < 0.3, "reverse": True},
 }
-#: The cells whose torch functions take stacks; those of the NumPy face do.
-STACKED = ("recurrence",)
-ENSEMBLES = [
-    s
-    for s in SUBJECTS
-    if (isinstance(s, NumpyCell) or s.case.cell.stem in STACKED) and len(s.case.own) < 2 and s.case.kind.numpy
-]
+OPTIONS |= {
+    f"{name}, a state for each": {**OPTIONS[name], "marked": "each"} for name in ("marks", "marks of each member")
+}
+ENSEMBLES = [s for s in SUBJECTS if len(s.case.own) < 2 and s.case.kind.numpy]
 
 
-def by_members(subject, rng, shared=False, n=N, **options):
+def by_members(subject, rng, shared=False, n=N, marked=True, **options):
     """States and gradients; those of what all members share are sums over them."""
     case, given = subject.case, {**options, **subject.case.options("modrelu")}
     kept = given.get("output") != "last" or isinstance(subject, TorchCell)  # what the NumPy face has gradients of
-    marked = "starts" in options
+    marked = marked if "starts" in options else False
+    timed = ("x", "start_state") if marked == "each" else ("x",)  # with the members behind the steps
     arrays = case.draw(rng, n, STEPS, BATCH, FEATURES, "modrelu", MEMBERS, marked=marked)
     each = (*case.own, "w", "start_state")  # of each member
     whole = {name: a for name, a in arrays.items() if shared and name not in each}
@@ -45,14 +43,14 @@ def by_members(subject, rng, shared=False, n=N, **options):
     for i in range(MEMBERS):
         own = {name: a[i] for name, a in arrays.items() if name not in whole}
         own |= {name: arrays[name] for name in whole}
-        own["x"] = np.ascontiguousarray(arrays["x"][:, 0 if shared else i])
+        own |= {name: np.ascontiguousarray(arrays[name][:, 0 if name in whole else i]) for name in timed}
         around = {**given, "starts": options["starts"][:, i]} if marked and options["starts"].ndim == 3 else given
         one = subject.states(own, **around)
         identical(found.take(i, axis), one, f"member {i}")
         if kept:
             alone.append(subject.vjp(own, np.ascontiguousarray(ct.take(i, axis)), **around))
     for name, g in grads.items():
-        members = np.stack([one[name] for one in alone], int(name == "x"))
+        members = np.stack([one[name] for one in alone], int(name in timed))
         if name not in whole:
             identical(g, members, f"gradient of {name}")
         else:
@@ -75,7 +73,7 @@ def test_each_member_is_a_call_of_its_own(subject, shared, option, seed, threads
 def test_transforms_of_ensembles(subject, seed):
     """vmap and forward mode, with marks."""
     options = {"starts": OPTIONS["marks of each member"]["starts"], **subject.case.options()}
-    arrays = subject.case.draw(seed, 6, STEPS, BATCH, FEATURES, members=MEMBERS, marked=True)
+    arrays = subject.case.draw(seed, 6, STEPS, BATCH, FEATURES, members=MEMBERS, marked="each")
     f, at = subject.function(arrays, **options)
     expected = f(*at)
     found = torch.func.vmap(f)(*(t[None] for t in at))[0]

@@ -26,6 +26,7 @@ OPTIONS = {
         r"activation_bias must have shape \(4,\).*, not \(9,\)$",
     ),
     "marks of other steps": ({"starts": np.zeros((2, 2), bool)}, ValueError, "starts must have"),
+    "a state without marks": ({"starts": None}, ValueError, "start_state must not be given without starts"),
 }
 
 

@@ -27,6 +27,8 @@ def pieces(subject, rng, marked=True, lengths=None, reverse=False, sizes=(7, 4, 
     case, (steps, batch, n) = subject.case, sizes
     arrays = case.draw(rng, n, steps, batch, marked=marked)
     starts = starts if starts is not None or not marked else marks()
+    if marked == "each":
+        arrays["start_state"][~starts] = np.nan  # never read
     given = {"reverse": reverse, **case.options()}
     around = ({} if lengths is None else {"lengths": lengths}) | ({"starts": starts} if marked else {})
     found = subject.states(arrays, **given, **around, **options)
@@ -42,7 +44,9 @@ def pieces(subject, rng, marked=True, lengths=None, reverse=False, sizes=(7, 4, 
         for taken, start in order:
             a, b = min(taken), max(taken) + 1
             row = lambda name: arrays[name][s : s + 1]
-            first = case.begin(row("start_state")) if start != "h0" else {name: row(name) for name in case.cell.first}
+            at = (b if reverse else a, s) if marked == "each" else s  # of the state before the mark
+            own = arrays["start_state"][at][None] if start != "h0" else None
+            first = {name: row(name) for name in case.cell.first} if own is None else case.begin(own)
             part = {k: v for k, v in arrays.items() if k not in ("start_state", "r0")}
             part |= {"x": arrays["x"][a:b, s : s + 1], **first}
             if "r0" in arrays and start == "h0":
@@ -57,12 +61,12 @@ def pieces(subject, rng, marked=True, lengths=None, reverse=False, sizes=(7, 4, 
                 expected[steps:, s : s + 1] = states[b - a :]
             bars = subject.vjp(part, bar, **given)
             total["x"][a:b, s : s + 1] = bars.pop("x")
-            at = [bars.pop(name) for name in case.cell.first]
+            before = [bars.pop(name) for name in case.cell.first]
             if start == "h0":
-                for name, g in zip(case.cell.first, at, strict=True):
+                for name, g in zip(case.cell.first, before, strict=True):
                     total[name][s] += g[0]
             else:
-                total["start_state"][s] += np.concatenate(at, -1)[0]
+                total["start_state"][at] += np.concatenate(before, -1)[0]
             if "r0" in bars:
                 total["r0"][s] += bars.pop("r0")[0]
             for name, g in bars.items():
@@ -73,6 +77,8 @@ def pieces(subject, rng, marked=True, lengths=None, reverse=False, sizes=(7, 4, 
         assert not any(found[length:steps, s].any() for s, length in enumerate(lengths))
     for name, g in total.items():
         close(grads[name], g, 4 * bound, f"gradient of {name}", size)
+    if marked == "each":
+        assert not grads["start_state"][~starts].any()
 
 
 def padded(subject, rng, lengths, reverse=False):
@@ -137,7 +143,7 @@ def for_all(subject, rng):
 def checkpointed(subject, rng, **options):
     """Segments that are computed again change no bit."""
     case = subject.case
-    arrays = case.draw(rng, 6, 600, 4, marked="starts" in options)
+    arrays = case.draw(rng, 6, 600, 4, marked=options.pop("marked", "starts" in options))
     given = {**options, **case.options()}
     found = subject.states(arrays, checkpoint="sqrt", **given)
     identical(found, subject.states(arrays, **given), "states")
@@ -173,7 +179,7 @@ def last(subject, rng, reverse=False, **options):
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
-@pytest.mark.parametrize("marked", [False, True], ids=["", "marks"])
+@pytest.mark.parametrize("marked", [False, True, "each"], ids=["", "marks", "a state for each mark"])
 @pytest.mark.parametrize("lengths", LENGTHS)
 @each_subject
 def test_every_sequence_is_a_call_of_its_own(subject, lengths, marked, reverse, seed):
@@ -183,8 +189,9 @@ def test_every_sequence_is_a_call_of_its_own(subject, lengths, marked, reverse, 
 @each_subject
 def test_many_marks_of_many_steps(subject, seed):
     """Gradients are summed in chunks, of halves of the batch, and a single sequence is shared by columns."""
-    for sizes in ((60, 1, 8), (40, 17, 6)):
-        pieces(subject, seed, sizes=sizes, starts=seed.random(sizes[:2]) < 0.2, reverse=bool(seed.integers(2)))
+    for marked, sizes in ((True, (60, 1, 8)), ("each", (40, 17, 6))):
+        starts = seed.random(sizes[:2]) < 0.2
+        pieces(subject, seed, marked, sizes=sizes, starts=starts, reverse=bool(seed.integers(2)))
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
@@ -205,12 +212,13 @@ def test_one_initial_state_for_all(subject, seed):
     for_all(subject, seed)
 
 
-@pytest.mark.parametrize("option", ["plain", "lengths", "marks"])
+@pytest.mark.parametrize("option", ["plain", "lengths", "marks", "a state for each mark"])
 @pytest.mark.parametrize("cell", [c for c in CASES if not c.memory], ids=str)
 def test_checkpoints_change_no_bit(cell, option, seed):
     """A memory has none, since backward obtains it from the one behind."""
     starts = {"starts": seed.random((600, 4)) < 0.02}
     options = {"plain": {}, "lengths": {"lengths": [600, 3, 599, 300], "reverse": True}, "marks": starts}
+    options["a state for each mark"] = {**starts, "marked": "each", "reverse": bool(seed.integers(2))}
     checkpointed(TorchCell(cell), seed, **options[option])
 
 
@@ -226,5 +234,5 @@ def test_the_last_state(subject, reverse, seed):
 @each_cell
 def test_threads_and_layouts_change_no_bit(cell, seed, threads):  # noqa: ARG001  the fixture restores the budget
     sizes = {"n": 48 if cell.cell.stem == "rum" else 96, "steps": 30, "batch": 32, "d": 5, "single": True}
-    for options in ({}, {"starts": seed.random((30, 32)) < 0.1}):
+    for options in ({}, {"starts": seed.random((30, 32)) < 0.1, "marked": "each"}):
         derivatives.threads_and_layouts_change_no_bit(*function(TorchCell(cell), seed, sizes=sizes, **options))

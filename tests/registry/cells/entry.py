@@ -89,7 +89,8 @@ class CellCase:
         return np.dtype({"f": np.float32, "c": np.complex64}[wide.kind]) if single else wide
 
     def draw(self, rng, n=4, steps=3, batch=2, d=2, activation="tanh", members=None, single=False, marked=False):
-        """Arrays by name; with members all have them in front, x behind its steps. `marked` adds a start_state."""
+        """Arrays by name; with members all have them in front, x behind its steps. `marked` adds a start_state, and
+        "each" one for every step and with members behind it."""
         sizes, dtype, lead = (
             {"T": steps, "B": batch, "d": d, "n": n},
             self.dtype(single),
@@ -102,10 +103,11 @@ class CellCase:
         if units is not None and self.cell.activations:
             shapes["activation_bias"] = (units,)
         if marked:
-            shapes["start_state"] = (batch, n * len(self.cell.first))
+            shapes["start_state"] = ((steps,) if marked == "each" else ()) + (batch, n * len(self.cell.first))
         drawn = {}
         for name, shape in shapes.items():
-            a = ref.normal(rng, *((steps, *lead, *shape[1:]) if name == "x" else (*lead, *shape)), dtype=dtype)
+            timed = name == "x" or (name == "start_state" and marked == "each")
+            a = ref.normal(rng, *((steps, *lead, *shape[1:]) if timed else (*lead, *shape)), dtype=dtype)
             scale = shape[-1] ** 0.5 if name in MATRICES or (len(shape) > 1 and name in self.own) else 1
             drawn[name] = (a / max(scale, 1)).astype(dtype)
             if name == "activation_bias":

@@ -49,7 +49,7 @@ def states(
 ) -> tuple[Tensor, ...]:
     """The states (T, B, n), or the last of each sequence (B, n), and the memory after them if there is one.
 
-    `marks` are the steps before which the state is another, and that state.
+    `marks` are the steps before which the state is another, and that state, of each step or of all.
     """
     steps = x.shape[0]
     if lengths is not None:
@@ -60,13 +60,15 @@ def states(
     drives = drive.unbind(0)
     if marks is not None:
         state = torch.zeros_like(carried[0]) if marks[1] is None else marks[1]
+        begin = state.unbind(0) if state.dim() > carried[0].dim() else (state,) * steps
         memory = [torch.eye(m.shape[-1], dtype=m.dtype, device=m.device).expand(m.shape) for m in carried[1:]]
         fresh = marks[0].bool() if lengths is None else marks[0].bool() & inside
     found: list[Tensor] = []
     for t in reversed(range(steps)) if reverse else range(steps):
         if marks is not None and not (reverse and t == steps - 1):
             # backwards in time a piece ends before the step that follows it, if that is a step of the sequence
-            carried = _kept(fresh[t + 1 if reverse else t], (state, *memory), carried)
+            at = t + 1 if reverse else t
+            carried = _kept(fresh[at], (begin[at], *memory), carried)
         new = step(drives[t], carried)
         if lengths is None:
             carried = new

@@ -16,7 +16,17 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
 from .._dispatch.mode import autocast
-from ._contract import Output, Sweep, check_constructor, check_dtype, check_hidden, check_input, check_starts, unbatched
+from ._contract import (
+    Output,
+    Sweep,
+    check_constructor,
+    check_dtype,
+    check_hidden,
+    check_input,
+    check_start_state,
+    check_starts,
+    unbatched,
+)
 from ._parameters import LayerParameters
 from ._streaming import Kernel, OneStep, Stepping
 
@@ -114,16 +124,24 @@ class RecurrentLayer(Stepping, LayerParameters):
 
     @overload
     def forward(
-        self, input: Tensor, hx: Tensor | None = None, *, starts: Tensor | None = None
+        self,
+        input: Tensor,
+        hx: Tensor | None = None,
+        *,
+        starts: Tensor | None = None,
+        start_state: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]: ...
 
     @overload
-    def forward(
-        self, input: PackedSequence, hx: Tensor | None = None, *, starts: None = None
-    ) -> tuple[Any, Tensor]: ...
+    def forward(self, input: PackedSequence, hx: Tensor | None = None) -> tuple[Any, Tensor]: ...
 
     def forward(
-        self, input: Tensor | PackedSequence, hx: Tensor | None = None, *, starts: Tensor | None = None
+        self,
+        input: Tensor | PackedSequence,
+        hx: Tensor | None = None,
+        *,
+        starts: Tensor | None = None,
+        start_state: Tensor | None = None,
     ) -> tuple[Any, Tensor]:
         """Run the layer; arguments and results are those of ``torch.nn.RNN``.
 
@@ -136,9 +154,12 @@ class RecurrentLayer(Stepping, LayerParameters):
             or the trained ones with ``trainable_h0``. Of an `LSTM` a pair of them, h and c.
         starts : Tensor, bool, optional
             Marks of the steps at which another sequence begins, (T, B), shaped as ``input`` without its features: the
-            state before them is zero, or the trained one with ``trainable_h0``, and no gradient crosses them. ``hx`` is
-            the state before the first step, unless that is marked. In the other direction each piece is read from its
-            own end.
+            state before them is another, and no gradient crosses them. ``hx`` is the state before the first step,
+            unless that is marked. In the other direction each piece is read from its own end.
+        start_state : Tensor, optional
+            The state before marked steps, shaped as ``hx``, or with the steps in front for a state of each mark, (T,
+            num_layers * directions, B, hidden_size), whatever ``batch_first``; of an `LSTM` a pair. Without it they are
+            zero, or the trained ones with ``trainable_h0``. Entries without a mark are not read.
 
         Returns
         -------
@@ -148,11 +169,15 @@ class RecurrentLayer(Stepping, LayerParameters):
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``; of an `LSTM` a pair, h and c.
         """
-        output, last = self._output(input, self._one_state(hx, input), starts)
+        output, last = self._output(input, self._one_state(hx, input), starts, start_state)
         return output, self._parted(last)
 
-    def _output(self, input: Tensor | PackedSequence, hx: Tensor | None, starts: Tensor | None) -> tuple[Any, Tensor]:
+    def _output(
+        self, input: Tensor | PackedSequence, hx: Tensor | None, starts: Tensor | None, start_state: Any = None
+    ) -> tuple[Any, Tensor]:
         """`forward`, where the states of all layers are one tensor."""
+        if start_state is not None and starts is None:
+            check_recurrence.needs_starts()
         if isinstance(input, PackedSequence):
             if starts is not None:
                 raise ValueError("starts must not be given with a PackedSequence: pack the pieces instead")
@@ -176,7 +201,9 @@ class RecurrentLayer(Stepping, LayerParameters):
         if starts is not None:
             starts = check_starts(starts if batched else unbatched(starts, batch), x.shape[:2])
             starts = starts.transpose(0, 1) if self.batch_first else starts
-        output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None, starts)
+        if start_state is not None:
+            start_state = self._before_marks(start_state, x, x.size(batch) if batched else None)
+        output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None, starts, start_state)
         if self.last_only:
             return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
         output = output.transpose(0, 1) if self.batch_first else output.contiguous()
@@ -211,18 +238,33 @@ class RecurrentLayer(Stepping, LayerParameters):
         check_input(type(self).__name__, x, weight, dimensions, self.input_size, self.is_complex)
         check_hidden(x, hx, weight, (len(self._suffixes), batch, *self._state), self.is_complex)
 
+    def _before_marks(self, state: Any, x: Tensor, batch: int | None) -> Tensor:
+        """The states before marks of a batch of this size, or without one, as `_stack` takes them."""
+        parts, (*lead, n) = len(self._starting_shapes()), self._state
+        expected = (len(self._suffixes), *(() if batch is None else (batch,)), *lead, n // parts)
+        steps = x.size(1 if self.batch_first else 0)
+        made = check_start_state(state, parts, x, self.weight_ih_l0, steps, expected, self.is_complex)
+        return made if batch is not None else made.unsqueeze(-1 - len(self._state))
+
     def _stack(
-        self, x: Tensor, hx: Tensor | None, lengths: Tensor | None, starts: Tensor | None = None
+        self,
+        x: Tensor,
+        hx: Tensor | None,
+        lengths: Tensor | None,
+        starts: Tensor | None = None,
+        start_state: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n).
 
         With ``last_only`` the first is (B, directions * n).
         """
         x, hx = self._widened(x), None if hx is None else self._widened(hx)
+        start_state = None if start_state is None else self._widened(start_state)
         if x.size(1) == 0:  # an empty batch is computed as one sequence of zeros, which gives zero gradients
             more = (*(0, 0) * len(self._state), 0, 1)
             starts = None if starts is None else F.pad(starts, (0, 1))
-            output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, more), None, starts)
+            hx, start_state = (None if t is None else F.pad(t, more) for t in (hx, start_state))
+            output, last = self._stack(F.pad(x, (0, 0, 0, 1)), hx, None, starts, start_state)
             return output[:0] if self.last_only else output[:, :0], last[:, :0]
         lasts: list[Tensor] = []
         for layer in range(self.num_layers):
@@ -231,6 +273,8 @@ class RecurrentLayer(Stepping, LayerParameters):
                 own = self._start(suffix) if hx is None or starts is not None else None
                 h0 = own if hx is None else hx[first + direction]
                 what: Output = "last" if self.last_only and layer == self.num_layers - 1 else "states"
+                if start_state is not None:
+                    own = start_state.select(-2 - len(self._state), first + direction)
                 law = bool(direction), what, self.checkpoint, starts, None if starts is None else own
                 found = self._outcome(Sweep(suffix, x, h0, lengths, *law))
                 outputs.append(found[0])

@@ -44,7 +44,7 @@ class Sweep(NamedTuple):
     output: Output = "states"
     checkpoint: Literal["none", "sqrt", "reversible"] = "none"
     starts: Tensor | None = None  # marks (T, B) of steps at which other sequences begin
-    start_state: Tensor | None = None  # the state before them
+    start_state: Tensor | None = None  # the state before them, (B, n), (n,), or (T, B, n)
 
     def keywords(self) -> dict[str, Any]:
         """What the function of the recurrence takes besides x and parameters."""
@@ -174,11 +174,32 @@ def check_hidden(x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[i
         return
     if tuple(hx.shape) != expected:
         raise RuntimeError(f"Expected hidden size {expected}, got {list(hx.size())}")
-    if hx.is_complex() and not is_complex:
-        raise TypeError(f"hx must be real, as the states of this layer are, not {hx.dtype}")
-    if REAL_OF.get(hx.dtype, hx.dtype) is not REAL_OF.get(weight.dtype, weight.dtype) and not autocast(x.device):
-        raise TypeError(f"hx must have the precision of the weights, {weight.dtype}, not {hx.dtype}")
-    _same_device(x, "hidden", hx)
+    _check_state("hx", x, hx, weight, is_complex)
+
+
+def check_start_state(
+    state: Any, parts: int, x: Tensor, weight: Tensor, steps: int, expected: tuple[int, ...], is_complex: bool
+) -> Tensor:
+    """The states before marks, of the shape of one part of h_0 or with the steps in front, the parts side by side."""
+    given = state if parts > 1 and isinstance(state, (tuple, list)) else (state,)
+    if len(given) != parts or not all(isinstance(t, Tensor) for t in given):
+        kind = "a torch.Tensor" if parts == 1 else f"{parts} torch.Tensors, one for each part of the state"
+        check.kind("start_state", kind, state)
+    whole = steps, *expected
+    for t in given:
+        if tuple(t.shape) != (whole if t.dim() == len(whole) else expected):
+            raise ValueError(f"start_state must have shape {expected} or {whole}, not {tuple(t.shape)}")
+        _check_state("start_state", x, t, weight, is_complex)
+    return given[0] if parts == 1 else torch.cat(torch.broadcast_tensors(*given), -1)
+
+
+def _check_state(name: str, x: Tensor, state: Tensor, weight: Tensor, is_complex: bool) -> None:
+    """The type of states beside an input, and their device."""
+    if state.is_complex() and not is_complex:
+        raise TypeError(f"{name} must be real, as the states of this layer are, not {state.dtype}")
+    if REAL_OF.get(state.dtype, state.dtype) is not REAL_OF.get(weight.dtype, weight.dtype) and not autocast(x.device):
+        raise TypeError(f"{name} must have the precision of the weights, {weight.dtype}, not {state.dtype}")
+    _same_device(x, "hidden", state)
 
 
 def _same_device(x: Tensor, what: str, other: Tensor) -> None:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Unpack
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import PackedSequence
 
 from ..._backend import Place
 from ..._rules import check
@@ -202,8 +201,8 @@ class DeltaProduct(RecurrentLayer):
         beta = torch.sigmoid(transition[..., keys : keys + rates].reshape(rows)) * (2.0 if self.negative else 1.0)
         return q, k, v, beta, None if factor is None else factor * F.softplus(transition[..., keys + rates :])
 
-    def _output(self, input: Tensor | PackedSequence, hx: Tensor | None, starts: Tensor | None) -> tuple[Any, Tensor]:
-        output, last = super()._output(input, hx, starts)
+    def _output(self, input: Any, hx: Any, starts: Tensor | None, start_state: Any = None) -> tuple[Any, Tensor]:
+        output, last = super()._output(input, hx, starts, start_state)
         # computed sequence by sequence
         return output.contiguous() if isinstance(output, Tensor) else output, last
 
@@ -330,7 +329,7 @@ def _forgetting(
 ) -> Tensor:
     """Gates of x (B, T, d) that keep nothing of the state before marked steps."""
     if start_state is not None:
-        raise ValueError("starts must be the same for all members of a vmap of a layer with trainable_h0")
+        raise ValueError("starts must be the same for all members of a vmap, where a state before them is given")
     starts = starts.transpose(0, 1)
     if reverse:  # the mark of a step is between it and the one before, which is read after it
         starts = F.pad(starts[:, 1:], (0, 1)).flip(1)
@@ -345,16 +344,19 @@ class _Pieces(NamedTuple):
     ends: Tensor  #: the first step of each piece, and their number
     columns: Tensor  #: the column of each piece
     begins: Tensor  #: whether a piece starts from the given state, not from that of marks
+    marks: Tensor  #: the step of the mark that a piece starts from
     last: Tensor  #: of each column, the piece whose last state is that of the column
 
     def states(self, h0: Tensor | None, start: Tensor | None, zero: Tensor) -> Tensor | None:
         """The state before every piece."""
         if h0 is None and start is None:
             return None
-        columns, begins = self.columns.to(zero.device), self.begins.to(zero.device)
-        given, fresh = zero if h0 is None else h0, zero if start is None else start.expand(zero.shape)
+        columns, begins, marks = (t.to(zero.device) for t in (self.columns, self.begins, self.marks))
+        given, fresh = zero if h0 is None else h0, zero if start is None else start
+        own = fresh.dim() > zero.dim()  # of each mark
+        fresh = fresh[marks, columns] if own else fresh.expand(zero.shape).index_select(0, columns)
         where = begins.view(-1, *(1,) * (zero.dim() - 1))
-        return torch.where(where, given.index_select(0, columns), fresh.index_select(0, columns))
+        return torch.where(where, given.index_select(0, columns), fresh)
 
 
 def _pieces(starts: Tensor, reverse: bool) -> _Pieces | None:
@@ -373,7 +375,7 @@ def _pieces(starts: Tensor, reverse: bool) -> _Pieces | None:
     at, sizes = torch.arange(batch * steps, device="cpu"), ends.diff()
     if reverse:  # every piece from its own end
         at = (ends[:-1] + ends[1:] - 1).repeat_interleave(sizes) - at
-        ending = ends[1:] % steps == 0
-        return _Pieces(at, ends, columns, ending, (first % steps == 0).nonzero().squeeze(1))
+        after = ends[1:] % steps
+        return _Pieces(at, ends, columns, after == 0, after, (first % steps == 0).nonzero().squeeze(1))
     begins = (first % steps == 0) & ~marks[columns, 0]
-    return _Pieces(at, ends, columns, begins, (ends[1:] % steps == 0).nonzero().squeeze(1))
+    return _Pieces(at, ends, columns, begins, first % steps, (ends[1:] % steps == 0).nonzero().squeeze(1))

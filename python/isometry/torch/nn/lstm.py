@@ -69,12 +69,17 @@ class LSTM(RecurrentLayer):
 
         @overload  # type: ignore[override]
         def forward(
-            self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None, *, starts: Tensor | None = None
+            self,
+            input: Tensor,
+            hx: tuple[Tensor, Tensor] | None = None,
+            *,
+            starts: Tensor | None = None,
+            start_state: tuple[Tensor, Tensor] | None = None,
         ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
 
         @overload
         def forward(
-            self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None, *, starts: None = None
+            self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None
         ) -> tuple[Any, tuple[Tensor, Tensor]]: ...
 
         def forward(self, *args: Any, **keywords: Any) -> Any: ...

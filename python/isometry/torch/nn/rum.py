@@ -157,10 +157,10 @@ class RUM(RecurrentLayer):
     def _one_state(self, hx: Any, input: Any, step: bool = False) -> Any:
         return hx if isinstance(hx, _Remembered) else super()._one_state(hx, input, step)
 
-    def _output(self, input: Any, hx: Any, starts: Tensor | None) -> tuple[Any, Any]:
+    def _output(self, input: Any, hx: Any, starts: Tensor | None, start_state: Any = None) -> tuple[Any, Any]:
         """`forward`; with the memory beside the state one time step, of which the memory is returned too."""
         if not isinstance(hx, _Remembered):
-            return super()._output(input, hx, starts)
+            return super()._output(input, hx, starts, start_state)
         h, memory = hx
         if memory is not None and not isinstance(memory, Tensor):
             check.kind("hx[1]", "a torch.Tensor, the memories of all layers stacked", memory)

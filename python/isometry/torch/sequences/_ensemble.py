@@ -1,4 +1,4 @@
-"""A recurrence over a stack of operators: an ensemble of recurrences of the same sizes, in one call of the kernels."""
+"""An ensemble: recurrences of the same sizes, with arrays or an operator of their own, in one call of the kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from ..._cells._declaration import Cell
 from .._dispatch.function import place
 from .._dispatch.mode import GRAPH, KERNEL, WITHOUT_KERNELS, Mode
-from .._dispatch.plan import Tensors, member
+from .._dispatch.plan import Results, Tensors, member
 from .._dispatch.results import computed
 from .._dispatch.transforms import transformed
 from ._cells import Call
@@ -19,32 +19,35 @@ def arranged(
     cell: Cell, arrays: dict[str, Tensor | None], batch: int, marks: Tensor | None, state: Tensor | None
 ) -> tuple[dict[str, Tensor | None], Tensor | None, Tensor | None]:
     """The arrays, whose shapes were checked, the marks, and the state before them, with the members as first axis."""
-    made = {}
+    made, each = {}, dict(cell.each)
     for array in cell.arrays:
         name, t = array.name, arrays[array.name]
         if t is not None and name == "x":
             t = t.movedim(1, 0)
+        elif t is not None and name in each:
+            core, lead = t.shape[-each[name] :], t.shape[0] if t.dim() > array.rank else 1
+            t = t.reshape(lead, -1, *core).expand(-1, batch, *core)
         elif t is not None and t.dim() <= array.rank:
             t = t.unsqueeze(0)
-        if t is not None and name == "h0":
-            t = t.reshape(t.shape[0], -1, t.shape[-1]).expand(-1, batch, -1)
         made[name] = t
     if marks is not None:
         marks = marks.movedim(1, 0) if marks.dim() == 3 else marks[None]
+    if state is not None and state.dim() == 4:
+        state = state.movedim(1, 0)
     return made, marks, state
 
 
 def ensemble(
     how: Mode, backend: str | None, call: Call, tensors: Tensors, factors: Tensors, around: Tensors, members: int
-) -> Tensor:
-    """The states (E, T, B, n) of all members; graphs and formulas compute them one by one.
+) -> Results:
+    """The states (E, T, B, n) of all members, and their memories; graphs and formulas compute them one by one.
 
     `around` are the state before marked steps, the marks, the lengths.
     """
     every = (*[None if t is None else t.contiguous() for t in (*tensors, *factors, *around)],)
     if how in WITHOUT_KERNELS or how is GRAPH:
-        each = [computed(SEQUENCE, how, backend, call, member(every, i))[0] for i in range(members)]
-        return torch.stack(each)
+        each = [computed(SEQUENCE, how, backend, call, member(every, i)) for i in range(members)]
+        return tuple([torch.stack(parts) for parts in zip(*each, strict=True)])
     if how is KERNEL:
-        return SEQUENCE.run_stack(call, members, every, place(backend))[0][0]
-    return transformed(SEQUENCE, call, place(backend), every, members)[0]
+        return SEQUENCE.run_stack(call, members, every, place(backend))[0]
+    return transformed(SEQUENCE, call, place(backend), every, members)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._cells._declaration import OWN_BIAS, Cell
+from ..._cells._declaration import OWN_BIAS, START_STATE, Cell
 from ..._rules import check, check_recurrence
 from ..._rules.check import Shape
 from .._dispatch.function import COMPLEX_OF, dtype_name
@@ -44,28 +44,31 @@ def run(
     checkpoint: str = "none",
     output: str = "states",
     starts: Any = None,
+    own: Cell | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The states of a cell, or the last of each sequence, and the memory after them if it has one.
 
     `given` are the user's arrays by name, and "start_state", the state before the steps that `starts` marks; `packed`
-    brings them into the order of the kernel.
+    brings them into the order of the kernel. `own` declares the user's arrays where they are not the kernel's.
     """
-    declaration = CELLS[cell].declaration
+    declaration = own or CELLS[cell].declaration
     reverse = check.flag("reverse", reverse)
     check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
     check.choice("output", output, *check_recurrence.OUTPUTS)
     if checkpoint == "reversible" and transition is not None:
         check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
+    pair = given.pop(START_STATE) if len(declaration.state) > 1 else None
     tensors, dtype = _tensors(declaration, transition, given)
-    state = tensors.pop("start_state", None)
+    state = tensors.pop(START_STATE, None)
     sizes = steps, batch, n, units, members = _sizes(declaration, transition, tensors, dtype)
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(slope)
     whose, kind = "the state" if declaration.real else "the transition", dtype.is_complex
     check_recurrence.activation_units(activation, n, units, complex_=kind, argument=OWN_BIAS, features_of=whose)
     marks, device = None, given["x"].device
-    if starts is not None or state is not None:
-        marks, state = _marked(starts, state, sizes, declaration.width, device, backend)
+    if starts is not None or state is not None or pair is not None:
+        parts = _parts(declaration, pair, tensors["x"]) if state is None else [state]
+        marks, state = _marked(starts, parts, sizes, declaration.width, device, backend)
     if marks is not None and checkpoint == "reversible":
         checkpoint = "sqrt"  # the states before a mark cannot be obtained from those after it
     if members is not None:
@@ -78,6 +81,8 @@ def run(
     ends, order = _order(lengths, steps, batch, device)
     if order is not None:
         tensors, marks, state = _longest_first(declaration, order, tensors, marks, state)
+    if len(declaration.state) > 1:
+        tensors = _one_state(declaration, tensors)
     if packed is not None:
         tensors = packed(tensors)
     values, last = tuple(tensors.values()), output == "last"
@@ -92,14 +97,14 @@ def run(
         results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
     else:
         around = state, marks, None if ends is None else ends[None]
-        results = (ensemble(how, backend, call, values, factors, around, members),)
+        results = ensemble(how, backend, call, values, factors, around, members)
     states, memory = results if len(results) > 1 else (results[0], None)
     assert states is not None
     if last and not call.last:
-        states = last_of(states, ends, reverse, tensors["h0"])
+        states = last_of(states, ends, reverse, tensors[declaration.state[0]])
     if order is not None:  # the user's order of the sequences
         back = order.argsort()
-        states, memory = states.index_select(-2, back), None if memory is None else memory[back]
+        states, memory = states.index_select(-2, back), None if memory is None else memory.index_select(-3, back)
     return states if members is None or last else states.movedim(0, 1), memory
 
 
@@ -147,13 +152,11 @@ def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype
     """The sizes of the call, after a check that all arrays and the transition have them."""
     shapes: tuple[Shape | None, ...] = tuple([None if t is None else t.shape for t in tensors.values()])
     fits = declaration.check if symbolic() else declaration.known
-    members = size = None
-    if transition is not None:
-        stack = transition.batch_shape
-        if stack and declaration.operator:
-            members, own = declaration.members(shapes, stack)
-            shapes, stack = tuple(own), ()
-        size = check_recurrence.recurrence_transition(transition.shape, stack)
+    members, stack = None, None if transition is None else transition.batch_shape
+    if stack or (stack is None and tensors["x"].dim() == 4):  # type: ignore[union-attr]
+        members, own = declaration.members(shapes, stack)
+        shapes = tuple(own)
+    size = None if transition is None else check_recurrence.recurrence_transition(transition.shape, ())
     steps, batch, n = fits(shapes, size if declaration.operator else None)
     if transition is not None and not declaration.operator:
         kind = dtype_name(transition.dtype)
@@ -163,25 +166,54 @@ def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype
     return steps, batch, n, None if units is None else tuple(units), members
 
 
+def _parts(declaration: Cell, pair: Any, x: Any) -> list[Tensor]:
+    """The parts of a state as real tensors, none where it is not given."""
+    if pair is None:
+        return []
+    count = len(declaration.state)
+    if not isinstance(pair, (tuple, list)) or len(pair) != count or not all(isinstance(t, Tensor) for t in pair):
+        check.kind(START_STATE, f"{count} torch.Tensors, one for each part of the state", pair)
+    return [real_tensor(START_STATE, t, "x", x.dtype, x.device) for t in pair]
+
+
+def _one_state(declaration: Cell, tensors: Given) -> Given:
+    """The parts of the initial state as one, that of the kernel; zero where one of them is not given."""
+    first, *others = declaration.state
+    parts = [tensors[name] for name in declaration.state]
+    held = [t for t in parts if t is not None]
+    joined = beside([torch.zeros_like(held[0]) if t is None else t for t in parts], -1) if held else None
+    return {name: joined if name == first else t for name, t in tensors.items() if name not in others}
+
+
+def beside(tensors: list[Tensor], axis: int) -> Tensor:
+    """Tensors side by side along that axis, counted from the last; those before it are broadcast."""
+    if len(tensors) == 1:
+        return tensors[0]
+    first = tensors[0].shape[:axis]
+    if any(t.shape[:axis] != first for t in tensors):
+        lead = torch.broadcast_shapes(*[t.shape[:axis] for t in tensors])
+        tensors = [t.expand(*lead, *t.shape[axis:]) for t in tensors]
+    return torch.cat(tensors, axis)
+
+
 def _marked(
-    starts: Any, state: Tensor | None, sizes: Sizes, width: int, device: torch.device, backend: str | None
-) -> tuple[Tensor | None, Tensor | None]:
-    """The marks as integers, as the kernels take them, and the state before marked steps; none without marks."""
+    starts: Any, parts: list[Tensor], sizes: Sizes, width: int, device: torch.device, backend: str | None
+) -> tuple[Tensor, Tensor | None]:
+    """The marks as integers, as the kernels take them, and the state before marked steps."""
     steps, batch, n, _, members = sizes
-    if state is not None:
-        check_recurrence.start_state_shape(tuple(state.shape), batch, width * n, members)
-    if starts is None:
-        return None, None
+    for t in parts:
+        check_recurrence.start_state(starts, t.shape, (steps, batch, width * n // len(parts)), members)
     check_recurrence.starts_served(gpu=backend == "gpu")
     try:
         marks = torch.as_tensor(starts, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         check.unreadable("starts", error)
     check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch, members)
-    if state is not None:
-        lead = () if members is None else state.shape[:-2] or (1,)
-        state = state.expand(*lead, batch, width * n)
-    return marks.long(), state
+    if not parts:
+        return marks.long(), None
+    state = beside(parts, -1)
+    lead = state.shape[:-2] or (() if members is None else (1,))
+    return marks.long(), state.expand(*lead, batch, width * n)
 
 
 # ---------------------------------------------------------------- the order of the sequences, W

@@ -83,8 +83,9 @@ def gru(
     starts : Tensor, shape (T, B), bool, optional
         Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from h0.
-    start_state : Tensor, shape (B, n) or (n,), optional
-        The state before a marked step, zero if not given.
+    start_state : Tensor, shape (T, B, n), (B, n) or (n,), optional
+        The state before each marked step, entries of other steps not being read, or before all of them; zero if not
+        given. With `reverse` start_state[t] is before the steps up to t - 1.
 
     Returns
     -------

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-import torch
 from torch import Tensor
 
 from ..._cells.lstm import LSTM
-from ..._rules import check, check_recurrence
+from ..._rules import check
 from .._dispatch.plan import Tensors
-from ..operators._operator import real_tensor, tensor
-from ._sequence import run
+from ._sequence import Given, run
+
+#: Arrays with an entry for each gate, and how many axes come after its rows.
+_ROWS = ("w", 1), ("u", 1), ("b", 0)
 
 
 def lstm(
@@ -66,8 +67,9 @@ def lstm(
         Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from
         (h0, c0).
-    start_state : pair of Tensor, (B, n) or (n,) each, optional
-        The state (h, c) before a marked step, zero if not given.
+    start_state : pair of Tensor, (T, B, n), (B, n) or (n,) each, optional
+        The state (h, c) before each marked step, entries of other steps not being read, or before all of them; zero if
+        not given. With `reverse` start_state[t] is before the steps up to t - 1.
 
     Returns
     -------
@@ -108,38 +110,17 @@ def lstm(
     """
     if backend is not None:
         check.backend(backend)
-    x = tensor("x", x)
-
-    def real(name: str, value: Any) -> Tensor:
-        if not isinstance(value, Tensor):
-            check.kind(name, "a torch.Tensor", value)
-        return real_tensor(name, value, "x", x.dtype, x.device)
-
-    given = {"w": w, "u": u, "b": b, "h0": h0, "c0": c0}
-    made: dict[str, Any] = {
-        name: None if t is None and name not in LSTM.required else real(name, t) for name, t in given.items()
-    }
-    _, batch, n = LSTM.check([x.shape, *(None if t is None else t.shape for t in made.values()), None])
-    own: Any = None
-    if start_state is not None:
-        if not isinstance(start_state, (tuple, list)) or len(start_state) != 2:
-            check.kind("start_state", "a pair (h, c) of torch.Tensors", start_state)
-        own = [real("start_state", t) for t in start_state]
-        for t in own:
-            check_recurrence.start_state_shape(tuple(t.shape), batch, n)
-        own = _side_by_side(own)
-    first = None
-    if h0 is not None or c0 is not None:
-        first = _side_by_side([x.new_zeros(n) if made[name] is None else made[name] for name in LSTM.state])
-    weights = tuple([None if made[name] is None else made[name].flatten(0, 1) for name in ("w", "u", "b")])
-    more: dict[str, Any] = {"backend": backend, "checkpoint": checkpoint, "output": output, "starts": starts}
-    h, c = stacked(x, weights, first, lengths, reverse, start_state=own, **more).split(n, -1)
+    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "c0": c0, "activation_bias": None, "start_state": start_state}
+    law = "tanh", 0.0, lengths, reverse, backend, _packed
+    states, _ = run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts, own=LSTM)
+    h, c = states.chunk(2, -1)
     return h.contiguous(), c.contiguous()
 
 
-def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """h and c, each of one sequence or of all, as one state."""
-    return torch.cat(torch.broadcast_tensors(*parts), -1)
+def _packed(tensors: Given) -> Given:
+    """The kernels take the rows of all gates in one matrix."""
+    rows = {name: None if (t := tensors[name]) is None else t.flatten(-2 - rank, -1 - rank) for name, rank in _ROWS}
+    return {**tensors, **rows}
 
 
 def stacked(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..._cells.rum import setting
 from ..._rules import check
-from ._sequence import Given, run
+from ._sequence import Given, beside, run
 
 
 def rum(
@@ -90,8 +90,9 @@ def rum(
     starts : Tensor, shape (T, B), bool, optional
         Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from h0.
-    start_state : Tensor, shape (B, n) or (n,), optional
-        The state before a marked step, zero if not given.
+    start_state : Tensor, shape (T, B, n), (B, n) or (n,), optional
+        The state before each marked step, entries of other steps not being read, or before all of them; zero if not
+        given. With `reverse` start_state[t] is before the steps up to t - 1.
 
     Returns
     -------
@@ -146,8 +147,8 @@ def _packed(tensors: Given) -> Given:
     """The kernels take U and U_e stacked, and their biases too."""
     weight, own, bias = tensors.pop("embed_weight"), tensors["u"], tensors.pop("embed_bias")
     assert weight is not None and own is not None
-    b, n = tensors["b"], weight.shape[0]
+    b, n, join = tensors["b"], weight.shape[-2], torch.cat if weight.dim() == 2 else beside
     if b is not None or bias is not None:
         b = own.new_zeros(2 * n) if b is None else b
-        b = torch.cat((b, own.new_zeros(n) if bias is None else bias))
-    return {**tensors, "u": torch.cat((own, weight)), "b": b}
+        b = join([b, own.new_zeros(n) if bias is None else bias], -1)
+    return {**tensors, "u": join([own, weight], -2), "b": b}
