@@ -119,8 +119,11 @@ def lstm(
 
 def _packed(tensors: Given) -> Given:
     """The kernels take the rows of all gates in one matrix."""
-    rows = {name: None if (t := tensors[name]) is None else t.flatten(-2 - rank, -1 - rank) for name, rank in _ROWS}
-    return {**tensors, **rows}
+    packed = dict(tensors)
+    for name, rank in _ROWS:
+        t = tensors[name]
+        packed[name] = None if t is None else t.flatten(-2 - rank, -1 - rank)
+    return packed
 
 
 def stacked(
