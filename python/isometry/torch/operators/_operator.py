@@ -236,7 +236,7 @@ class Operator(Expressions):
         how = mode(w, x)
         if not x.numel() or how is GRAPH:
             how = FORMULA
-        return computed(THROUGH_MATRIX.apply, how, backend, (adjoint, self._shape[adjoint]), (x, w))[0]
+        return computed(THROUGH_MATRIX.apply, how, backend, (adjoint, self._shape[1 if adjoint else 0]), (x, w))[0]
 
     def _factors(self, dtype: torch.dtype) -> tuple[str, Arguments] | None:
         """The object whose kernels step a recurrence by its factors or by W, and its arguments in this dtype; None
