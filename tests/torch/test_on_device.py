@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 
 import isometry.torch as it
 from isometry.torch import on_device
@@ -71,6 +73,10 @@ CASES = {
 }
 
 
+def make_boxed_func_of(graphs):
+    return lambda graph, example: make_boxed_func(graphs(graph, example))
+
+
 def both(kind, lengths, reverse, last):
     """The states step by step, those of the formula, and the tensors of a case."""
     make, *options = CASES[kind]
@@ -95,6 +101,58 @@ def test_states_and_gradients_are_those_of_the_formula(kind, lengths, reverse, l
         torch.testing.assert_close(grad, other, rtol=1e-11, atol=1e-12)
     with torch.no_grad():
         torch.testing.assert_close(both(kind, lengths, reverse, last)[0], expected, rtol=1e-12, atol=1e-13)
+
+
+class Graphs:
+    """A compiler that keeps its graphs."""
+
+    def __init__(self):
+        self.nodes = []
+
+    def __call__(self, graph, _example):
+        self.nodes.append([str(node.target) for node in graph.graph.nodes if node.op == "call_function"])
+        return graph
+
+
+#: Kinds of every cell, with lengths, in reverse, the last state alone.
+COMPILED = {
+    "rum eta": (False, False, False),
+    "modrelu, torch.complex128": (True, True, False),
+    "on the input": (True, False, True),
+    "gru before": (True, True, False),
+    "gru after": (False, False, True),
+    "goru": (False, True, False),
+    "lstm": (True, False, True),
+}
+
+
+@pytest.mark.parametrize(("kind", "options"), COMPILED.items(), ids=COMPILED)
+def test_one_operation_of_a_compiled_graph(kind, options):
+    """Forward and backward: values of the formula, for any number of steps."""
+    lengths, reverse, last = options
+    make, *settings = CASES[kind]
+    cell, law, formula, (w, x, *given) = make(*settings)
+    law, ends = Law(*law, last), LENGTHS if lengths else None
+    graphs = Graphs()
+    compiler = aot_autograd(fw_compiler=make_boxed_func_of(graphs), bw_compiler=make_boxed_func_of(graphs))
+    run = lambda *tensors: on_device.states(cell, law, ends, reverse, *tensors)[0]
+    torch._dynamo.reset()
+    fast = torch.compile(run, backend=compiler, fullgraph=True)
+    for more in (0, 3):
+        x = torch.cat((x.detach(), drawn(11, more, *x.shape[1:], dtype=x.dtype).detach())).requires_grad_()
+        tensors = (w, x, *given)
+        found, expected = fast(*tensors), states(formula, law, ends, reverse, *tensors)[0]
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
+        leaves = [t for t in tensors if t is not None]
+        ct = drawn(9, *found.shape, dtype=found.dtype).detach()
+        grads, others = (torch.autograd.grad(y, leaves, ct) for y in (found, expected))
+        for grad, other in zip(grads, others, strict=True):
+            torch.testing.assert_close(grad, other, rtol=1e-11, atol=1e-12)
+        with torch.no_grad():
+            torch.testing.assert_close(fast(*tensors), expected, rtol=1e-12, atol=1e-13)
+    for name in ("isometry.steps.default", "isometry.steps_backward.default"):
+        assert {nodes.count(name) for nodes in graphs.nodes} <= {0, 1} and any(name in nodes for nodes in graphs.nodes)
+    assert max(map(len, graphs.nodes)) < 60  # whatever the number of steps
 
 
 @pytest.mark.parametrize("kind", ["tanh, torch.complex128", "gru after", "rum eta"])

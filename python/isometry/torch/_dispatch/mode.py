@@ -6,6 +6,7 @@ RECORDED     The same with gradients to record: the kernel within a `torch.autog
 TRANSFORMED  Such tensors inside `grad`, `vjp` and `vmap` of torch.func: the kernel within a Function that passes
              through their levels.
 GRAPH        A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
+TRACED       Such a graph of tensors on another device: torch's operations, a loop over time as one custom operator.
 DEVICE       Eager tensors on another device, for which there are no kernels: torch's operations, by the formula or,
              where fewer do, by forward and backward passes that are written out (`device`).
 FORMULA      Whatever else observes or replaces torch's operations (forward mode, tracing, fake tensors, subclasses):
@@ -20,7 +21,7 @@ from enum import Enum, auto
 
 import torch
 from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
-from torch.compiler import is_compiling
+from torch.compiler import is_compiling, is_exporting
 from torch.nn import Parameter
 
 from .private import (
@@ -44,11 +45,12 @@ class Mode(Enum):
     FORMULA = auto()
     TRANSFORMED = auto()
     DEVICE = auto()
+    TRACED = auto()
 
 
-KERNEL, RECORDED, GRAPH, FORMULA, TRANSFORMED, DEVICE = Mode
+KERNEL, RECORDED, GRAPH, FORMULA, TRANSFORMED, DEVICE, TRACED = Mode
 #: The modes that compute in torch's operations.
-WITHOUT_KERNELS = (FORMULA, DEVICE)
+WITHOUT_KERNELS = (FORMULA, DEVICE, TRACED)
 _OBSERVED = (FORMULA, TRANSFORMED)
 
 
@@ -59,7 +61,9 @@ def mode(*tensors: Tensor | None) -> Mode:
         # graph made outside these modes is not used inside them.
         inside = transforms_active() or forward_mode._current_level >= 0
         here = all([t is None or t.device.type == "cpu" for t in tensors])  # noqa: C419  torch.compile
-        return GRAPH if here and not inside else FORMULA
+        if inside or (is_exporting() and not here):  # what is exported from a device needs torch alone
+            return FORMULA
+        return GRAPH if here else TRACED
     if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
         if _reached(tensors):
             return TRANSFORMED

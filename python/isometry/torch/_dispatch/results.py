@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .function import aliased
 from .graph import in_graph
-from .mode import DEVICE, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode
+from .mode import DEVICE, GRAPH, KERNEL, RECORDED, TRACED, TRANSFORMED, Mode
 from .plan import Plan, Results, Settings, Tensors
 from .transforms import transformed
 
@@ -19,4 +19,5 @@ def computed(plan: Plan, how: Mode, backend: str | None, settings: Settings, ten
         return transformed(plan, settings, plan.place(backend), tensors)
     if how is GRAPH and plan.operators is not None:
         return in_graph(plan, settings, backend, tensors)
-    return plan.on_device(settings, *tensors) if how is DEVICE else plan.formula(settings, *tensors)
+    there = how is DEVICE or how is TRACED
+    return plan.on_device(settings, *tensors) if there else plan.formula(settings, *tensors)

@@ -6,6 +6,6 @@ inputs before it, the derivatives of activations and the factors of gates before
 after it. On such a device each call is a launch, so the calls per step are what a sequence costs.
 """
 
-from .loop import serves, states
+from .states import serves, states
 
 __all__ = ["serves", "states"]

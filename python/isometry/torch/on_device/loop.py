@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._dispatch.device import computed_there
 from ..formulas import sequence
 from ..formulas._precision import full_precision
 from ..formulas.sequence import Law
 from . import affine, gru, lstm, rum
-from .activation import Phi, readable
+from .activation import Phi
 from .history import History
 
 #: By the name of a cell: `prepared`, what does not depend on the steps; its `Steps`; its `formula`, for gradients of
@@ -25,32 +24,7 @@ from .history import History
 CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru, "lstm": lstm, "rum": rum}
 
 
-def serves(cell: str, law: Law, n: int) -> bool:
-    """Whether this cell has steps here for states of n numbers, with derivatives that follow from what is saved."""
-    if cell == "rum" and (law.settings[0] or n < 3):  # a memory of rotations; rotations of a plane
-        return False
-    return cell in CELLS and readable(law.activation, law.slope)
-
-
-@full_precision
-def states(
-    cell: str,
-    law: Law,
-    lengths: Tensor | None,
-    reverse: bool,
-    weight: Tensor | None,
-    x: Tensor,
-    *tensors: Tensor | None,
-) -> tuple[Tensor]:
-    """The states (T, B, n), or the last of each sequence (B, n)."""
-    inside = None
-    if lengths is not None:
-        inside = (torch.arange(x.shape[0], device=x.device)[:, None] < lengths.to(x.device))[..., None]
-        x = torch.where(inside, x, torch.zeros_like(x))
-    return computed_there(_Sequence(cell, law, inside, reverse), (weight, x, *tensors))  # type: ignore[return-value]
-
-
-def _prepared(call: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+def prepared(call: Any, given: Sequence[Any]) -> tuple[Any, ...]:
     """What does not depend on the steps: the input of all steps, the first state, the activation's bias, matrices."""
     cell, law, *_ = call
     drive, h0, own, matrices = CELLS[cell].prepared(law, *given)
@@ -73,7 +47,7 @@ def _order(steps: int, reverse: bool) -> range:
     return range(steps - 1, -1, -1) if reverse else range(steps)
 
 
-def _forward(call: Any, arrays: Sequence[Any], saving: bool) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+def forward(call: Any, arrays: Sequence[Any], saving: bool) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """The states of all steps, unless only the last is wanted; the last; and what backward reads."""
     (_, law, inside, reverse), (drive, h, *_) = call, arrays
     steps, cell = drive.shape[0], _steps(call, arrays)
@@ -88,7 +62,7 @@ def _forward(call: Any, arrays: Sequence[Any], saving: bool) -> tuple[Tensor, Te
     return found, h, saved
 
 
-class _Sequence(NamedTuple):
+class Loop(NamedTuple):
     """A call of `states`, whose gradient is recorded as one operation."""
 
     cell: str
@@ -98,9 +72,14 @@ class _Sequence(NamedTuple):
 
     def run(self, given: Sequence[Any], saving: bool) -> tuple[tuple[Tensor], tuple[Tensor, ...]]:
         """The states, or the last ones; saved are what the cell saves, then all states."""
-        found, last, saved = _forward(self, _prepared(self, given), saving)
+        result, found, saved = self.run_prepared(prepared(self, given), saving)
+        return (result,), (*saved, found)
+
+    def run_prepared(self, arrays: Sequence[Any], saving: bool) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """The result, all states, and what the cell saves."""
+        found, last, saved = forward(self, arrays, saving)
         result = last if self.law.last else _visible(found, self.inside)
-        return (result.clone() if saving and self.law.last else result,), (*saved, found)
+        return result.clone() if saving and self.law.last else result, found, saved
 
     def pull(
         self, given: Sequence[Any], saved: Sequence[Any], wanted: Sequence[bool], cts: Sequence[Any]
@@ -108,8 +87,9 @@ class _Sequence(NamedTuple):
         """The wanted gradients."""
         with torch.enable_grad():
             leaves = [t.detach().requires_grad_() if w else t for t, w in zip(given, wanted, strict=True)]
-            arrays = _prepared(self, leaves)
-        bars = _backward(self, arrays, tuple(saved[:-1]), saved[-1], cts[0])
+            arrays = prepared(self, leaves)
+        trained = [t is not None and t.requires_grad for t in arrays]
+        bars = backward(self, arrays, tuple(saved[:-1]), saved[-1], cts[0], trained)
         ends, ways = zip(*[pair for pair in zip(arrays, bars, strict=True) if pair[1] is not None], strict=True)
         asked_for = [t for t, w in zip(leaves, wanted, strict=True) if w]
         grads = iter(torch.autograd.grad(ends, asked_for, ways, allow_unused=True))
@@ -143,16 +123,16 @@ def _backward_steps(ct: Tensor, call: Any, cell: Any, found: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _backward(
-    call: Any, arrays: Sequence[Any], saved: tuple[Tensor, ...], found: Tensor, ct: Tensor
+def backward(
+    call: Any, arrays: Sequence[Any], saved: tuple[Tensor, ...], found: Tensor, ct: Tensor, wanted: Sequence[bool]
 ) -> list[Tensor | None]:
-    """The gradients of the prepared arrays that have one."""
+    """The wanted gradients of the prepared arrays."""
     detached = [None if t is None else t.detach() for t in arrays]
     cell = _steps(call, detached)
     h0 = detached[1]
     assert h0 is not None
     cell.start(History(found, h0, call[3]), saved)
     first = _backward_steps(ct, call, cell, found)
-    drive, of_h0, *others = [t is not None and t.requires_grad for t in arrays]
+    drive, of_h0, *others = wanted
     drive_bar, *bars = cell.gradients((drive, *others))
     return [drive_bar, first if of_h0 else None, *bars]
