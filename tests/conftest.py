@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import faces
+import place
 from backends import SINGLE
 from registry import CASES
 
@@ -27,7 +28,7 @@ def pytest_configure(config):
     Without XDG_RUNTIME_DIR, as on servers, Mesa's Vulkan layer prints an error where adapters are listed.
     """
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
-    faces.Place.device = config.getoption("device")
+    place.device = config.getoption("device")
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "ISOMETRY_NUM_THREADS"):
             os.environ.setdefault(name, "1")

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+import place
 import reference as ref
 from registry import Case, members, spread
 from tolerance import FLOOR
@@ -223,16 +224,10 @@ class NumpySubject(Subject):
 # ---------------------------------------------------------------- torch
 
 
-class Place:
-    """Where tensors are: a device of torch."""
-
-    device = "cpu"
-
-
 def tensor(a):
     import torch
 
-    return torch.from_numpy(np.array(a, order="C")).to(Place.device)
+    return torch.from_numpy(np.array(a, order="C")).to(place.device)
 
 
 def torch_layouts():
