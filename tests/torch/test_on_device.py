@@ -155,6 +155,16 @@ def test_one_operation_of_a_compiled_graph(kind, options):
     assert max(map(len, graphs.nodes)) < 60  # whatever the number of steps
 
 
+def test_a_layer_on_a_device_is_compiled_so_and_exported_in_operations_of_torch():
+    layer, x = it.nn.GRU(D, N).to("meta"), torch.empty(T, B, D, device="meta")
+    graphs = Graphs()
+    torch._dynamo.reset()
+    torch.compile(layer, backend=aot_autograd(fw_compiler=make_boxed_func_of(graphs)), fullgraph=True)(x)
+    assert ["isometry.steps.default" in nodes for nodes in graphs.nodes] == [True]
+    program = torch.export.export(layer, (x,))
+    assert not any("isometry" in str(node.target) for node in program.graph.nodes)
+
+
 @pytest.mark.parametrize("kind", ["tanh, torch.complex128", "gru after", "rum eta"])
 def test_second_derivatives(kind):
     make, *options = CASES[kind]

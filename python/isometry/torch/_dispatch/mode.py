@@ -21,13 +21,14 @@ from enum import Enum, auto
 
 import torch
 from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
-from torch.compiler import is_compiling, is_exporting
+from torch.compiler import is_compiling
 from torch.nn import Parameter
 
 from .private import (
     PASSED,
     REACHED,
     dispatch_modes,
+    exporting,
     forward_mode,
     functorch,
     is_batch_of_gradients,
@@ -61,7 +62,7 @@ def mode(*tensors: Tensor | None) -> Mode:
         # graph made outside these modes is not used inside them.
         inside = transforms_active() or forward_mode._current_level >= 0
         here = all([t is None or t.device.type == "cpu" for t in tensors])  # noqa: C419  torch.compile
-        if inside or (is_exporting() and not here):  # what is exported from a device needs torch alone
+        if inside or (exporting._is_exporting_flag and not here):  # what is exported from a device needs torch alone
             return FORMULA
         return GRAPH if here else TRACED
     if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:

@@ -35,6 +35,10 @@ dispatch_modes = _name("_C._len_torch_dispatch_stack", _on)
 tracing_state = _name("_C._get_tracing_state", _on)
 #: Whether a tensor is a batch of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
 is_batch_of_gradients = _name("_C._functorch.is_legacy_batchedtensor", _on)
+#: Has `_is_exporting_flag`: inside `torch.compile` of torch 2.11, `torch.compiler.is_exporting()` is always true.
+exporting = (
+    torch.compiler if hasattr(torch.compiler, "_is_exporting_flag") else SimpleNamespace(_is_exporting_flag=True)
+)
 #: Has `_current_level`, at least 0 in forward mode.
 forward_mode = forward_ad if hasattr(forward_ad, "_current_level") else SimpleNamespace(_current_level=0)
 
