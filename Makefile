@@ -11,7 +11,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-widths gpu-tests gpu-laws rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-widths gpu-tests gpu-laws test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -89,6 +89,10 @@ gpu-tests: build
 
 gpu-laws: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/laws --backend gpu
+
+test-cuda: build  ## tensors on CUDA: layers, graphs, waits, and the laws of the torch face there
+	ISOMETRY_REQUIRE_CUDA=1 "$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/cuda
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/laws --device cuda
 
 gpu-report: build  ## what there is to know of a GPU, in some ten minutes: laws, counts, times, tiles, the calls on CUDA
 	"$(BIN)/python" benches/gpu_report.py
