@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isometry import _core, gpu
-from isometry._rules import check, check_out, stacks
+from isometry._rules import check, check_gpu, check_out, stacks
 from isometry._rules.check import Shape
 
 Array = NDArray[Any]
@@ -96,9 +96,12 @@ def field_of_result(argument: str, a: Array, result: DType) -> None:
 
 
 def ready(a: Array, dtype: DType) -> Array:
-    """The array in the dtype, in C order and aligned; a copy only if needed."""
+    """The array in the dtype, in C order and aligned; a copy only if needed.
+
+    One of the GPU is returned as it is: the extension refuses it if it does not fit.
+    """
     flags = a.flags
-    if a.dtype == dtype and flags.c_contiguous and flags.aligned:
+    if (a.dtype == dtype and flags.c_contiguous and flags.aligned) or type(a) is gpu.Array:
         return a
     return np.array(a, dtype=dtype, order="C")
 
@@ -127,11 +130,25 @@ def all_finite(check_finite: bool, **arrays: Array | None) -> None:
             finite(name, a)
 
 
+def broadcast(a: Array, shape: Shape, argument: str = "an array") -> Array:
+    """The array in that shape, of which its own is the end."""
+    if type(a) is gpu.Array and a.shape != shape:
+        check_gpu.laid_out(argument, a.shape, shape)
+    return np.broadcast_to(a, shape)
+
+
+def transposed(a: Array, axes: Shape) -> Array:
+    """The array with its axes in another order."""
+    if type(a) is gpu.Array:
+        check_gpu.laid_out("an array", a.shape, tuple([a.shape[axis] for axis in axes]))
+    return a.transpose(axes)
+
+
 def stacked(a: Array, rank: int, batch: Shape, dtype: DType) -> Array:
     """The array broadcast to (*batch, core) and folded to (nb, core), core its last `rank` axes."""
     core = a.shape[a.ndim - rank :]
     if a.shape[: a.ndim - rank] != batch:
-        a = np.broadcast_to(a, (*batch, *core))
+        a = broadcast(a, (*batch, *core))
     return ready(a, dtype).reshape((prod(batch), *core))
 
 
@@ -139,9 +156,9 @@ def folded(x: Array, fold: stacks.Fold, dtype: DType) -> Array:
     """Rows x (..., n) as (nb, k, n)."""
     n = x.shape[-1]
     if x.shape[:-1] != fold.full:
-        x = np.broadcast_to(x, (*fold.full, n))
+        x = broadcast(x, (*fold.full, n))
     if fold.perm is not None:
-        x = x.transpose(*fold.perm, len(fold.full))
+        x = transposed(x, (*fold.perm, len(fold.full)))
     return ready(x, dtype).reshape(fold.nb, fold.k, n)
 
 
@@ -150,11 +167,13 @@ def unfolded(out: Array, fold: stacks.Fold) -> Array:
     out = out.reshape((*fold.permuted, out.shape[-1]))
     if fold.inverse is None:
         return out
-    return np.ascontiguousarray(out.transpose(*fold.inverse, len(fold.full)))
+    return np.ascontiguousarray(transposed(out, (*fold.inverse, len(fold.full))))
 
 
 def gradient(wide: Array, shape: Shape, dtype: DType) -> Array:
     """A gradient in the form of its argument: summed over broadcast axes, the real part for a real argument."""
+    if type(wide) is gpu.Array and (wide.shape != shape or wide.dtype != dtype):
+        return gpu.Array(gradient(wide.download(), shape, dtype))  # type: ignore[return-value]
     if wide.shape != shape:
         wide = wide.sum(axis=stacks.summed_axes(wide.shape, shape)).reshape(shape)
     if dtype.kind == "f" and wide.dtype.kind == "c":

@@ -1,22 +1,30 @@
 """The extension module: stateless functions on C-ordered, aligned arrays of one dtype T; R is its real type.
 
-An array is NumPy's, or a tensor of the type given to `exchange_with`; for a batch of one the first axis may be
-omitted. Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None if not
-requested. `threads` is the budget; a `place` is one, or the GPU. TypeError for a dtype, ValueError for a shape that
-does not fit.
+An array is NumPy's, a tensor of the type given to `exchange_with`, or, where the place is the GPU, a `GpuArray`; for a
+batch of one the first axis may be omitted. Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and
+fully overwritten; None if not requested. `threads` is the budget; a `place` is one, or the GPU. TypeError for a dtype,
+ValueError for a shape that does not fit.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, final
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
-from numpy import floating, int64
+from numpy import dtype, floating, int64
 from numpy.typing import NDArray
+
+# Of float32 or complex64. Calls on the GPU return before it is computed.
+class GpuArray:
+    def __new__(cls, shape: Sequence[int], complex_: bool = False, of: GpuArray | None = None) -> Self: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> dtype[Any]: ...
 
 class _Tensor(Protocol):
     def __dlpack_device__(self) -> Any: ...
 
-_T = NDArray[Any] | _Tensor
-_R = NDArray[floating[Any]] | _Tensor
+_T = NDArray[Any] | _Tensor | GpuArray
+_R = NDArray[floating[Any]] | _Tensor | GpuArray
 _Place = int | Literal["gpu"]
 
 __all__ = [
@@ -44,17 +52,13 @@ __all__ = [
     "gpu_activate_vjp",
     "gpu_adapters",
     "gpu_combine",
+    "gpu_download",
     "gpu_hadamard_transform",
     "gpu_objects",
-    "gpu_operator_apply",
-    "gpu_operator_apply_vjp",
-    "gpu_operator_matrix",
-    "gpu_operator_matrix_vjp",
-    "gpu_recurrence",
-    "gpu_recurrence_vjp",
     "gpu_reset",
     "gpu_statistics",
     "gpu_tiles",
+    "gpu_upload",
     "gpu_wait",
     "hadamard_transform",
     "householder_from_matrix",
@@ -222,64 +226,25 @@ _DeltaBars = tuple[_R | None, ...]
 
 def delta_rule(given: _Delta, outcome: tuple[_R, _R, _R | None, bool], threads: int) -> None: ...
 def delta_rule_vjp(given: _Delta, saved: _R, cts: tuple[_R, _R], bars: _DeltaBars, threads: int) -> None: ...
-
-# Arrays of the GPU, (nb, ...) of float32 or complex64; the calls return before they are computed.
-
-@final
-class GpuArray:
-    @staticmethod
-    def upload(array: NDArray[Any]) -> GpuArray: ...
-    def download(self) -> NDArray[Any]: ...
-    def reshape(self, shape: Sequence[int]) -> GpuArray: ...
-    @property
-    def shape(self) -> list[int]: ...
-    @property
-    def dtype(self) -> str: ...
-
-_Handles = tuple[GpuArray | None, ...]
-
-def gpu_activate(z: GpuArray, name: str, bias: GpuArray | None, slope: float) -> GpuArray: ...
+def gpu_activate(z: GpuArray, name: str, bias: GpuArray | None, slope: float, out: GpuArray) -> None: ...
 def gpu_activate_vjp(
-    z: GpuArray, name: str, bias: GpuArray | None, slope: float, ct: GpuArray
-) -> tuple[GpuArray, GpuArray | None]: ...
-def gpu_hadamard_transform(x: GpuArray, scale: float) -> GpuArray: ...
+    z: GpuArray,
+    name: str,
+    bias: GpuArray | None,
+    slope: float,
+    ct: GpuArray,
+    z_bar: GpuArray,
+    bias_bar: GpuArray | None,
+) -> None: ...
+def gpu_download(array: GpuArray) -> NDArray[Any]: ...
+def gpu_hadamard_transform(x: GpuArray, scale: float, out: GpuArray) -> None: ...
 def gpu_adapters() -> list[tuple[str, str, str, str, int, bool]]: ...
-def gpu_combine(a: GpuArray, alpha: tuple[float, float], b: GpuArray | None, beta: tuple[float, float]) -> GpuArray: ...
+def gpu_combine(
+    a: GpuArray, alpha: tuple[float, float], b: GpuArray | None, beta: tuple[float, float], out: GpuArray
+) -> None: ...
 def gpu_objects() -> list[str]: ...
 def gpu_reset() -> None: ...
 def gpu_statistics() -> list[tuple[str, int]]: ...
 def gpu_tiles(side: int | None) -> None: ...
+def gpu_upload(array: NDArray[Any], out: GpuArray) -> None: ...
 def gpu_wait() -> None: ...
-def gpu_operator_matrix(object: str, arguments: _Handles) -> GpuArray: ...
-def gpu_operator_matrix_vjp(
-    object: str, arguments: _Handles, w: GpuArray | None, ct: GpuArray, wanted: Sequence[bool]
-) -> list[GpuArray | None]: ...
-def gpu_operator_apply(object: str, arguments: _Handles, x: GpuArray, adjoint: bool) -> GpuArray: ...
-def gpu_operator_apply_vjp(
-    object: str,
-    arguments: _Handles,
-    x: GpuArray,
-    ct: GpuArray,
-    adjoint: bool,
-    wanted: Sequence[bool],
-    x_wanted: bool,
-) -> tuple[list[GpuArray | None], GpuArray | None]: ...
-
-# x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse
-_GpuSequence = tuple[
-    GpuArray,
-    GpuArray,
-    GpuArray | None,
-    GpuArray | None,
-    str,
-    GpuArray | None,
-    float,
-    bool,
-    NDArray[int64] | None,
-    bool,
-]
-
-def gpu_recurrence(w: GpuArray, sequence: _GpuSequence) -> GpuArray: ...
-def gpu_recurrence_vjp(
-    w: GpuArray, sequence: _GpuSequence, states: GpuArray, ct: GpuArray, wanted: Sequence[bool]
-) -> list[GpuArray | None]: ...

@@ -22,6 +22,7 @@ from isometry._sequences import (
     taken_of,
 )
 from isometry._states import checked
+from isometry.gpu._calls import sent
 from isometry.operators._operator import Operator
 
 
@@ -48,7 +49,7 @@ def gradients(
     memory_ct = None if memory_ct is None else taken("ct", memory_ct)
     call, own_state = prepared(cell, transition, given, options, parts, packed, memory_ct)
     kept, cts = (of_kernel(np.concatenate(a, -1) if len(a) > 1 else a[0], call) for a in parts.values())
-    if check.flag("check_states", check_states):
+    if check.flag("check_states", check_states) and not call.resident:
         checked(kept, call)
     memory, saved = _again(call)
     if memory is not None:
@@ -56,7 +57,7 @@ def gradients(
             np.zeros_like(memory) if memory_ct is None else ready(in_order(memory_ct, call.order, -3), call.dtype)
         )
     bars: Given = {
-        name: None if a is None else np.empty((call.members, *a.shape[1:]) if call.members else a.shape, a.dtype)
+        name: None if a is None else call.room((call.members, *a.shape[1:]) if call.members else a.shape, a.dtype)
         for name, a in call.arrays.items()
     }
     route = call.route
@@ -71,6 +72,8 @@ def gradients(
     bars |= {} if unpacked is None else unpacked(bars)
     split_state(cell, bars)
     found: dict[str, Any] = {} if route is None else {"transition": route.pull()}
+    if call.resident:
+        found = sent(found)
     back = None if call.order is None else np.argsort(call.order)
     axes = {} if back is None else {"x": -2, **{name: -1 - others for name, others in cell.each}}
     for name, own in given.items():

@@ -9,6 +9,7 @@ import numpy as np
 from isometry import _core
 from isometry._arrays import Array, DType
 from isometry._backend import Place
+from isometry.gpu._calls import beside
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
 
@@ -32,14 +33,16 @@ class Route(NamedTuple):
     pull: Callable[[], dict[str, Any]]
 
 
-def route_of(transition: Operator, dtype: DType, steps: int, batch: int, place: Place, *, gated: bool) -> Route:
+def route_of(
+    transition: Operator, dtype: DType, steps: int, batch: int, place: Place, *, gated: bool, resident: bool
+) -> Route:
     """The factors of an operator where that is cheaper, else its matrix; a stack as arrays of its members."""
     if isinstance(transition, Declared):
         stem, p = transition._declaration.stem, transition._parameters(dtype)
         served = not gated if place == "gpu" else _core.recurrence_route(stem, p, steps, batch, gated) == "factored"
         if served:
-            bars = transition._bars(p)
+            bars = transition._bars(p, resident)
             return Route(stem, p, bars, partial(transition._gradients, bars))
     w = transition._matrices(dtype, place)
-    w_bar = np.empty_like(w)
+    w_bar = beside(w, w.shape, w.dtype)
     return Route("dense", (w,), (w_bar,), partial(transition._pull_matrices, w, w_bar, place))

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core
+from isometry import _core, gpu
 from isometry._arrays import (
     Array,
     DType,
+    broadcast,
     common,
     field_of_result,
     finite,
@@ -29,6 +30,7 @@ from isometry._backend import Place, serve
 from isometry._cells._declaration import OWN_BIAS, START_STATE, Cell
 from isometry._routes import Route, by_length, route_of
 from isometry._rules import check, check_recurrence
+from isometry.gpu import _calls
 from isometry.operators._operator import Operator
 
 Given = dict[str, Array | None]
@@ -80,6 +82,7 @@ class Call(NamedTuple):
     lengths: Array | None
     reverse: bool
     marks: Array | None
+    resident: bool  # one of the arrays is on the GPU, and so are the results
 
     def given(self) -> tuple[str, Any, tuple[Any, ...], Any, Any]:
         """The arguments as the extension takes them."""
@@ -97,7 +100,12 @@ class Call(NamedTuple):
 
     def empty(self, *shape: int) -> Array:
         """Room for a result, of every member of an ensemble."""
-        return np.empty(shape if self.members is None else (self.members, *shape), self.dtype)
+        return self.room(shape if self.members is None else (self.members, *shape), self.dtype)
+
+    @property
+    def room(self) -> Callable[[tuple[int, ...], DType], Any]:
+        """What makes room for an array."""
+        return gpu.Array.room if self.resident else np.empty
 
     def states(self, last: bool = False) -> Array:
         """Room for the states, or the last ones."""
@@ -147,6 +155,8 @@ def states_of(
     check.choice("output", output, *check_recurrence.OUTPUTS)
     call, _ = prepared(cell, transition, taken_of(cell, arrays), options, {}, packed)
     last, memory = output == "last", call.memory()
+    if call.resident:
+        check_recurrence.on_the_device(output)
     if last and call.place != "gpu":
         found = call.states(last=True)
         call.run((None, found, None, None), memory)
@@ -170,6 +180,8 @@ def states_of(
 def taken_of(cell: Cell, arrays: dict[str, Any]) -> Given:
     """The arguments as arrays; the bias of the activation is real, and so is a cell with gates."""
     take = taken_real if cell.real else taken
+    if _calls.resident(*arrays.values()):
+        arrays = {name: _calls.single(a) for name, a in arrays.items()}
     given = {name: None if a is None and name not in cell.required else take(name, a) for name, a in arrays.items()}
     own_bias = given[OWN_BIAS]
     if own_bias is not None:
@@ -246,6 +258,11 @@ def prepared(
         lead = () if members is None else (members,)
         check.exact("ct", memory_ct.shape, (*lead, batch, n, n), "(B, n, n)" if members is None else "(E, B, n, n)")
     order, lengths = by_length(right.lengths, steps)
+    if place == "gpu":
+        order, lengths = None, lengths if order is None else right.lengths  # it takes them in any order
+        _calls.fits(dtype, x=given["x"])
+    held = () if transition is None else transition._members()
+    resident = place == "gpu" and _calls.resident(*given.values(), *[a for own in results.values() for a in own], *held)
     own_state, marks = right.start_state, None
     for a in own_state or ():
         check_recurrence.start_state(options.starts, a.shape, right.shape, members)
@@ -269,10 +286,16 @@ def prepared(
             if order is not None and name in _SEQUENCES:
                 array = array.take(order, _SEQUENCES[name])
             arrays[name] = ready(array, real_type(dtype) if name == OWN_BIAS else dtype)
-    route = None if transition is None else route_of(transition, dtype, steps, batch, place, gated=not cell.operator)
+    route = (
+        None
+        if transition is None
+        else route_of(transition, dtype, steps, batch, place, gated=not cell.operator, resident=resident)
+    )
     law = options.activation, float(options.slope), options.settings
     marks = None if marks is None else ready(in_order(marks, order, -1), np.dtype(np.int64))
-    call = Call(cell, members, right.shape, dtype, order, route, place, arrays, law, lengths, options.reverse, marks)
+    call = Call(
+        cell, members, right.shape, dtype, order, route, place, arrays, law, lengths, options.reverse, marks, resident
+    )
     if call.inside and route is not None:
         (matrix,), name = route.arguments, cell.matrices
         own = arrays[name]
@@ -302,7 +325,7 @@ def _kernel_arrays(
     for name, rank in cell.each:
         a = given[name]
         if a is not None:
-            arrays[name] = _each(a, batch, rank, members)
+            arrays[name] = _each(a, batch, rank, members, name)
     own = None if own_state is None else _before_marks(joined(own_state, -1), batch, members)
     if len(cell.state) > 1:
         parts = [arrays[name] for name in cell.state]
@@ -326,11 +349,11 @@ def split_state(cell: Cell, bars: Given) -> None:
         bars |= dict(zip(cell.state, parts, strict=True))
 
 
-def _each(a: Array, batch: int, rank: int, members: int | None) -> Array:
+def _each(a: Array, batch: int, rank: int, members: int | None, name: str = START_STATE) -> Array:
     """An array with an entry for each sequence, of `rank` axes, and the members as first axis."""
     core = a.shape[a.ndim - rank :]
     if members is None:
-        return a if a.ndim > rank and len(a) == batch else np.broadcast_to(a, (batch, *core))
+        return a if a.ndim > rank and a.shape[0] == batch else broadcast(a, (batch, *core), name)
     lead = a.shape[0] if a.ndim == rank + 2 else 1
     return np.broadcast_to(a, (lead, batch, *core))
 

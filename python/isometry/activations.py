@@ -7,6 +7,8 @@ Complex arrays: all but modReLU act on the real and the imaginary part separatel
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -85,9 +87,10 @@ def activate(
     >>> iso.activate([3 + 4j, 0.1], "modrelu", bias=[-1.0, -1.0])
     array([2.4+3.2j, 0. +0.j ])
     """
-    if _backend.serve(None) == "gpu" and _calls.resident(z, bias):
-        return _rows.activate(z, name, bias, slope, check_finite)  # type: ignore[return-value]
+    resident = _backend.serve(None) == "gpu" and _calls.resident(z, bias)
     z, bias, dtype = _taken(z, name, bias, slope, check_finite)
+    if resident:
+        return _rows.activate(z, name, bias, float(slope), dtype)  # type: ignore[return-value]
     if not z.size:
         return np.empty(z.shape, dtype)
     n = z.shape[-1]
@@ -139,21 +142,25 @@ def activate_vjp(
     >>> iso.activate_vjp([-1.0, 2.0], "relu", [5.0, 7.0])
     (array([0., 7.]), None)
     """
-    if _backend.serve(None) == "gpu" and _calls.resident(z, ct, bias):
-        return _rows.activate_vjp(z, name, ct, bias, slope, check_finite)  # type: ignore[return-value]
+    resident = _backend.serve(None) == "gpu" and _calls.resident(z, ct, bias)
     z, bias, dtype = _taken(z, name, bias, slope, check_finite)
     ct = taken("ct", ct)
     check.exact("ct", ct.shape, z.shape)
     field_of_result("ct", ct, dtype)
     all_finite(check_finite, ct=ct)
-    if not z.size:
+    if not z.size and not resident:
         return np.empty_like(z), None if bias is None else np.zeros_like(bias)
     dtype = common(dtype, ct)
-    n = z.shape[-1]
-    own = _own_bias(bias, dtype)
-    rows, ct_rows = (ready(a, dtype).reshape(a.size // max(n, 1), n) for a in (z, ct))
-    z_bar, bias_bar = np.empty_like(rows), None if own is None else np.empty_like(own)
-    _core.activate_vjp(rows, name, own, float(slope), ct_rows, z_bar, bias_bar, _threads.get_num_threads())
+    z_bar: Any
+    bias_bar: Any
+    if resident:
+        z_bar, bias_bar = _rows.activate_vjp(z, name, ct, bias, float(slope), dtype)
+    else:
+        n = z.shape[-1]
+        own = _own_bias(bias, dtype)
+        rows, ct_rows = (ready(a, dtype).reshape(a.size // max(n, 1), n) for a in (z, ct))
+        z_bar, bias_bar = np.empty_like(rows), None if own is None else np.empty_like(own)
+        _core.activate_vjp(rows, name, own, float(slope), ct_rows, z_bar, bias_bar, _threads.get_num_threads())
     own_bias_bar = None if bias is None or bias_bar is None else gradient(bias_bar, bias.shape, bias.dtype)
     return gradient(z_bar.reshape(z.shape), z.shape, z.dtype), own_bias_bar
 

@@ -59,10 +59,11 @@ def hadamard_transform(
     array([10., -2., -4.,  0.])
     """
     check_finite = check.flag("check_finite", check_finite)
-    if out is None and _backend.serve(None) == "gpu" and _calls.resident(x):
-        return _rows.hadamard_transform(x, check.number("scale", scale))  # type: ignore[arg-type, return-value]
+    resident = out is None and _backend.serve(None) == "gpu" and _calls.resident(x)
     x, scale = taken("x", x), check.number("scale", scale)
     of_rows(x.shape)
+    if resident:
+        return _rows.hadamard_transform(x, scale)  # type: ignore[arg-type, return-value]
     if check_finite:
         finite("x", x)
     dtype = x.dtype.newbyteorder("=")

@@ -7,18 +7,15 @@ the shapes.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
-from isometry._backend import serve
 from isometry._cells.affine import AFFINE
 from isometry._gradients import gradients
-from isometry._rules import check, check_recurrence
-from isometry._sequences import Options, checked, states_of
-from isometry.gpu import _calls, _recurrence
+from isometry._rules import check
+from isometry._sequences import Options, states_of
 from isometry.operators._operator import Operator
 
 __all__ = ["recurrence", "recurrence_vjp"]
@@ -124,10 +121,6 @@ def recurrence(
     law = activation, slope, (activation_on == "input",)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
-        check_recurrence.on_the_device(output)
-        given, call = _resident(transition, arrays, options, {})
-        return _recurrence.recurrence(call, given)  # type: ignore[return-value]
     return states_of(AFFINE, transition, arrays, options, output)[0]
 
 
@@ -198,33 +191,4 @@ def recurrence_vjp(
     law = activation, slope, (activation_on == "input",)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
-        given, call = _resident(transition, arrays, options, {"states": states, "ct": ct})
-        return _recurrence.recurrence_vjp(call, given, given.pop("states"), given.pop("ct"))
     return gradients(AFFINE, transition, arrays, options, (states, ct, None), check_states)
-
-
-# ---------------------------------------------------------------- arguments
-
-
-def _members(transition: Operator) -> tuple[Any, ...]:
-    """The arrays that an operator holds."""
-    return transition._members() if isinstance(transition, Operator) else ()
-
-
-def _resident(
-    transition: Operator, arrays: dict[str, Any], options: Options, results: dict[str, Any]
-) -> tuple[dict[str, Any], _recurrence.Call]:
-    """The arrays and the results in single precision, and the call on the GPU."""
-    check_recurrence.starts_served(gpu=options.starts is not None or options.start_state is not None)
-    taken = partial(_calls.single, check_finite=check.flag("check_finite", options.check_finite))
-    required = AFFINE.required
-    given = {name: None if a is None and name not in required else taken(name, a) for name, a in arrays.items()}
-    if given["activation_bias"] is not None:
-        check.real("activation_bias", given["activation_bias"].dtype.name)
-    own = {name: taken(name, a) for name, a in results.items()}
-    right = checked(AFFINE, transition, given, options, {name: (a,) for name, a in own.items()})
-    check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)  # no ensemble
-    law = options.activation, float(options.slope), bool(options.settings[0]), right.lengths, options.reverse
-    held = transition._resident(right.dtype, right.check_finite)
-    return given | own, _recurrence.Call(held, right.shape, right.dtype, *law)

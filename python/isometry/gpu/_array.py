@@ -2,19 +2,28 @@
 
 from math import prod
 from numbers import Complex
-from typing import Any, NoReturn, Self
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isometry import _core
-from isometry._rules import check
+from isometry._rules import check, check_gpu
 from isometry.gpu.adapters import built
 
 __all__ = ["Array"]
 
+#: The types of arrays on the GPU.
+SINGLE = np.dtype(np.float32), np.dtype(np.complex64)
 
-class Array:
+if TYPE_CHECKING:
+    from isometry._core import GpuArray as _Memory
+else:
+    _Memory = getattr(_core, "GpuArray", object)
+
+
+class Array(_Memory):
     """An array in the memory of the GPU, of float32 or complex64.
 
     It cannot be changed. Operators and recurrences with ``backend="gpu"`` take it in place of any array, and then
@@ -36,30 +45,32 @@ class Array:
         If the array is too large, there is not enough memory, or the device was lost.
     """
 
-    __slots__ = ("_handle", "dtype", "shape")
+    __slots__ = ()
 
-    _handle: Any
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    #: As of a NumPy array that no call has to copy.
+    flags = SimpleNamespace(c_contiguous=True, aligned=True)
 
-    def __init__(self, array: ArrayLike) -> None:
+    def __new__(cls, array: ArrayLike) -> Self:
         a = np.asarray(array)
         if a.dtype.kind not in "biufc":
             check.floating("array", a.dtype.name)
         single = a.astype(np.complex64 if a.dtype.kind == "c" else np.float32, copy=False)
         built()
-        self._take(_core.GpuArray.upload(np.ascontiguousarray(single).reshape(single.shape)))
-
-    def _take(self, handle: Any) -> None:
-        self._handle = handle
-        self.shape, self.dtype = tuple(handle.shape), np.dtype(handle.dtype)
+        made = cls.room(single.shape, single.dtype)
+        _core.gpu_upload(np.ascontiguousarray(single).reshape(single.shape), made)
+        return made
 
     @classmethod
-    def of(cls, handle: Any) -> Self:
-        """The array of a handle of the extension."""
-        array = cls.__new__(cls)
-        array._take(handle)
-        return array
+    def room(cls, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Self:
+        """Room for an array that one call computes, as `numpy.empty`."""
+        if dtype not in SINGLE:
+            check_gpu.single("the result", dtype.name)
+        return _Memory.__new__(cls, shape, dtype.kind == "c")
+
+    @classmethod
+    def like(cls, a: Any) -> Self:
+        """Room for an array of that shape and dtype, as `numpy.empty_like`."""
+        return cls.room(a.shape, a.dtype)
 
     @classmethod
     def upload(cls, array: ArrayLike) -> Self:
@@ -74,8 +85,7 @@ class Array:
         numpy.ndarray
             A new array of the same shape and dtype.
         """
-        found: NDArray[Any] = self._handle.download()
-        return found
+        return _core.gpu_download(self)
 
     @property
     def ndim(self) -> int:
@@ -101,7 +111,7 @@ class Array:
             If the number of elements differs.
         """
         sizes = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        return Array.of(self._handle.reshape(list(sizes)))
+        return _Memory.__new__(type(self), sizes, of=self)
 
     # -------------------------------------------------------- sums and multiples
 
@@ -141,7 +151,7 @@ class Array:
         check.exact("the other array", other.shape, self.shape)
         if isinstance(other, np.ndarray):
             other = Array(other)
-        return Array.of(_core.gpu_combine(self._handle, (alpha, 0.0), other._handle, (beta, 0.0)))
+        return self._made((alpha, 0.0), other, (beta, 0.0))
 
     def _scaled(self, factor: Any) -> "Array":
         if not isinstance(factor, Complex):
@@ -151,7 +161,12 @@ class Array:
             raise TypeError(
                 f"a multiple of {self.dtype.name} must be real, not {factor}: on the GPU nothing is converted"
             )
-        return Array.of(_core.gpu_combine(self._handle, (value.real, value.imag), None, (0.0, 0.0)))
+        return self._made((value.real, value.imag), None, (0.0, 0.0))
+
+    def _made(self, alpha: tuple[float, float], other: "Array | None", beta: tuple[float, float]) -> "Array":
+        out = Array.room(self.shape, self.dtype)
+        _core.gpu_combine(self, alpha, other, beta, out)
+        return out
 
     def __repr__(self) -> str:
         return f"Array(shape={self.shape}, dtype={self.dtype.name})"

@@ -3,51 +3,35 @@
 from typing import Any
 
 from isometry import _core
-from isometry._arrays import common, real_type
-from isometry._objects.hadamard import of_rows
-from isometry._rules import check, check_recurrence
+from isometry._arrays import ready, real_type
 from isometry.gpu._array import Array
-from isometry.gpu._calls import DType, own_form, single, uploaded
 
 
-def activate(z: Any, name: str, bias: Any, slope: float, check_finite: bool) -> Array:
+def activate(z: Any, name: str, bias: Any, slope: float, dtype: Any) -> Array:
     """phi(z)."""
-    z, bias, dtype = _taken(z, name, bias, slope, check_finite)
-    return Array.of(_core.gpu_activate(uploaded("z", z, dtype)._handle, name, _own(bias, dtype), float(slope)))
+    out = Array.room(z.shape, dtype)
+    _core.gpu_activate(_there(z, dtype), name, _bias(bias, dtype), slope, out)
+    return out
 
 
-def activate_vjp(z: Any, name: str, ct: Any, bias: Any, slope: float, check_finite: bool) -> tuple[Array, Array | None]:
-    """The gradients of z and of the bias."""
-    z, bias, dtype = _taken(z, name, bias, slope, check_finite)
-    ct = single("ct", ct, check_finite)
-    check.exact("ct", ct.shape, z.shape)
-    check.field_of_result("ct", ct.dtype.name, dtype.name)
-    rows, bars = (uploaded(given, a, dtype)._handle for given, a in (("z", z), ("ct", ct)))
-    z_bar, bias_bar = _core.gpu_activate_vjp(rows, name, _own(bias, dtype), float(slope), bars)
-    own = None if bias is None or bias_bar is None else own_form(bias_bar, tuple(bias.shape), bias)
-    return own_form(z_bar, z.shape, z), own
+def activate_vjp(z: Any, name: str, ct: Any, bias: Any, slope: float, dtype: Any) -> tuple[Array, Array | None]:
+    """The gradients of z and of the bias, in the dtype of the call."""
+    rows, own, cts = _there(z, dtype), _bias(bias, dtype), _there(ct, dtype)
+    z_bar, bias_bar = Array.room(z.shape, dtype), None if own is None else Array.like(own)
+    _core.gpu_activate_vjp(rows, name, own, slope, cts, z_bar, bias_bar)
+    return z_bar, bias_bar
 
 
 def hadamard_transform(x: Array, scale: float) -> Array:
     """scale sqrt(n) H_n x of every row."""
-    of_rows(x.shape)
-    return Array.of(_core.gpu_hadamard_transform(x._handle, scale))
+    out = Array.like(x)
+    _core.gpu_hadamard_transform(x, scale, out)
+    return out
 
 
-def _taken(z: Any, name: str, bias: Any, slope: float, check_finite: bool) -> tuple[Any, Any, DType]:
-    """z and the bias, checked, and the dtype of the result."""
-    check_finite = check.flag("check_finite", check_finite)
-    check_recurrence.activation(name)
-    check_recurrence.slope(slope)
-    z = single("z", z, check_finite)
-    bias = None if bias is None else single("bias", bias, check_finite)
-    if bias is not None and bias.dtype.kind == "c":
-        check.real("bias", bias.dtype.name)
-    check_recurrence.activation_input(z.shape)
-    own = None if bias is None else tuple(bias.shape)
-    check_recurrence.activation_units(name, z.shape[-1], own, complex_=z.dtype.kind == "c")
-    return z, bias, common(z, bias)
+def _there(a: Any, dtype: Any) -> Any:
+    return a if type(a) is Array else Array(ready(a, dtype))
 
 
-def _own(bias: Any, dtype: DType) -> Any:
-    return None if bias is None else uploaded("bias", bias, real_type(dtype))._handle
+def _bias(bias: Any, dtype: Any) -> Any:
+    return None if bias is None else _there(bias, real_type(dtype))

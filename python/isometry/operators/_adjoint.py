@@ -11,11 +11,11 @@ from isometry._arrays import Array, DType
 from isometry._backend import Place
 from isometry._rules import check_expression
 from isometry._rules.index import Key
-from isometry.operators._immutable import Immutable, Op
+from isometry.operators._immutable import Combined, Op
 from isometry.operators._operator import Gradients, Operator
 
 
-class Adjoint(Immutable, Generic[Op]):
+class Adjoint(Combined, Generic[Op]):
     """The conjugate transpose of an operator, ``op.H``: c = W^H x.
 
     Parameters
@@ -84,12 +84,6 @@ class Adjoint(Immutable, Generic[Op]):
     def _members(self) -> tuple[Any, ...]:
         return self.operator._members()
 
-    def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
-        return self.operator._apply_resident(x, not adjoint, check_finite)
-
-    def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
-        return self.operator._pull_resident(name, x, ct, not adjoint, check_finite)
-
     def _local(self) -> Adjoint:
         return Adjoint(self.operator._local())
 
@@ -99,10 +93,10 @@ class Adjoint(Immutable, Generic[Op]):
     def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
         return self.operator._pull(x, ct, x_bar, not adjoint, place)
 
-    def _matrices(self, dtype: DType, place: Place) -> Array:
+    def _formed(self, dtype: DType, place: Place) -> Array:
         return _transposed(self.operator._matrices(dtype, place))
 
-    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
+    def _pull_formed(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         return self.operator._pull_matrices(None if w is None else _transposed(w), _transposed(w_bar), place)
 
 

@@ -7,15 +7,16 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import DTypeLike
 
+from isometry import gpu
 from isometry._arrays import Array, DType
 from isometry._backend import Place
 from isometry._rules import check_expression
 from isometry._rules.index import Key
-from isometry.operators._immutable import Immutable, Op
+from isometry.operators._immutable import Combined, Op
 from isometry.operators._operator import Gradients, Operator
 
 
-class Columns(Immutable, Generic[Op]):
+class Columns(Combined, Generic[Op]):
     """The first columns of an operator, ``op.columns(count)``: a matrix of n_out rows with orthonormal columns.
 
     Parameters
@@ -99,6 +100,9 @@ class Columns(Immutable, Generic[Op]):
         return np.ascontiguousarray(np.broadcast_to(rows, (nb, *rows.shape)))
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
+        if type(out) is gpu.Array:
+            super()._act(x, out, adjoint, place)
+            return
         if not adjoint:
             self.operator._act(self._filled(x), out, False, place)
             return
@@ -107,6 +111,8 @@ class Columns(Immutable, Generic[Op]):
         out[...] = full[..., : self.shape[1]]
 
     def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
+        if type(x_bar) is gpu.Array:
+            return super()._pull(x, ct, x_bar, adjoint, place)
         if adjoint:
             return self.operator._pull(x, self._filled(ct), x_bar, True, place)
         x = self._filled(x)
@@ -115,13 +121,13 @@ class Columns(Immutable, Generic[Op]):
         x_bar[...] = full[..., : self.shape[1]]
         return grads
 
-    def _matrices(self, dtype: DType, place: Place) -> Array:
+    def _formed(self, dtype: DType, place: Place) -> Array:
         nb = int(np.prod(self.batch_shape))
         out = np.empty((nb, *self.shape[::-1]), dtype)
         self.operator._act(self._units(dtype, nb), out, False, place)
         return np.ascontiguousarray(out.swapaxes(-1, -2))
 
-    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
+    def _pull_formed(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         del w
         units = self._units(w_bar.dtype, len(w_bar))
         ct = np.ascontiguousarray(w_bar.swapaxes(-1, -2))

@@ -13,12 +13,13 @@ from isometry._rules import check, check_expression, stacks
 from isometry._rules.check import Shape
 from isometry._rules.expression import converted
 from isometry._rules.index import Key, picked
-from isometry.operators._immutable import Immutable
+from isometry.gpu._calls import beside
+from isometry.operators._immutable import Combined
 from isometry.operators._operator import Gradients, Operator
 from isometry.operators._random import field
 
 
-class Composition(Immutable):
+class Composition(Combined):
     """The product of several operators, ``op1 @ op2``.
 
     W = W_1 W_2 ... W_k, and W_k acts first.
@@ -101,51 +102,32 @@ class Composition(Immutable):
     def _members(self) -> tuple[Any, ...]:
         return tuple(a for operator in self.operators for a in operator._members())
 
-    def _chain_resident(self, x: Any, adjoint: bool, check_finite: bool) -> tuple[tuple[Operator, ...], list[Any]]:
-        """The factors in the order in which they act on rows, and the rows that each of them reads."""
-        factors, read = self.operators if adjoint else self.operators[::-1], [x]
-        for operator in factors[:-1]:
-            read.append(operator._apply_resident(read[-1], adjoint, check_finite))
-        return factors, read
-
-    def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
-        factors, read = self._chain_resident(x, adjoint, check_finite)
-        return factors[-1]._apply_resident(read[-1], adjoint, check_finite)
-
-    def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
-        factors, read = self._chain_resident(x, adjoint, check_finite)
-        grads = []
-        for operator, rows in zip(factors[::-1], read[::-1], strict=True):
-            own, ct = operator._pull_resident(name, rows, ct, adjoint, check_finite)
-            grads.append(own)
-        return {"operators": grads[::-1] if adjoint else grads}, ct
-
     def _local(self) -> Composition:
         return Composition(*(operator._local() for operator in self.operators))
 
-    def _chain(self, x: Array, adjoint: bool, place: Place) -> tuple[tuple[Operator, ...], list[Array]]:
+    def _chain(self, x: Array, result: Array, adjoint: bool, place: Place) -> tuple[tuple[Operator, ...], list[Array]]:
         """The factors in the order in which they act on rows, and the rows that each of them reads."""
         factors, read = self.operators if adjoint else self.operators[::-1], [x]
         for operator in factors[:-1]:
-            between = np.empty((*x.shape[:-1], operator.shape[adjoint]), x.dtype)
+            between = beside(result, (*x.shape[:-1], operator.shape[adjoint]), x.dtype)
             _act(operator, self.batch_shape, read[-1], between, adjoint, place)
             read.append(between)
         return factors, read
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
-        factors, read = self._chain(x, adjoint, place)
+        factors, read = self._chain(x, out, adjoint, place)
         _act(factors[-1], self.batch_shape, read[-1], out, adjoint, place)
 
     def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
-        factors, read = self._chain(x, adjoint, place)
+        factors, read = self._chain(x, x_bar, adjoint, place)
         grads = []
         for k in reversed(range(len(factors))):
-            bar = np.empty_like(read[k]) if k else x_bar
+            bar = beside(x_bar, read[k].shape, x.dtype) if k else x_bar
             grads.append(_pull(factors[k], self.batch_shape, read[k], ct, bar, adjoint, place))
             ct = bar
         return {"operators": grads[::-1] if adjoint else grads}
 
-    def _matrices(self, dtype: DType, place: Place) -> Array:
+    def _formed(self, dtype: DType, place: Place) -> Array:
         *_, w = self._rows_of_matrices(self.operators[0]._matrices(dtype, place), place)
         return stacked(_conjugate(w), 2, self.batch_shape, dtype)
 
@@ -162,7 +144,7 @@ class Composition(Immutable):
             rows.append(unfolded(out, fold))
         return rows
 
-    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
+    def _pull_formed(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         del w
         dtype = w_bar.dtype
         first = self.operators[0]
@@ -212,7 +194,10 @@ def _pull(
 ) -> Gradients:
     """The gradients of one factor; the gradient of its rows is written to x_bar."""
     fold = _fold(operator, batch, x)
-    made = np.empty((fold.nb, fold.k, x.shape[-1]), x.dtype)
+    shape = fold.nb, fold.k, x.shape[-1]
+    # a gradient of the layout of the rows is written in place
+    made = x_bar.reshape(shape) if fold.perm is None else np.empty(shape, x.dtype)
     grads = operator._pull(_folded(x, fold), _folded(ct, fold), made, adjoint, place)
-    x_bar[...] = unfolded(made, fold).reshape(x_bar.shape)
+    if fold.perm is not None:
+        x_bar[...] = unfolded(made, fold).reshape(x_bar.shape)
     return grads

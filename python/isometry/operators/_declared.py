@@ -32,7 +32,7 @@ from isometry._rules.expression import converted, sizes
 from isometry._rules.index import Key, picked
 from isometry.gpu import _calls
 from isometry.operators._immutable import Immutable
-from isometry.operators._operator import Gradients
+from isometry.operators._operator import Gradients, Room
 from isometry.operators._random import field
 
 #: Arrays of shape (nb, ...), one per argument in the order of the declaration; None where not given or not wanted.
@@ -135,10 +135,11 @@ class Declared(Immutable):
             for t, a in zip(self._flat, self._arrays, strict=True)
         )
 
-    def _bars(self, p: Folded) -> Folded:
+    def _bars(self, p: Folded, resident: bool = False) -> Folded:
         """Uninitialised gradients of the trainable arguments that were given."""
+        empty = gpu.Array.like if resident else np.empty_like
         given = zip(self._flat, p, strict=True)
-        return tuple(np.empty_like(a) if t.trained and a is not None else None for t, a in given)
+        return tuple(empty(a) if t.trained and a is not None else None for t, a in given)
 
     def _gradients(self, bars: Folded) -> Gradients:
         """The gradients under the arguments' names, in the arguments' shapes and dtypes."""
@@ -164,28 +165,23 @@ class Declared(Immutable):
 
     def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
         p = self._parameters(x.dtype)
-        bars = self._bars(p)
+        bars = self._bars(p, type(x_bar) is gpu.Array)
         _core.operator_apply_vjp(self._declaration.stem, p, None, x, ct, bars, x_bar, adjoint, place)
         return self._gradients(bars)
 
     def _matrices(self, dtype: DType, place: Place) -> Array:
         p = self._parameters(dtype)
-        out = np.empty((prod(self.batch_shape), *self.shape), dtype)
+        empty: Room = gpu.Array.room if place == "gpu" and _calls.resident(*p) else np.empty
+        out: Array = empty((prod(self.batch_shape), *self.shape), dtype)
         _core.operator_matrix(self._declaration.stem, p, out, False, place)
         return out
 
     def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         p, stem = self._parameters(w_bar.dtype), self._declaration.stem
-        bars = self._bars(p)
+        bars = self._bars(p, place == "gpu" and _calls.resident(w_bar, *p))
         saved = w if self._declaration.saves_matrix else None
         _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, place)
         return self._gradients(bars)
-
-    def _resident(self, dtype: DType, check_finite: bool) -> _calls.Held:
-        stem = self._declaration.stem
-        if stem not in _core.gpu_objects():
-            return super()._resident(dtype, check_finite)
-        return _calls.by_object(stem, self._flat, self._arrays, self.batch_shape, dtype, check_finite)
 
     def _local(self) -> Self:
         return self._remade(lambda _, a: a.download() if type(a) is gpu.Array else a)

@@ -6,8 +6,9 @@ from typing import NoReturn, TypeVar
 
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, common, field_of_result, finite, stacked, taken
-from isometry._backend import serve
+from isometry import gpu
+from isometry._arrays import Array, DType, common, field_of_result, finite, stacked, taken
+from isometry._backend import Place, serve
 from isometry._rules import check
 from isometry.gpu import _calls
 from isometry.operators._operator import Gradients, Operator
@@ -32,16 +33,13 @@ class Immutable(Operator):
         raise AttributeError(f"{name} cannot be deleted: a {type(self).__name__} is immutable")
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
-        place = serve(backend)
-        if place == "gpu" and _calls.resident(*self._members()):
-            return _calls.matrix(self, check.flag("check_finite", check_finite))  # type: ignore[return-value]
         self._check_held(check.flag("check_finite", check_finite))
-        return self._matrices(self.dtype, place).reshape((*self.batch_shape, *self.shape))
+        return self._matrices(self.dtype, serve(backend)).reshape((*self.batch_shape, *self.shape))
 
     def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
         place = serve(backend)
-        if place == "gpu" and _calls.resident(ct, *self._members()):
-            return _calls.matrix_vjp(self, ct, check.flag("check_finite", check_finite))
+        if place == "gpu":
+            ct = _calls.single(ct)
         check_finite = check.flag("check_finite", check_finite)
         ct = taken("ct", ct)
         check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
@@ -49,4 +47,36 @@ class Immutable(Operator):
         self._check_held(check_finite)
         if check_finite:
             finite("ct", ct)
-        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, common(self.dtype, ct)), place)
+        dtype = common(self.dtype, ct)
+        if place == "gpu":
+            _calls.fits(dtype, ct=ct)
+        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, dtype), place)
+
+
+class Combined(Immutable):
+    """An operator made from others, with the hooks `_formed` and `_pull_formed`.
+
+    It acts on rows on the GPU if its operators do; the CPU forms its matrix from copies of arrays that are on the GPU.
+    """
+
+    __slots__ = ()
+
+    def _formed(self, dtype: DType, place: Place) -> Array:
+        """W as (nb, n_out, n_in)."""
+        raise NotImplementedError
+
+    def _pull_formed(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
+        """The gradients of the arguments from the gradient of W, given W."""
+        raise NotImplementedError
+
+    def _matrices(self, dtype: DType, place: Place) -> Array:
+        if place == "gpu" and _calls.resident(*self._members()):
+            return gpu.Array(self._local()._matrices(dtype, serve("cpu")))  # type: ignore[return-value]
+        return self._formed(dtype, place)
+
+    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
+        if place == "gpu" and _calls.resident(w_bar, *self._members()):
+            here = w_bar.download() if type(w_bar) is gpu.Array else w_bar
+            found: Gradients = _calls.sent(self._local()._pull_matrices(None, here, serve("cpu")))
+            return found
+        return self._pull_formed(w, w_bar, place)

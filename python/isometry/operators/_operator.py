@@ -6,13 +6,14 @@ Broadcasting, promotion, finiteness and the shape of each gradient are decided h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _core
+from isometry import _core, gpu
 from isometry._arrays import Array, DType, common, field_of_result, finite, folded, gradient, stacked, taken, unfolded
 from isometry._backend import Place, named, serve
 from isometry._rules import check, check_expression, stacks
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from isometry.operators._columns import Columns
 
 Gradients = dict[str, Any]
+Room = Callable[[tuple[int, ...], DType], Any]
 
 #: Shapes seldom change between calls.
 _planned = lru_cache(256)(stacks.plan)
@@ -101,9 +103,10 @@ class Operator(Expressions):
     def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
         """The gradients of the arguments; the gradient of x is written to x_bar."""
         w = self._matrices(x.dtype, place)
-        w_bar = np.empty_like(w)
+        w_bar = _calls.beside(w, w.shape, w.dtype)
         _core.operator_apply_vjp("dense", (w,), None, x, ct, (w_bar,), x_bar, adjoint, place)
-        return self._pull_matrices(w, w_bar, place)
+        grads = self._pull_matrices(w, w_bar, place)
+        return _calls.sent(grads) if type(x_bar) is gpu.Array else grads
 
     def _matrices(self, dtype: DType, place: Place) -> Array:
         """W as (nb, n_out, n_in)."""
@@ -117,18 +120,6 @@ class Operator(Expressions):
         w_bar = w_bar.reshape((*self.batch_shape, *self.shape))
         ct = w_bar if self.dtype.kind == "c" else w_bar.real
         return self.matrix_vjp(ct, backend=named(place), check_finite=False)
-
-    # -------------------------------------------------------- hooks: arrays of the GPU
-
-    def _resident(self, dtype: DType, check_finite: bool) -> _calls.Held:
-        """The operator on the GPU, as a matrix formed on the CPU."""
-        return _calls.by_matrix(self._local(), dtype, check_finite)
-
-    def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
-        return _calls.apply(self, x, adjoint, check_finite)
-
-    def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
-        return _calls.apply_vjp(self, name, x, ct, adjoint, check_finite)
 
     def _local(self) -> Operator:
         """The operator on arrays of the CPU."""
@@ -226,8 +217,9 @@ class Operator(Expressions):
     ) -> Array:
         """W x or W^H x; with `columns` the last but one axis of x is not a batch axis."""
         place = serve(backend)
+        room: Room = np.empty
         if place == "gpu" and _calls.resident(x, *self._members()):
-            return self._apply_resident(x, adjoint, check.flag("check_finite", check_finite))
+            x, room = _calls.single(x), gpu.Array.room
         check_finite = check.flag("check_finite", check_finite)
         if isinstance(x, Expression):
             check_expression.not_rows(type(x).__name__)
@@ -238,7 +230,9 @@ class Operator(Expressions):
         if check_finite:
             finite("x", x)
         dtype = common(self.dtype, x)
-        out = np.empty((fold.nb, fold.k, n_out), dtype)
+        if place == "gpu":
+            _calls.fits(dtype, x=x)
+        out = room((fold.nb, fold.k, n_out), dtype)
         self._act(folded(x, fold, dtype), out, adjoint, place)
         return unfolded(out, fold)
 
@@ -348,8 +342,9 @@ class Operator(Expressions):
         self, name: str, x: ArrayLike, ct: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool
     ) -> tuple[Gradients, Array]:
         place = serve(backend)
+        room: Room = np.empty
         if place == "gpu" and _calls.resident(x, ct, *self._members()):
-            return self._pull_resident(name, x, ct, adjoint, check.flag("check_finite", check_finite))
+            x, ct, room = _calls.single(x), _calls.single(ct), gpu.Array.room
         check_finite = check.flag("check_finite", check_finite)
         x, ct = taken(name, x), taken("ct", ct)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
@@ -362,7 +357,9 @@ class Operator(Expressions):
             finite(name, x)
             finite("ct", ct)
         dtype = common(dtype, ct)
-        x_bar = np.empty((fold.nb, fold.k, n_in), dtype)
+        if place == "gpu":
+            _calls.fits(dtype, ct=ct, **{name: x})
+        x_bar = room((fold.nb, fold.k, n_in), dtype)
         grads = self._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, adjoint, place)
         return grads, gradient(unfolded(x_bar, fold), x.shape, x.dtype)
 

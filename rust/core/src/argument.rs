@@ -119,6 +119,9 @@ impl Argument {
     }
 }
 
+/// An array of another device, or room for one: only the crate of that device can look inside.
+pub type Remote<'a> = &'a (dyn std::any::Any + Send + Sync);
+
 /// The array of an argument, by its field.
 #[derive(Clone, Copy, Debug)]
 pub enum Array<'a, T: Scalar> {
@@ -130,6 +133,8 @@ pub enum Array<'a, T: Scalar> {
     Real(&'a [T::Real]),
     /// Integers.
     Integers(&'a [i64]),
+    /// On another device; no function of this crate takes it.
+    Remote(Remote<'a>),
 }
 
 impl<'a, T: Scalar> Array<'a, T> {
@@ -146,7 +151,7 @@ impl<'a, T: Scalar> Array<'a, T> {
     /// Number of elements.
     pub(crate) fn elements(&self) -> Option<usize> {
         match self {
-            Array::None => None,
+            Array::None | Array::Remote(_) => None,
             Array::Own(array) => Some(array.len()),
             Array::Real(array) => Some(array.len()),
             Array::Integers(array) => Some(array.len()),
@@ -182,6 +187,8 @@ pub enum Bar<'a, T: Scalar> {
     Own(&'a mut [T]),
     /// Of its real type.
     Real(&'a mut [T::Real]),
+    /// On another device; no function of this crate takes it.
+    Remote(Remote<'a>),
 }
 
 impl<'a, T: Scalar> Bar<'a, T> {
@@ -191,6 +198,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
             Bar::None => Bar::None,
             Bar::Own(bar) => Bar::Own(bar),
             Bar::Real(bar) => Bar::Real(bar),
+            &mut Bar::Remote(room) => Bar::Remote(room),
         }
     }
 
@@ -206,6 +214,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
                 let own = part(bar.len(), batch, own);
                 Bar::Real(&mut bar[own])
             }
+            &mut Bar::Remote(room) => Bar::Remote(room),
         }
     }
 
@@ -222,6 +231,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
                 let each = bar.len() / count.max(1);
                 cut(Some(bar), each, count).flatten().map(Bar::Real).collect()
             }
+            Bar::Remote(room) => (0..count).map(|_| Bar::Remote(room)).collect(),
         }
     }
 
@@ -231,6 +241,7 @@ impl<'a, T: Scalar> Bar<'a, T> {
             Bar::None => true,
             Bar::Own(bar) => bar.is_empty(),
             Bar::Real(bar) => bar.is_empty(),
+            Bar::Remote(_) => false,
         }
     }
 
@@ -286,7 +297,7 @@ impl<'a, T: Scalar> Given<'a, T> {
         let i = if batch == 1 { 0 } else { i };
         let own = i..i + 1;
         let array = match self.array {
-            Array::None => Array::None,
+            array @ (Array::None | Array::Remote(_)) => array,
             Array::Own(array) => Array::Own(&array[part(array.len(), batch, &own)]),
             Array::Real(array) => Array::Real(&array[part(array.len(), batch, &own)]),
             Array::Integers(array) => Array::Integers(&array[part(array.len(), batch, &own)]),

@@ -35,6 +35,7 @@ pub mod scalar;
 mod scratch;
 mod side;
 mod sizes;
+mod task;
 #[cfg(test)]
 mod testing;
 mod transition;

@@ -1,10 +1,10 @@
 //! Arrays in the memory of the device.
 
 use crate::device::{Context, Memory};
-use isometry_core::internal::sizes::{check_len, size};
+use isometry_core::internal::sizes::{check_len, size, work};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Error, Result};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The field of the numbers of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,6 +124,64 @@ impl Array {
             return Err(Error::value(argument, format!("must be {:?}, not {:?}", self.field, other.field)));
         }
         Ok(())
+    }
+}
+
+/// Room for an array that a call makes, or the array once it is made.
+#[derive(Clone, Debug)]
+pub struct Room {
+    shape: Vec<usize>,
+    field: Field,
+    made: Arc<OnceLock<Array>>,
+}
+
+impl Room {
+    /// Without an array.
+    pub fn new(field: Field, shape: Vec<usize>) -> Self {
+        Room { shape, field, made: Arc::default() }
+    }
+
+    /// Sizes of its axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Its numbers.
+    pub fn field(&self) -> Field {
+        self.field
+    }
+
+    /// The same room, or array, in another shape.
+    pub fn reshaped(&self, shape: Vec<usize>) -> Result<Self> {
+        check_len("array", work(&self.shape), &shape)?;
+        Ok(Room { shape, ..self.clone() })
+    }
+
+    /// The array.
+    pub fn array(&self) -> Result<Array> {
+        let lacking = || Error::value("array", "was not computed: the call that makes it failed");
+        self.made.get().ok_or_else(lacking)?.reshaped(&self.shape)
+    }
+
+    /// Takes an array of the right field and as many elements.
+    pub fn fill(&self, array: &Array) -> Result<()> {
+        if array.field() != self.field {
+            return Err(Error::Device(format!(
+                "{:?} numbers in place of {:?} ones",
+                array.field(),
+                self.field
+            )));
+        }
+        let array = array.reshaped(&self.shape)?;
+        self.made
+            .set(array)
+            .map_err(|_| Error::value("array", "has been computed already: arrays do not change"))
+    }
+}
+
+impl From<Array> for Room {
+    fn from(array: Array) -> Self {
+        Room { shape: array.shape.clone(), field: array.field, made: Arc::new(OnceLock::from(array)) }
     }
 }
 

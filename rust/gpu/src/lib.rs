@@ -26,25 +26,25 @@
 pub mod activation;
 mod array;
 mod cayley;
-pub mod cell;
+mod cell;
 pub mod combine;
 mod dense;
 pub mod device;
-pub mod gated;
+mod gated;
 pub mod hadamard;
 pub mod hosted;
 mod householder;
 mod last;
-pub mod lstm;
-pub mod objects;
-pub mod operator;
+mod lstm;
+mod objects;
+mod operator;
 mod product;
-pub mod recurrence;
+mod recurrence;
 mod rows;
-pub mod rum;
+mod rum;
 mod shader;
 #[cfg(test)]
 mod testing;
 
-pub use array::{Array, Field};
+pub use array::{Array, Field, Room};
 pub use product::choose_tiles;

@@ -2,7 +2,6 @@
 
 use crate::device::{Context, context};
 use crate::{Array, Field};
-use isometry_core::argument::Bar;
 use std::sync::Arc;
 
 /// The device; None, which skips a test, if there is none and `ISOMETRY_REQUIRE_GPU` is not set.
@@ -137,25 +136,4 @@ pub fn near(got: &[C], expected: &[C], units: f64, what: &str) {
     let size = expected.iter().map(|x| x.square()).sum::<f64>().sqrt().max(0.1);
     let off = got.iter().zip(expected).map(|(a, b)| a.plus(b.scaled(-1.0)).square()).sum::<f64>().sqrt();
     assert!(off <= units * f64::from(f32::EPSILON) / 2.0 * size, "{what}: {off:e} of {size:e}");
-}
-
-/// Real numbers in (-scale, scale) that single precision has.
-pub fn draw(count: usize, seed: u64, scale: f64) -> Vec<f64> {
-    numbers(Field::Real, count, seed).iter().map(|x| f64::from((x.0 * scale) as f32)).collect()
-}
-
-/// Real numbers on the device.
-pub fn sent_reals(context: &Arc<Context>, shape: &[usize], data: &[f64]) -> Array {
-    sent(context, Field::Real, shape, &data.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>())
-}
-
-/// Whether an array agrees with real numbers as [`near`] has it.
-#[track_caller]
-pub fn close(found: &Array, expected: &[f64], units: f64, what: &str) {
-    near(&fetched(found), &expected.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>(), units, what);
-}
-
-/// The room for a gradient, if it is wanted.
-pub fn bar(room: &mut [f64], wanted: bool) -> Bar<'_, f64> {
-    if wanted { Bar::Own(room) } else { Bar::None }
 }

@@ -3,8 +3,14 @@
 
 use crate::dtype::{Dtype, Typed};
 use crate::error::{exception, layout};
+use crate::place::Place;
 use crate::ranges::Claim;
+#[cfg(feature = "gpu")]
+pub use crate::resident::dtype_of as resident_dtype;
+#[cfg(feature = "gpu")]
+use crate::resident::{GpuArray, resident};
 use crate::tensors::{self, Tensor, tensor};
+use isometry_core::argument::{Array, Bar, Given, Remote};
 use isometry_core::internal::sizes::size;
 use isometry_core::scalar::{Scalar, c32, c64};
 use isometry_core::{Error, Result};
@@ -30,10 +36,10 @@ pub fn dtype_of(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Dtype> {
         return match tensors::dtype_of(argument, array)? {
             Some(Some(found)) if found != Dtype::I64 => Ok(found),
             Some(_) => Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {expected}"))),
-            None => Err(PyTypeError::new_err(format!(
-                "{argument}: expected a NumPy array, got {}",
-                name_of_type(array)
-            ))),
+            None => resident_dtype(array).ok_or_else(|| {
+                let found = name_of_type(array);
+                PyTypeError::new_err(format!("{argument}: expected a NumPy array, got {found}"))
+            }),
         };
     };
     let (py, found) = (array.py(), untyped.dtype());
@@ -97,6 +103,12 @@ pub fn integers(argument: &str) -> PyErr {
     PyTypeError::new_err(format!("{argument}: expected an array of floating or complex numbers"))
 }
 
+/// Without the GPU there are no arrays there.
+#[cfg(not(feature = "gpu"))]
+pub fn resident_dtype(_: &Any<'_>) -> Option<Dtype> {
+    None
+}
+
 fn name_of_type(array: &Bound<'_, PyAny>) -> String {
     array.get_type().name().map_or_else(|_| "an object".into(), |name| name.to_string())
 }
@@ -106,6 +118,10 @@ fn typed<'a, 'py, T: Element>(
     array: &'a Bound<'py, PyAny>,
 ) -> PyResult<&'a Bound<'py, PyArrayDyn<T>>> {
     array.cast::<PyArrayDyn<T>>().map_err(|_| {
+        if resident_dtype(array).is_some() {
+            let text = "it is in the memory of the GPU: call with backend='gpu', or download() it";
+            return PyTypeError::new_err(format!("{argument}: {text}"));
+        }
         let found = array.getattr("dtype").map_or_else(|_| name_of_type(array), |found| found.to_string());
         PyTypeError::new_err(format!(
             "{argument}: expected an array of {}, got {found}",
@@ -139,10 +155,23 @@ pub struct Input<'py, T: Element> {
 }
 
 /// The owner of the memory.
-#[expect(dead_code, reason = "held, never looked at")]
+#[allow(dead_code, reason = "most are held, never looked at")]
 enum Held<'py, A> {
     Array(A),
     Storage(Bound<'py, PyAny>),
+    #[cfg(feature = "gpu")]
+    Resident(Bound<'py, GpuArray>),
+}
+
+impl<A> Held<'_, A> {
+    /// The array, if it is on the GPU.
+    fn remote(&self) -> Option<Remote<'_>> {
+        match self {
+            #[cfg(feature = "gpu")]
+            Held::Resident(array) => Some(&array.get().0),
+            _ => None,
+        }
+    }
 }
 
 impl<'py, T: Typed> Input<'py, T> {
@@ -162,6 +191,18 @@ impl<'py, T: Typed> Input<'py, T> {
         let data: *const [T] = input.as_slice().map_err(|_| layout(argument))?;
         let _claim = Claim::of(argument, data, false)?;
         Ok(Input { data, shape: input.shape().to_vec(), _claim, _array: Held::Array(input) })
+    }
+
+    /// Borrows the array, which may be on the GPU if the call is there.
+    pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        #[cfg(feature = "gpu")]
+        if let Some(array) = resident::<T>(place, argument, array)? {
+            let data: *const [T] = &[];
+            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, false)?);
+            return Ok(Input { data, shape, _claim, _array: Held::Resident(array) });
+        }
+        let _ = place;
+        Self::new(argument, array)
     }
 
     /// Borrows the array and checks its shape.
@@ -201,11 +242,24 @@ impl<T: Element> Input<'_, T> {
         Ok(sizes)
     }
 
-    /// The elements in C order.
+    /// The array, if it is on the GPU.
+    pub fn remote(&self) -> Option<Remote<'_>> {
+        self._array.remote()
+    }
+
+    /// The elements in C order; none of an array of the GPU.
     pub fn slice(&self) -> &[T] {
         // SAFETY: contiguity and alignment were checked when the array was borrowed, and it, or the storage of the tensor, is
         // still held; no output of the thread overlaps it.
         unsafe { &*self.data }
+    }
+}
+
+impl<T: Number> Input<'_, T> {
+    /// The array in the form of the core, of the type of the matrix.
+    pub fn given(&self) -> Given<'_, T> {
+        let array = self.remote().map_or_else(|| Array::Own(self.slice()), Array::Remote);
+        Given { shape: self.shape(), array }
     }
 }
 
@@ -251,6 +305,18 @@ impl<'py, T: Typed> Output<'py, T> {
         Ok(Output { data, shape: typed.shape().to_vec(), _claim, _array: Held::Array(output) })
     }
 
+    /// Borrows the array, or room for one on the GPU if the call is there.
+    pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        #[cfg(feature = "gpu")]
+        if let Some(array) = resident::<T>(place, argument, array)? {
+            let data: *mut [T] = &mut [];
+            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, true)?);
+            return Ok(Output { data, shape, _claim, _array: Held::Resident(array) });
+        }
+        let _ = place;
+        Self::new(argument, array)
+    }
+
     /// Borrows the array and checks its shape.
     pub fn shaped(argument: &'static str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
         let output = Self::new(argument, array)?;
@@ -268,7 +334,21 @@ impl<'py, T: Typed> Output<'py, T> {
     }
 }
 
+impl<T: Number> Output<'_, T> {
+    /// The array in the form of the core, of the type of the matrix, and its sizes.
+    pub fn bar(&mut self) -> (Bar<'_, T>, &[usize]) {
+        let (own, remote, shape) = self.pieces();
+        (remote.map_or_else(|| Bar::Own(own), Bar::Remote), shape)
+    }
+}
+
 impl<T: Element> Output<'_, T> {
+    /// The array in the form of the core, real in a call of T.
+    pub fn real<C: Scalar<Real = T>>(&mut self) -> Bar<'_, C> {
+        let (own, remote, _) = self.pieces();
+        remote.map_or_else(|| Bar::Real(own), Bar::Remote)
+    }
+
     /// The elements in C order.
     pub fn slice(&mut self) -> &mut [T] {
         self.parts().0
@@ -276,8 +356,13 @@ impl<T: Element> Output<'_, T> {
 
     /// The elements in C order, and the sizes of the axes.
     pub fn parts(&mut self) -> (&mut [T], &[usize]) {
+        let (own, _, shape) = self.pieces();
+        (own, shape)
+    }
+
+    fn pieces(&mut self) -> (&mut [T], Option<Remote<'_>>, &[usize]) {
         // SAFETY: as for an input; other threads are excluded by NumPy's borrow, for a tensor by the caller of the extension.
-        (unsafe { &mut *self.data }, &self.shape)
+        (unsafe { &mut *self.data }, self._array.remote(), &self.shape)
     }
 }
 
@@ -291,16 +376,6 @@ pub fn empty<'py, T: Element>(py: Python<'py>, shape: &[usize]) -> PyResult<Boun
         let array = PY_ARRAY_API.PyArray_Empty(py, sizes.len() as i32, sizes.as_mut_ptr(), dtype, 0);
         Bound::from_owned_ptr_or_err(py, array)
     }
-}
-
-/// Whether every number of the array is finite.
-#[pyfunction]
-pub fn all_finite(array: Bound<'_, PyAny>) -> PyResult<bool> {
-    by_dtype!("array", &array, T => {
-        let input = Input::<T>::new("array", &array)?;
-        let numbers = input.slice();
-        crate::detached::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
-    })
 }
 
 /// The slice of an optional input.

@@ -10,6 +10,7 @@ mod detached;
 mod dtype;
 mod error;
 mod exponential;
+mod finite;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod hadamard;
@@ -19,8 +20,11 @@ mod operator;
 mod place;
 mod ranges;
 mod recurrence;
+#[cfg(feature = "gpu")]
+mod resident;
 mod sequence;
 mod tensors;
+mod threads;
 
 /// Private extension module of isometry; the public documentation is in the Python packages.
 ///
@@ -31,8 +35,6 @@ mod _core {
     #[pymodule_export]
     use crate::activation::{activate, activate_vjp};
     #[pymodule_export]
-    use crate::arrays::all_finite;
-    #[pymodule_export]
     use crate::blocks::{blocks_apply, blocks_apply_vjp};
     #[pymodule_export]
     use crate::cayley::{cayley_from_matrix, cayley_from_rotvec};
@@ -42,13 +44,13 @@ mod _core {
     use crate::delta::{delta_rule, delta_rule_vjp};
     #[pymodule_export]
     use crate::exponential::exponential_from_matrix;
+    #[pymodule_export]
+    use crate::finite::all_finite;
     #[cfg(feature = "gpu")]
     #[pymodule_export]
     use crate::gpu::{
-        GpuArray, gpu_activate, gpu_activate_vjp, gpu_adapters, gpu_combine, gpu_hadamard_transform,
-        gpu_objects, gpu_operator_apply, gpu_operator_apply_vjp, gpu_operator_matrix,
-        gpu_operator_matrix_vjp, gpu_recurrence, gpu_recurrence_vjp, gpu_reset, gpu_statistics, gpu_tiles,
-        gpu_wait,
+        gpu_activate, gpu_activate_vjp, gpu_adapters, gpu_combine, gpu_download, gpu_hadamard_transform,
+        gpu_objects, gpu_reset, gpu_statistics, gpu_tiles, gpu_upload, gpu_wait,
     };
     #[pymodule_export]
     use crate::hadamard::hadamard_transform;
@@ -65,6 +67,9 @@ mod _core {
     };
     #[pymodule_export]
     use crate::recurrence::{pack, recurrence_marks, recurrence_route};
+    #[cfg(feature = "gpu")]
+    #[pymodule_export]
+    use crate::resident::GpuArray;
     #[pymodule_export]
     use crate::sequence::{sequence, sequence_vjp};
     #[pymodule_export]

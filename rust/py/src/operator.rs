@@ -1,12 +1,17 @@
 //! `operator_*`: every object of the core, by its name and the list of its arguments.
 
-use crate::arrays::{Any, Input, Number, Optional, Output, empty, fits, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, fits};
+use crate::dtype::Typed;
+use crate::error::exception;
 use crate::place::Place;
+use crate::threads::{SavedValues, on_threads};
 use crate::{by_dtype, detached};
 use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
-use isometry_core::internal::sizes::{size, work};
-use isometry_core::operators::{OBJECTS, check_values, view};
-use isometry_core::{Cpu, Error, Result, Saves, Side};
+use isometry_core::internal::Task;
+use isometry_core::operators::{OBJECTS, check_values};
+use isometry_core::{Budget, Side};
+#[cfg(feature = "gpu")]
+use isometry_gpu::hosted;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
@@ -58,19 +63,19 @@ pub struct Arguments<'py, T: Number>(Vec<Borrowed<'py, T>>);
 
 impl<'py, T: Number> Arguments<'py, T> {
     /// Borrows those of an object.
-    pub fn new(object: &str, given: &Bound<'py, PyTuple>) -> PyResult<Self> {
-        Self::of(declared(object)?, given)
+    pub fn new(object: &str, given: &Bound<'py, PyTuple>, place: Place) -> PyResult<Self> {
+        Self::of(declared(object)?, given, place)
     }
 
     /// Borrows those of a list.
-    pub fn of(arguments: &'static [Argument], given: &Bound<'py, PyTuple>) -> PyResult<Self> {
+    pub fn of(arguments: &'static [Argument], given: &Bound<'py, PyTuple>, place: Place) -> PyResult<Self> {
         let borrow = |(i, array): (usize, Any<'py>)| {
             let argument = nth(arguments, i)?;
             Ok(match argument.kind {
                 _ if array.is_none() => Borrowed::None,
                 Kind::Integer => Borrowed::Integers(Input::new(argument.name, &array)?),
-                kind if kind.real() => Borrowed::Real(Input::new(argument.name, &array)?),
-                _ => Borrowed::Own(Input::new(argument.name, &array)?),
+                kind if kind.real() => Borrowed::Real(Input::at(place, argument.name, &array)?),
+                _ => Borrowed::Own(Input::at(place, argument.name, &array)?),
             })
         };
         Ok(Arguments(given.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
@@ -80,8 +85,11 @@ impl<'py, T: Number> Arguments<'py, T> {
     pub fn given(&self) -> Vec<Given<'_, T>> {
         let one = |borrowed| match borrowed {
             &Borrowed::None => Given { shape: &[], array: Array::None },
-            Borrowed::Own(input) => Given { shape: input.shape(), array: Array::Own(input.slice()) },
-            Borrowed::Real(input) => Given { shape: input.shape(), array: Array::Real(input.slice()) },
+            Borrowed::Own(input) => input.given(),
+            Borrowed::Real(input) => {
+                let array = input.remote().map_or_else(|| Array::Real(input.slice()), Array::Remote);
+                Given { shape: input.shape(), array }
+            }
             Borrowed::Integers(input) => {
                 Given { shape: input.shape(), array: Array::Integers(input.slice()) }
             }
@@ -96,13 +104,30 @@ enum Room<'py, T: Number> {
     Real(Output<'py, T::Real>),
 }
 
+/// An array of that shape for a gradient, wherever the call is.
+pub fn room<'py, T: Typed>(
+    place: Place,
+    bar: &'static str,
+    array: &Any<'py>,
+    shape: &[usize],
+) -> PyResult<Output<'py, T>> {
+    let mut output = Output::at(place, bar, array)?;
+    fits(bar, output.parts().1, shape).map_err(exception)?;
+    Ok(output)
+}
+
 /// Output arrays for the gradients of the arguments, borrowed.
 pub struct ArgumentBars<'py, T: Number>(Vec<Room<'py, T>>);
 
 impl<'py, T: Number> ArgumentBars<'py, T> {
     /// Borrows those of an object: the shapes are those of the arguments.
-    pub fn new(object: &str, arguments: &Arguments<'py, T>, bars: &Bound<'py, PyTuple>) -> PyResult<Self> {
-        Self::of(declared(object)?, arguments, bars, None)
+    pub fn new(
+        object: &str,
+        arguments: &Arguments<'py, T>,
+        bars: &Bound<'py, PyTuple>,
+        place: Place,
+    ) -> PyResult<Self> {
+        Self::of(declared(object)?, arguments, bars, None, place)
     }
 
     /// Borrows those of a list: the shapes are those of the arguments, in an ensemble with an entry for each member.
@@ -111,6 +136,7 @@ impl<'py, T: Number> ArgumentBars<'py, T> {
         arguments: &Arguments<'py, T>,
         bars: &Bound<'py, PyTuple>,
         members: Option<usize>,
+        place: Place,
     ) -> PyResult<Self> {
         let stacked = |shape: &[usize]| match members {
             Some(members) => std::iter::once(members).chain(shape.iter().skip(1).copied()).collect(),
@@ -120,12 +146,8 @@ impl<'py, T: Number> ArgumentBars<'py, T> {
             let bar = nth(list, i)?.bar;
             Ok(match arguments.0.get(i) {
                 _ if array.is_none() => Room::None,
-                Some(Borrowed::Own(input)) => {
-                    Room::Own(Output::shaped(bar, &array, &stacked(input.shape()))?)
-                }
-                Some(Borrowed::Real(input)) => {
-                    Room::Real(Output::shaped(bar, &array, &stacked(input.shape()))?)
-                }
+                Some(Borrowed::Own(input)) => Room::Own(room(place, bar, &array, &stacked(input.shape()))?),
+                Some(Borrowed::Real(input)) => Room::Real(room(place, bar, &array, &stacked(input.shape()))?),
                 _ => return Err(PyValueError::new_err(format!("{bar}: no such argument was given"))),
             })
         };
@@ -136,55 +158,10 @@ impl<'py, T: Number> ArgumentBars<'py, T> {
     pub fn view(&mut self) -> Vec<Bar<'_, T>> {
         let one = |room| match room {
             &mut Room::None => Bar::None,
-            Room::Own(output) => Bar::Own(output.slice()),
-            Room::Real(output) => Bar::Real(output.slice()),
+            Room::Own(output) => output.bar().0,
+            Room::Real(output) => output.real(),
         };
         self.0.iter_mut().map(one).collect()
-    }
-}
-
-/// What a forward call saved.
-enum SavedValues {
-    Nothing,
-    Result,
-    Own(Py<PyAny>),
-}
-
-impl SavedValues {
-    fn array<'py>(self, result: &Any<'py>) -> Saved<'py> {
-        match self {
-            SavedValues::Nothing => None,
-            SavedValues::Result => Some(result.clone()),
-            SavedValues::Own(array) => Some(array.into_bound(result.py())),
-        }
-    }
-}
-
-/// Runs `f`, detached from the interpreter, with an array for what it saves, if it saves anything and `save`
-/// is given: an array of its own, or its result.
-fn keeping<T: Number>(
-    save: bool,
-    saves: Saves,
-    batch: usize,
-    f: impl FnOnce(Option<&mut [T]>) -> Result<()>,
-) -> Result<SavedValues> {
-    match saves {
-        Saves::Result if save => f(None).map(|()| SavedValues::Result),
-        Saves::Elements(each) if save && each > 0 => {
-            let len = size("saved", &[batch, each])?;
-            // none in a daemon thread that outlives the interpreter
-            let made = Python::try_attach(|py| {
-                let array = empty::<T>(py, &[len])?;
-                let data = Output::<T>::new("saved", &array)?.slice().as_mut_ptr();
-                Ok((array.unbind(), data))
-            });
-            let lack = |_: PyErr| Error::OutOfMemory { bytes: work(&[len, size_of::<T>()]) };
-            let (array, data) = made.ok_or(Error::Interrupted)?.map_err(lack)?;
-            // SAFETY: a new array of this many elements, not shared yet; `array` keeps it alive.
-            f(Some(unsafe { std::slice::from_raw_parts_mut(data, len) }))?;
-            Ok(SavedValues::Own(array))
-        }
-        _ => f(None).map(|()| SavedValues::Nothing),
     }
 }
 
@@ -192,23 +169,33 @@ fn side(adjoint: bool) -> Side {
     if adjoint { Side::Adjoint } else { Side::Forward }
 }
 
-/// Rows per matrix of an array x (..., features): the product of all leading axes except the batch.
-fn rows<T: Number>(shape: &[usize], operator: &dyn Cpu<T>, side: Side) -> Result<usize> {
-    let ((from, _), batch) = (operator.features(side), operator.batch());
-    let own = shape.len() > usize::from(batch != 1) && shape.last() == Some(&from);
-    if !own || (batch != 1 && shape[0] != batch) {
-        return Err(Error::shape("x", format!("shape ({batch}, rows, {from})"), format!("{shape:?}")));
+/// Runs a call of an operator at its place. A wait for the GPU can be interrupted; a call on the CPU is short.
+fn run<T: Number>(
+    place: Place,
+    py: Python<'_>,
+    object: &str,
+    given: &[Given<'_, T>],
+    task: Task<'_, T>,
+    out: &[usize],
+    save: bool,
+) -> PyResult<SavedValues> {
+    match place {
+        Place::Threads(threads) => {
+            detached::run(py, || on_threads(object, given, task, out, save, &Budget::of(threads)))
+        }
+        #[cfg(feature = "gpu")]
+        Place::Gpu => {
+            let starts_from_w = detached::run_interruptible(py, |cancel| {
+                hosted::operator(object, given, task, &Budget { threads: place.threads(), cancel })
+            })?;
+            Ok(if save && starts_from_w { SavedValues::Result } else { SavedValues::Nothing })
+        }
     }
-    Ok(work(&shape[usize::from(batch != 1)..shape.len() - 1]))
 }
 
-/// The shape of the result of rows x.
-fn mapped<T: Number>(shape: &[usize], operator: &dyn Cpu<T>, side: Side) -> Vec<usize> {
-    let mut shape = shape.to_vec();
-    if let Some(last) = shape.last_mut() {
-        *last = operator.features(side).1;
-    }
-    shape
+/// What a forward call saved, or nothing.
+fn saved_values<'a, T: Number>(saved: &'a Option<Input<'_, T>>) -> Given<'a, T> {
+    saved.as_ref().map_or(Given { shape: &[], array: Array::None }, Input::given)
 }
 
 /// The matrices of a batch of operators, and with `save` what the gradient would otherwise recompute.
@@ -221,15 +208,10 @@ pub fn operator_matrix<'py>(
     place: Place,
 ) -> PyResult<Saved<'py>> {
     by_dtype!("out", &out, T, py => {
-        let arguments = Arguments::<T>::new(object, &arguments)?;
-        let mut w = Output::new("out", &out)?;
-        let (given, (w, shape)) = (arguments.given(), w.parts());
-        let kept = place.run(py, |budget| {
-            let operator = place.of(object, view(object, &given))?;
-            let (batch, (p, q)) = (operator.batch(), operator.shape());
-            fits("out", shape, &[batch, p, q])?;
-            keeping(save, operator.matrix_saves()?, batch, |kept| operator.matrix(w, kept, budget))
-        })?;
+        let arguments = Arguments::<T>::new(object, &arguments, place)?;
+        let mut w = Output::at(place, "out", &out)?;
+        let (w, shape) = w.bar();
+        let kept = run(place, py, object, &arguments.given(), Task::Matrix(w), shape, save)?;
         Ok(kept.array(&out))
     })
 }
@@ -246,18 +228,13 @@ pub fn operator_matrix_vjp(
     place: Place,
 ) -> PyResult<()> {
     by_dtype!("ct", &ct, T, py => {
-        let arguments = Arguments::<T>::new(object, &arguments)?;
-        let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
-        let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
-        let ct = Input::new("ct", &ct)?;
-        let (given, mut bars, saved) = (arguments.given(), bars.view(), read(&saved));
-        let (ct, shape) = (ct.slice(), ct.shape());
-        place.run(py, |budget| {
-            let operator = place.of(object, view(object, &given))?;
-            let (p, q) = operator.shape();
-            fits("ct", shape, &[operator.batch(), p, q])?;
-            operator.matrix_vjp(saved, ct, &mut bars, budget)
-        })
+        let arguments = Arguments::<T>::new(object, &arguments, place)?;
+        let mut bars = ArgumentBars::new(object, &arguments, &bars, place)?;
+        let saved = saved.map(|saved| Input::at(place, "saved", &saved)).transpose()?;
+        let ct = Input::at(place, "ct", &ct)?;
+        let task = Task::MatrixVjp(saved_values(&saved), ct.given(), bars.view());
+        run(place, py, object, &arguments.given(), task, &[], false)?;
+        Ok(())
     })
 }
 
@@ -272,19 +249,12 @@ pub fn operator_apply<'py>(
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    let side = side(adjoint);
     by_dtype!("x", &x, T, py => {
-        let arguments = Arguments::<T>::new(object, &arguments)?;
-        let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
-        let (given, (c, found)) = (arguments.given(), c.parts());
-        let (x, shape) = (x.slice(), x.shape());
-        let kept = place.run(py, |budget| {
-            let operator = place.of(object, view(object, &given))?;
-            let rows = rows(shape, &*operator, side)?;
-            fits("out", found, &mapped(shape, &*operator, side))?;
-            let saves = operator.apply_saves(rows, side)?;
-            keeping(save, saves, operator.batch(), |kept| operator.apply(x, rows, side, c, kept, budget))
-        })?;
+        let arguments = Arguments::<T>::new(object, &arguments, place)?;
+        let (x, mut c) = (Input::at(place, "x", &x)?, Output::at(place, "out", &out)?);
+        let (c, shape) = c.bar();
+        let task = Task::Apply(x.given(), side(adjoint), c);
+        let kept = run(place, py, object, &arguments.given(), task, shape, save)?;
         Ok(kept.array(&out))
     })
 }
@@ -303,22 +273,16 @@ pub fn operator_apply_vjp(
     adjoint: bool,
     place: Place,
 ) -> PyResult<()> {
-    let side = side(adjoint);
     by_dtype!("x", &x, T, py => {
-        let arguments = Arguments::<T>::new(object, &arguments)?;
-        let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
-        let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
-        let (x, ct) = (Input::new("x", &x)?, Input::new("ct", &ct)?);
-        let mut x_bar = Output::optional("x_bar", x_bar.as_ref(), x.shape())?;
-        let (given, mut bars, saved, x_bar) =
-            (arguments.given(), bars.view(), read(&saved), write(&mut x_bar));
-        let ((x, shape), (ct, found)) = ((x.slice(), x.shape()), (ct.slice(), ct.shape()));
-        place.run(py, |budget| {
-            let operator = place.of(object, view(object, &given))?;
-            let rows = rows(shape, &*operator, side)?;
-            fits("ct", found, &mapped(shape, &*operator, side))?;
-            operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, budget)
-        })
+        let arguments = Arguments::<T>::new(object, &arguments, place)?;
+        let mut bars = ArgumentBars::new(object, &arguments, &bars, place)?;
+        let saved = saved.map(|saved| Input::at(place, "saved", &saved)).transpose()?;
+        let (x, ct) = (Input::at(place, "x", &x)?, Input::at(place, "ct", &ct)?);
+        let mut x_bar = x_bar.map(|bar| room::<T>(place, "x_bar", &bar, x.shape())).transpose()?;
+        let x_bar = x_bar.as_mut().map_or(Bar::None, |bar| bar.bar().0);
+        let task = Task::ApplyVjp([saved_values(&saved), x.given(), ct.given()], side(adjoint), bars.view(), x_bar);
+        run(place, py, object, &arguments.given(), task, &[], false)?;
+        Ok(())
     })
 }
 
@@ -326,7 +290,7 @@ pub fn operator_apply_vjp(
 #[pyfunction]
 pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
     fn call<T: Number>(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let held = Arguments::<T>::new(object, arguments)?;
+        let held = Arguments::<T>::new(object, arguments, Place::Threads(1))?;
         let given = held.given();
         detached::run(arguments.py(), || check_values(object, &given))
     }

@@ -53,6 +53,19 @@ pub(super) struct Axis {
 
 const NONE: Axis = Axis { times: 0, size: 0 };
 
+impl Axis {
+    /// Its size for T, B, d and n.
+    fn of(&self, [t, b, d, n]: [usize; 4]) -> usize {
+        match self.size {
+            b'T' => t,
+            b'B' => b,
+            b'd' => d,
+            b'n' => n.saturating_mul(self.times),
+            _ => self.times,
+        }
+    }
+}
+
 /// The axes of arguments, each with its rank.
 const fn forms(arguments: &[Argument]) -> [[Axis; 3]; MOST] {
     let (mut forms, mut i) = ([[NONE; 3]; MOST], 0);
@@ -155,6 +168,14 @@ impl Declaration {
         Ok(sizes)
     }
 
+    /// The shape of an argument for T, B, d and n; None for one without declared axes.
+    #[doc(hidden)]
+    pub fn shape(&self, argument: usize, sizes: [usize; 4]) -> Option<Vec<usize>> {
+        let axes = self.forms[argument].iter().take_while(|axis| axis.times > 0);
+        let shape: Vec<_> = axes.map(|axis| axis.of(sizes)).collect();
+        (!shape.is_empty()).then_some(shape)
+    }
+
     /// Arrays of the shape of the states that forward saves for backward, with these settings.
     #[doc(hidden)]
     pub fn saves(&self, settings: &[f64]) -> usize {
@@ -174,14 +195,8 @@ impl Declaration {
 }
 
 /// Refuses a shape other than that of the axes, without a first T or a first axis of 1; an array without declared axes has any.
-fn fits(argument: &Argument, form: &[Axis; 3], shape: &[usize], [t, b, d, n]: [usize; 4]) -> Result<()> {
-    let size = |axis: &Axis| match axis.size {
-        b'T' => t,
-        b'B' => b,
-        b'd' => d,
-        b'n' => n.saturating_mul(axis.times),
-        _ => axis.times,
-    };
+fn fits(argument: &Argument, form: &[Axis; 3], shape: &[usize], sizes: [usize; 4]) -> Result<()> {
+    let size = |axis: &Axis| axis.of(sizes);
     let all = &form[..form.iter().take_while(|axis| axis.times > 0).count()];
     let same = |axes: &[Axis]| axes.iter().map(size).eq(shape.iter().copied());
     let but_one = |axes: &[Axis]| axes.first().is_some_and(|first| size(first) == 1) && same(&axes[1..]);

@@ -12,6 +12,7 @@ impl<'a, T: Scalar> Given<'a, T> {
             Array::Own(array) => Array::Own(parts(array)),
             Array::Real(array) => Array::Real(array),
             Array::Integers(array) => Array::Integers(array),
+            Array::Remote(array) => Array::Remote(array),
         };
         Given { shape: self.shape, array }
     }
@@ -24,6 +25,7 @@ impl<T: Scalar> Bar<'_, T> {
             Bar::None => Bar::None,
             Bar::Own(bar) => Bar::Own(parts_mut(bar)),
             Bar::Real(bar) => Bar::Real(bar),
+            &mut Bar::Remote(room) => Bar::Remote(room),
         }
     }
 }

@@ -24,7 +24,7 @@ impl<'a, T: Scalar> StackBars<'a, T> {
     /// The gradients of `batch` matrices, of equal length in each.
     pub fn new(bars: &'a mut [Bar<'_, T>], batch: usize) -> Result<Self> {
         let gradient = |bar: &mut Bar<'_, T>| match bar {
-            Bar::None => Gradient::None,
+            Bar::None | Bar::Remote(_) => Gradient::None,
             Bar::Own(bar) => Gradient::Own(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
             Bar::Real(bar) => Gradient::Real(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
         };

@@ -1,37 +1,43 @@
 //! What a cell reads of all steps before it begins, and the gradients of that.
 
-use super::{Cell, Gradients, PREVIOUS, Pass, Wanted, of};
+use super::{Cell, Gradients, PREVIOUS, Pass, of};
+use crate::Array;
 use crate::device::Record;
 use crate::product::{Base, Operand, Product};
-use crate::recurrence::sequence::within;
+use crate::recurrence::within;
 use crate::rows::sum;
-use crate::{Array, Field};
 use isometry_core::Result;
 
 impl Cell<'_> {
-    /// x, 0 past the ends of the sequences.
+    /// The names of U and b.
+    fn names(&self) -> [&'static str; 2] {
+        if self.declared.operator == "transition" { ["input_weight", "bias"] } else { ["u", "b"] }
+    }
+
+    /// x, 0 past the ends of the sequences: values there may be NaN, and must not be multiplied by the zeros of their gradients.
     pub fn inputs(&self, record: &mut Record) -> Result<Array> {
+        let x = self.array("x")?;
         match &self.lengths {
-            Some(lengths) => within(record, self.arguments.x, Some(lengths)),
-            None => Ok(self.arguments.x.clone()),
+            Some(lengths) => within(record, x, Some(lengths)),
+            None => Ok(x.clone()),
         }
     }
 
     /// U x_t + b for all steps, (T, B, rows of U).
     pub fn drive(&self, record: &mut Record, x: &Array) -> Result<Array> {
-        let (d, wide) = (self.features, self.wide);
+        let (d, wide, [u, b]) = (self.features, self.wide, self.names());
         let out = self.of_rows(wide)?;
-        let base = self.arguments.bias.map_or(Base::Nothing, |bias| Base::Array(Operand::row(bias)));
-        Product::new(1, (self.rows(), wide, d), of(x, d), of(self.arguments.u, d).t(), of(&out, wide))
+        let base = self.some(b).map_or(Base::Nothing, |bias| Base::Array(Operand::row(bias)));
+        Product::new(1, (self.rows(), wide, d), of(x, d), of(self.array(u)?, d).t(), of(&out, wide))
             .plus(base)
-            .record(record, Field::Real)?;
+            .record(record, self.field)?;
         Ok(out)
     }
 
     /// The states before all steps, (T, B, numbers of a state); zeros past the ends of sequences.
     pub fn previous(&self, record: &mut Record, states: &Array) -> Result<Array> {
         let previous = self.of_rows(self.state)?;
-        let start = self.arguments.h0;
+        let start = self.some("h0");
         let arrays = [("states", states), ("start", start.unwrap_or(states)), ("previous", &previous)];
         let count = self.rows() * self.state;
         let pass = Pass { count, pitch: self.state, flag: start.is_some(), ..Pass::default() };
@@ -45,28 +51,29 @@ impl Cell<'_> {
         record: &mut Record,
         bars: &Array,
         x: &Array,
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        let (d, wide, rows) = (self.features, self.wide, self.rows());
-        let (of_bars, mut out) = (of(bars, wide), Gradients::default());
-        if wanted.x {
+        out: &mut Gradients,
+    ) -> Result<()> {
+        let (d, wide, rows, field, [u, b]) =
+            (self.features, self.wide, self.rows(), self.field, self.names());
+        let of_bars = of(bars, wide);
+        if out.wants("x") {
             let bar = self.of_rows(d)?;
-            Product::new(1, (rows, d, wide), of_bars, of(self.arguments.u, d), of(&bar, d))
-                .record(record, Field::Real)?;
-            out.x = Some(bar);
+            Product::new(1, (rows, d, wide), of_bars, of(self.array(u)?, d).conj(), of(&bar, d))
+                .record(record, field)?;
+            out.put("x", bar);
         }
-        if wanted.u {
+        if out.wants(u) {
             let bar = self.room(&[wide, d])?;
-            Product::new(1, (wide, d, rows), of_bars.t(), of(x, d), of(&bar, d))
-                .record_deep(record, Field::Real)?;
-            out.u = Some(bar);
+            Product::new(1, (wide, d, rows), of_bars.t(), of(x, d).conj(), of(&bar, d))
+                .record_deep(record, field)?;
+            out.put(u, bar);
         }
-        if wanted.bias {
+        if out.wants(b) {
             let bar = self.room(&[wide])?;
             sum(record, (rows, wide), bars, &bar)?;
-            out.bias = Some(bar);
+            out.put(b, bar);
         }
-        Ok(out)
+        Ok(())
     }
 
     /// A gradient of W, (m, n): the sum of left^T right over all rows.
@@ -79,7 +86,7 @@ impl Cell<'_> {
     ) -> Result<Array> {
         let bar = self.room(&[m, self.n])?;
         Product::new(1, (m, self.n, self.rows()), left.t(), right, of(&bar, self.n))
-            .record_deep(record, Field::Real)?;
+            .record_deep(record, self.field)?;
         Ok(bar)
     }
 }

@@ -137,14 +137,24 @@ impl Record {
 
     /// Copies an array.
     pub fn copy(&mut self, from: &Array, to: &Array) -> Result<()> {
-        check_len("to", to.len(), from.shape())?;
-        self.check(from)?;
+        self.join(&[from], to)
+    }
+
+    /// Copies arrays one after the other.
+    pub fn join(&mut self, parts: &[&Array], to: &Array) -> Result<()> {
+        check_len("to", to.len(), &[parts.iter().map(|part| part.len()).sum()])?;
         self.check(to)?;
-        let bytes = (from.len() * from.field().bytes()) as u64;
         self.pass = None;
-        self.held.extend([from.clone(), to.clone()]);
-        self.context.count(What::Copies, 1);
-        self.encoder.copy_buffer_to_buffer(from.memory().buffer()?, 0, to.memory().buffer()?, 0, bytes);
+        let mut first = 0;
+        for part in parts {
+            self.check(part)?;
+            let bytes = (part.len() * part.field().bytes()) as u64;
+            self.held.extend([(*part).clone(), to.clone()]);
+            self.context.count(What::Copies, 1);
+            let (from, into) = (part.memory().buffer()?, to.memory().buffer()?);
+            self.encoder.copy_buffer_to_buffer(from, 0, into, first, bytes);
+            first += bytes;
+        }
         Ok(())
     }
 

@@ -1,57 +1,25 @@
 //! The gradients of a gated unit.
 
-use super::setting::Setting;
-use super::{FACTORS, Gated, SCALED, UNIT_VJP};
-use crate::cell::{self, Pass, of};
+use super::{FACTORS, SCALED, UNIT_VJP};
+use crate::Array;
+use crate::cell::{Cell, Gradients, Outcome, Pass, of};
 use crate::device::Record;
-use crate::operator::submitted;
-use crate::product::Product;
+use crate::product::{Base, Operand, Product};
 use crate::rows::sum;
-use crate::{Array, Field};
-use isometry_core::{Error, Result};
+use isometry_core::Result;
 
-/// Which gradients are wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Of the arguments of every cell.
-    pub arguments: cell::Wanted,
-    /// Of c_h, with the reset behind W_h only.
-    pub hidden_bias: bool,
-}
-
-/// The gradients, None where one was not wanted.
-#[derive(Clone, Debug, Default)]
-pub struct Gradients {
-    /// Those of W are two: of W_z and W_r (2n, n), and of W_h (n, n).
-    pub arguments: cell::Gradients,
-    /// (n)
-    pub hidden_bias: Option<Array>,
-}
-
-/// The gradients from the states, zeros past the ends of sequences, and their cotangents, (T, B, n), ignored there.
-pub fn backward(gated: &Gated<'_>, states: &Array, ct: &Array, wanted: Wanted) -> Result<Gradients> {
-    submitted(gated.arguments.x.context(), |record| record_backward(record, gated, states, ct, wanted))
-}
-
-/// The same in a call that is being recorded.
-pub(crate) fn record_backward(
+/// The gradients.
+pub(crate) fn backward(
     record: &mut Record,
-    gated: &Gated<'_>,
-    states: &Array,
-    ct: &Array,
-    wanted: Wanted,
-) -> Result<Gradients> {
-    let setting = Setting::new(gated)?;
-    setting.cell.check_states("states", states)?;
-    setting.cell.check_states("ct", ct)?;
-    setting.cell.phi.check_wanted(wanted.arguments.activation_bias)?;
-    if wanted.hidden_bias && !gated.after {
-        return Err(Error::value("hidden_bias_bar", "belongs to reset \"after\" only"));
-    }
-    let x = setting.cell.inputs(record)?;
-    let all = Factors::new(record, &setting, &x, states)?;
-    let bars = Bars::new(record, &setting, &all, ct, wanted.arguments.activation_bias)?;
-    bars.gradients(record, &setting, &all, &x, wanted)
+    cell: &Cell<'_>,
+    outcome: &Outcome,
+    out: &mut Gradients,
+) -> Result<()> {
+    let x = cell.inputs(record)?;
+    let all = Factors::new(record, cell, &x, &outcome.states)?;
+    let bars = Bars::new(record, cell, &all, &outcome.ct, out.wants("activation_bias"))?;
+    cell.input_gradients(record, &bars.bars, &x, out)?;
+    bars.gradients(record, cell, &all, out)
 }
 
 /// What all steps need, of all rows.
@@ -65,16 +33,15 @@ struct Factors {
 }
 
 impl Factors {
-    fn new(record: &mut Record, setting: &Setting<'_>, x: &Array, states: &Array) -> Result<Self> {
-        let (cell, after) = (&setting.cell, setting.after);
-        let (n, wide, rows) = (cell.n, cell.wide, cell.rows());
+    fn new(record: &mut Record, cell: &Cell<'_>, x: &Array, states: &Array) -> Result<Self> {
+        let (n, wide, rows, after) = (cell.n, cell.wide, cell.rows(), cell.flag(0));
         let previous = cell.previous(record, states)?;
         let inputs = cell.drive(record, x)?;
         let add = |record: &mut Record, a: &Array, columns: usize, from: usize| {
-            let (a, w) = (of(a, n), cell.w(from).t());
+            let (a, w) = (of(a, n), cell.w(from)?.t());
             Product::new(1, (rows, columns, n), a, w, of(&inputs, wide).from(0, from))
                 .add()
-                .record(record, Field::Real)
+                .record(record, cell.field)
         };
         add(record, &previous, 2 * n, 0)?;
         let factors = cell.of_rows(5 * n)?;
@@ -83,12 +50,13 @@ impl Factors {
             false => (previous.clone(), cell.of_rows(n)?),
         };
         if after {
-            Product::new(1, (rows, n, n), of(&previous, n), cell.w(2 * n).t(), of(&products, n))
-                .plus(setting.hidden(2 * n))
-                .record(record, Field::Real)?;
+            let hidden = cell.some("hidden_bias");
+            Product::new(1, (rows, n, n), of(&previous, n), cell.w(2 * n)?.t(), of(&products, n))
+                .plus(hidden.map_or(Base::Nothing, |bias| Base::Array(Operand::row(bias))))
+                .record(record, cell.field)?;
         }
         let arrays = [
-            ("own", cell.own()),
+            ("own", cell.own()?),
             ("inputs", &inputs),
             ("products", &products),
             ("previous", &previous),
@@ -116,23 +84,17 @@ struct Bars {
 }
 
 impl Bars {
-    fn new(
-        record: &mut Record,
-        setting: &Setting<'_>,
-        all: &Factors,
-        ct: &Array,
-        summed: bool,
-    ) -> Result<Self> {
-        let (cell, after) = (&setting.cell, setting.after);
-        let (batch, n, wide) = (cell.batch, cell.n, cell.wide);
+    fn new(record: &mut Record, cell: &Cell<'_>, all: &Factors, ct: &Array, summed: bool) -> Result<Self> {
+        let (batch, n, wide, after) = (cell.batch, cell.n, cell.wide, cell.flag(0));
         let (bars, g, now) = (cell.of_rows(wide)?, cell.of_step(n)?, cell.of_step(wide)?);
         let along = if summed { Some(cell.phi.along(record, cell.rows())?) } else { None };
         let none = cell.room(&[1])?;
         let s = if after { none.clone() } else { cell.of_step(n)? };
         record.fill(&g, None)?;
+        let own = cell.own()?;
         let arrays = |ct| {
             [
-                ("own", cell.own()),
+                ("own", own),
                 ("ct", ct),
                 ("factors", &all.factors),
                 ("g", &g),
@@ -146,54 +108,51 @@ impl Bars {
             cell.run(record, &UNIT_VJP, &arrays(ct), Pass { k, ..pass })?;
             if !after {
                 let c = of(&now, wide).from(0, 2 * n);
-                Product::new(1, (batch, n, n), c, cell.w(2 * n), of(&s, n)).record(record, Field::Real)?;
+                Product::new(1, (batch, n, n), c, cell.w(2 * n)?, of(&s, n)).record(record, cell.field)?;
                 cell.run(record, &UNIT_VJP, &arrays(&s), Pass { k, phase: 1, ..pass })?;
             }
             let depth = if after { wide } else { 2 * n };
-            Product::new(1, (batch, n, depth), of(&now, wide), cell.w(0), of(&g, n))
+            Product::new(1, (batch, n, depth), of(&now, wide), cell.w(0)?, of(&g, n))
                 .add()
-                .record(record, Field::Real)?;
+                .record(record, cell.field)?;
         }
         Ok(Bars { bars, start: g, along })
     }
 
+    /// Those that do not come from the inputs.
     fn gradients(
         &self,
         record: &mut Record,
-        setting: &Setting<'_>,
+        cell: &Cell<'_>,
         all: &Factors,
-        x: &Array,
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        let cell = &setting.cell;
+        out: &mut Gradients,
+    ) -> Result<()> {
         let (n, rows, bars) = (cell.n, cell.rows(), of(&self.bars, cell.wide));
-        let mut out = cell.input_gradients(record, &self.bars, x, wanted.arguments)?;
         // the cotangents of W_h h + c_h
         let mut behind = None;
-        if setting.after && (wanted.arguments.w || wanted.hidden_bias) {
+        if cell.flag(0) && (out.wants("w") || out.wants("hidden_bias")) {
             let own = cell.of_rows(n)?;
             let arrays = [("factors", &all.factors), ("bars", &self.bars), ("out", &own)];
             cell.run(record, &SCALED, &arrays, Pass { count: rows * n, ..Pass::default() })?;
             behind = Some(own);
         }
-        if wanted.arguments.w {
+        if out.wants("w") {
             let gates = cell.weight_gradient(record, 2 * n, bars, of(&all.previous, n))?;
             let left = behind.as_ref().map_or(bars.from(0, 2 * n), |own| of(own, n));
             let right = of(all.reset.as_ref().unwrap_or(&all.previous), n);
-            out.w = Some(vec![gates, cell.weight_gradient(record, n, left, right)?]);
+            let (of_h, bar) = (cell.weight_gradient(record, n, left, right)?, cell.room(&[3, n, n])?);
+            record.join(&[&gates, &of_h], &bar)?;
+            out.put("w", bar);
         }
-        let mut hidden_bias = None;
-        if let (true, Some(own)) = (wanted.hidden_bias, &behind) {
+        if let (true, Some(own)) = (out.wants("hidden_bias"), &behind) {
             let bar = cell.room(&[n])?;
             sum(record, (rows, n), own, &bar)?;
-            hidden_bias = Some(bar);
+            out.put("hidden_bias", bar);
         }
-        if wanted.arguments.h0 {
-            out.h0 = Some(self.start.clone());
-        }
+        out.put("h0", self.start.clone());
         if let Some(along) = &self.along {
-            out.activation_bias = Some(cell.phi.bias_bar(record, along)?);
+            out.put("activation_bias", cell.phi.bias_bar(record, along)?);
         }
-        Ok(Gradients { arguments: out, hidden_bias })
+        Ok(())
     }
 }

@@ -6,17 +6,13 @@
 
 mod backward;
 mod forward;
-mod setting;
-#[cfg(test)]
-mod tests;
 
-pub use backward::{Gradients, Wanted, backward};
-pub use forward::forward;
-pub(crate) use {backward::record_backward, forward::record_forward};
+pub(crate) use backward::backward;
+pub(crate) use forward::forward;
 
-use crate::Array;
-use crate::cell::Arguments;
+use crate::cell::Cell;
 use crate::shader::Shader;
+use isometry_core::{Error, Result};
 
 macro_rules! shaders {
     ($($name:ident $file:literal),*) => {$(
@@ -28,13 +24,11 @@ macro_rules! shaders {
 
 shaders!(FACTORS "factors", SCALED "scaled", UNIT "unit", UNIT_VJP "unit_vjp");
 
-/// The arguments of a gated unit; the order of the gates is z, r, h.
-#[derive(Clone, Copy, Debug)]
-pub struct Gated<'a> {
-    /// W (3n, n), U (3n, d), b (3n), h0 (B, n)
-    pub arguments: Arguments<'a>,
-    /// (3n): zeros, zeros and c_h, with the reset behind W_h only
-    pub hidden_bias: Option<&'a Array>,
-    /// The reset gate acts behind W_h.
-    pub after: bool,
+/// Whether the reset gate acts behind W_h; only then is there a bias c_h of W_h h.
+pub(crate) fn setting(cell: &Cell<'_>) -> Result<u32> {
+    let after = cell.flag(0);
+    if !after && cell.some("hidden_bias").is_some() {
+        return Err(Error::value("hidden_bias", "belongs to reset \"after\" only"));
+    }
+    Ok(u32::from(after))
 }

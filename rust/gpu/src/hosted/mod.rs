@@ -1,32 +1,110 @@
-//! Operators whose arrays are the caller's: uploaded, computed on the device, downloaded. Objects without
-//! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix,
-//! which the CPU forms.
+//! Calls on arrays of the caller, or of the device: the former are uploaded and their results downloaded. Objects without
+//! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix, which the CPU forms.
 
-mod cell;
-mod gated;
-mod lstm;
-mod recurrence;
-mod rum;
-pub mod sequence;
-mod uploads;
+mod arrays;
+mod local;
+mod sequence;
+
+pub(crate) use arrays::Uploads;
+pub use sequence::{Backward, Forward, backward, forward};
 
 use crate::array::zeros;
 use crate::objects::{OBJECTS, holds, view};
+use crate::operator::{Operator, features};
 use crate::{Array, Field};
-use isometry_core::argument::{self, Argument, Bar};
-use isometry_core::internal::sizes::size;
-use isometry_core::scalar::{Scalar, parts_mut};
-use isometry_core::{Budget, Cpu, Operator, Saves, Side};
-use isometry_core::{Error, Result};
+use arrays::Results;
+use isometry_core::argument::{self, Argument, Bar, Given};
+use isometry_core::internal::Task;
+use isometry_core::internal::sizes::work;
+use isometry_core::operators;
+use isometry_core::scalar::Scalar;
+use isometry_core::{Budget, Cpu, Error, Result, Saves};
 use std::any::TypeId;
-use std::sync::OnceLock;
-use uploads::Uploads;
 
-/// An operator of the core that computes on the device.
-pub struct Hosted<'a, T: Scalar> {
-    object: &'a str,
-    operator: Box<dyn Cpu<T> + 'a>,
-    has_kernels: OnceLock<bool>,
+/// The objects that have kernels here; all others go through their matrix.
+pub use crate::objects::OBJECTS as SERVED;
+
+/// Runs a call of an operator; whether the matrix it has computed is what backward starts from.
+pub fn operator<T: Scalar>(
+    object: &str,
+    given: &[Given<'_, T>],
+    task: Task<'_, T>,
+    budget: &Budget<'_>,
+) -> Result<bool> {
+    field_of::<T>()?;
+    let (kernels, mut results) = (has_kernels(object, given)?, Results::default());
+    let task = match task {
+        Task::Matrix(out) if !kernels => {
+            return local::write(object, given, out, budget).map(|()| false);
+        }
+        Task::MatrixVjp(_, ct, bars) if !kernels => {
+            return local::pull(object, given, None, &ct, bars, budget).map(|()| false);
+        }
+        task => task,
+    };
+    let mut uploads = Uploads::new()?;
+    let held = Held::new(&mut uploads, object, given, kernels, budget)?;
+    let views = held.views();
+    let operator = view(held.object, &views)?;
+    let (batch, (p, q)) = (operator.batch(), operator.shape());
+    match task {
+        Task::Matrix(out) => results.put(&operator.matrix()?, out)?,
+        Task::MatrixVjp(saved, ct, bars) => {
+            let w = uploads.array("saved", &saved, &[batch, p, q])?;
+            let ct = uploads.needed("ct", &ct, &[batch, p, q])?;
+            results.put_all(&operator.matrix_vjp(w.as_ref(), &ct, &wanted(&bars))?, bars)?;
+        }
+        Task::Apply(x, side, out) => {
+            let x = rows(&mut uploads, "x", &x, &*operator, features((p, q), side).0)?;
+            results.put(&operator.apply(&x, side)?, out)?;
+        }
+        Task::ApplyVjp([_, x, ct], side, bars, x_bar) => {
+            let (from, into) = features((p, q), side);
+            let x = rows(&mut uploads, "x", &x, &*operator, from)?;
+            let ct = rows(&mut uploads, "ct", &ct, &*operator, into)?;
+            let own = if kernels { wanted(&bars) } else { vec![wanted(&bars).contains(&true)] };
+            let pulled = operator.apply_vjp(&x, &ct, side, &own, !matches!(x_bar, Bar::None))?;
+            pulled.x.map_or(Ok(()), |found| results.put(&found, x_bar))?;
+            if kernels {
+                results.put_all(&pulled.arguments, bars)?;
+            } else if let [Some(w_bar)] = &pulled.arguments[..] {
+                pull(&held.formed, w_bar, (object, given), bars, results, budget)?;
+                return Ok(false);
+            }
+        }
+    }
+    results.wait(budget)?;
+    let here = given.iter().all(|given| !remote(given));
+    Ok(kernels && here && operators::view(object, given)?.matrix_saves()? == Saves::Result)
+}
+
+/// Waits for the results and the gradient of a matrix that the CPU has formed, which pulls it back.
+fn pull<T: Scalar>(
+    formed: &[T],
+    w_bar: &Array,
+    (object, given): (&str, &[Given<'_, T>]),
+    bars: Vec<Bar<'_, T>>,
+    results: Results<'_>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    let mut ct = zeros::<T>(w_bar.len())?;
+    let mut results = results;
+    results.put(w_bar, Bar::Own(&mut ct))?;
+    results.wait(budget)?;
+    let ct = Given { shape: &[], array: argument::Array::Own(&ct) };
+    local::pull(object, given, Some(formed), &ct, bars, budget)
+}
+
+/// Rows (batch, rows, n) on the device.
+fn rows<'a, T: Scalar>(
+    uploads: &mut Uploads<'a>,
+    name: &'static str,
+    x: &Given<'a, T>,
+    operator: &dyn Operator,
+    n: usize,
+) -> Result<Array> {
+    let (batch, all) = (operator.batch(), work(&x.shape[..x.shape.len().saturating_sub(1)]));
+    uploads.needed(name, x, &[batch, all / batch.max(1), n])
 }
 
 /// An object with kernels, and its arguments on the device.
@@ -37,90 +115,60 @@ struct Held<'o, T> {
     formed: Vec<T>,
 }
 
-impl<T> Held<'_, T> {
-    fn given(&self) -> Vec<Option<&Array>> {
+impl<'o, T: Scalar> Held<'o, T> {
+    /// The operator on the device; where its kernels are not used, its matrix, which the CPU forms.
+    fn new<'a>(
+        uploads: &mut Uploads<'a>,
+        object: &'o str,
+        given: &[Given<'a, T>],
+        kernels: bool,
+        budget: &Budget<'_>,
+    ) -> Result<Self> {
+        if !kernels {
+            let (formed, shape) = local::matrix(object, given, budget)?;
+            let arrays = vec![Some(uploads.made(&formed, &shape)?)];
+            return Ok(Held { object: "dense", arrays, formed });
+        }
+        let one = |(argument, given): (&Argument, &Given<'a, T>)| {
+            let axes = given.shape.len().saturating_sub(argument.rank());
+            let shape = [&[work(&given.shape[..axes])], &given.shape[axes..]].concat();
+            uploads.array(argument.name, given, &shape)
+        };
+        let arrays = arguments(object)?.iter().zip(given).map(one).collect::<Result<_>>()?;
+        Ok(Held { object, arrays, formed: vec![] })
+    }
+
+    fn views(&self) -> Vec<Option<&Array>> {
         self.arrays.iter().map(Option::as_ref).collect()
     }
 }
 
-impl<'a, T: Scalar> Hosted<'a, T> {
-    /// The operator of an object, in single precision.
-    pub fn new(object: &'a str, operator: Box<dyn Cpu<T> + 'a>) -> Result<Self> {
-        field_of::<T>()?;
-        Ok(Hosted { object, operator, has_kernels: OnceLock::new() })
-    }
-
-    /// Whether the kernels of the device are used for these arguments.
-    fn has_kernels(&self) -> Result<bool> {
-        if let Some(&known) = self.has_kernels.get() {
-            return Ok(known);
-        }
-        let own = OBJECTS.contains(&self.object) && !empty(&*self.operator);
-        let found = own && holds(self.object, &*self.operator)?;
-        Ok(*self.has_kernels.get_or_init(|| found))
-    }
-
-    /// The operator on the device; where its kernels are not used, its matrix, which the CPU forms.
-    fn transition<'b>(&'b self, uploads: &mut Uploads<'b>, budget: &Budget<'_>) -> Result<Held<'b, T>> {
-        if !self.has_kernels()? {
-            let formed = self.formed(budget)?;
-            let arrays = vec![Some(self.matrices(uploads, &formed)?)];
-            return Ok(Held { object: "dense", arrays, formed });
-        }
-        let (batch, (n, _)) = (self.operator.batch(), self.operator.shape());
-        let one = |(i, argument): (usize, &Argument)| {
-            let shape = |len: usize| axes(argument, len, batch, n);
-            match self.operator.argument(i) {
-                argument::Array::None => Ok(None),
-                argument::Array::Own(x) => uploads.own(x, &shape(x.len())).map(Some),
-                argument::Array::Real(x) => uploads.real(x, &shape(x.len())).map(Some),
-                argument::Array::Integers(_) => {
-                    Err(Error::Device(format!("{} holds integers", argument.name)))
-                }
-            }
-        };
-        let arrays = self.operator.arguments().iter().enumerate().map(one).collect::<Result<_>>()?;
-        Ok(Held { object: self.object, arrays, formed: vec![] })
-    }
-
-    fn rows(&self, uploads: &Uploads<'_>, x: &[T], rows: usize, n: usize) -> Result<Array> {
-        uploads.made(x, &[self.operator.batch(), rows, n])
-    }
-
-    fn matrices(&self, uploads: &Uploads<'_>, w: &[T]) -> Result<Array> {
-        let (p, q) = self.operator.shape();
-        uploads.made(w, &[self.operator.batch(), p, q])
-    }
-
-    /// W, by the CPU.
-    fn formed(&self, budget: &Budget<'_>) -> Result<Vec<T>> {
-        let (p, q) = self.operator.shape();
-        let mut w = zeros(size("matrix", &[self.operator.batch(), p, q])?)?;
-        self.operator.matrix(&mut w, None, budget)?;
-        Ok(w)
-    }
-
-    /// The gradients of the arguments from W and its gradient, by the CPU.
-    fn pull_formed(&self, w: &[T], w_bar: &[T], bars: &mut [Bar<'_, T>], budget: &Budget<'_>) -> Result<()> {
-        let saved = self.operator.matrix_saves()? == Saves::Result;
-        self.operator.matrix_vjp(saved.then_some(w), w_bar, bars, budget)
-    }
+/// The list of arguments of an object.
+fn arguments(object: &str) -> Result<&'static [Argument]> {
+    let found = operators::OBJECTS.iter().find(|(name, _)| *name == object);
+    found
+        .map(|(_, list)| *list)
+        .ok_or_else(|| Error::value("object", format!("{object} is none of the core")))
 }
 
-/// The axes of an argument: the batch, n_out, and what is left.
-fn axes(argument: &Argument, len: usize, batch: usize, n: usize) -> Vec<usize> {
-    let each = len / batch.max(1);
-    match argument.rank() {
-        0 => vec![batch],
-        1 => vec![batch, each],
-        _ => vec![batch, n, each / n.max(1)],
+/// Whether the kernels of the device are used for these arguments. Values on the device are not checked.
+fn has_kernels<T: Scalar>(object: &str, given: &[Given<'_, T>]) -> Result<bool> {
+    if !OBJECTS.contains(&object) || given.iter().any(remote) {
+        return Ok(OBJECTS.contains(&object));
     }
+    let operator = operators::view(object, given)?;
+    Ok(!empty(&*operator) && holds(object, &*operator)?)
 }
 
 /// Whether there is nothing to compute; the CPU handles this case.
 fn empty<T: Scalar>(operator: &dyn Cpu<T>) -> bool {
     let (p, q) = operator.shape();
     operator.batch() == 0 || p == 0 || q == 0
+}
+
+/// Whether an array is on the device.
+fn remote<T: Scalar>(given: &Given<'_, T>) -> bool {
+    matches!(given.array, argument::Array::Remote(_))
 }
 
 /// float32 or complex64.
@@ -149,149 +197,6 @@ fn single_mut<R: 'static>(x: &mut [R]) -> Result<&mut [f32]> {
     Ok(unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
 }
 
-fn fetch<T: Scalar>(array: &Array, out: &mut [T], budget: &Budget<'_>) -> Result<()> {
-    array.download_into(single_mut(parts_mut(out))?, budget.cancel)
-}
-
-/// Arrays of the device with the caller's arrays, to which they are copied together, with one wait.
-type Copies<'a> = Vec<(&'a Array, &'a mut [f32])>;
-
 fn wanted<T: Scalar>(bars: &[Bar<'_, T>]) -> Vec<bool> {
     bars.iter().map(|bar| !matches!(bar, Bar::None)).collect()
-}
-
-/// Collects the gradients that were wanted; where there is none it is 0.
-fn collect<'a, T: Scalar>(
-    found: &'a [Option<Array>],
-    bars: &'a mut [Bar<'_, T>],
-    copies: &mut Copies<'a>,
-) -> Result<()> {
-    for (bar, found) in bars.iter_mut().zip(found.iter().chain(std::iter::repeat(&None))) {
-        match (bar, found) {
-            (Bar::Own(bar), Some(found)) => copies.push((found, single_mut(parts_mut(bar))?)),
-            (Bar::Real(bar), Some(found)) => copies.push((found, single_mut(bar)?)),
-            (Bar::Own(bar), None) => bar.fill(T::zero()),
-            (Bar::Real(bar), None) => single_mut(bar)?.fill(0.0),
-            (Bar::None, _) => {}
-        }
-    }
-    Ok(())
-}
-
-impl<T: Scalar> Operator<T> for Hosted<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        self.operator.sizes()
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        self.operator.arguments()
-    }
-    fn argument(&self, i: usize) -> argument::Array<'_, T> {
-        self.operator.argument(i)
-    }
-}
-
-impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
-    /// W, if the gradient starts from it.
-    fn matrix_saves(&self) -> Result<Saves> {
-        match self.operator.matrix_saves()? {
-            Saves::Result => Ok(Saves::Result),
-            own if !self.has_kernels()? => Ok(own),
-            Saves::Elements(_) => Ok(Saves::Elements(0)),
-        }
-    }
-
-    fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
-        if !self.has_kernels()? {
-            return self.operator.matrix(out, saved, budget);
-        }
-        let held = self.transition(&mut Uploads::new()?, budget)?;
-        fetch(&view(held.object, &held.given())?.matrix()?, out, budget)
-    }
-
-    fn matrix_vjp(
-        &self,
-        saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_bars(bars)?;
-        if !self.has_kernels()? {
-            return self.operator.matrix_vjp(saved, ct, bars, budget);
-        }
-        let mut uploads = Uploads::new()?;
-        let held = self.transition(&mut uploads, budget)?;
-        let w = saved.map(|saved| self.matrices(&uploads, saved)).transpose()?;
-        let ct = self.matrices(&uploads, ct)?;
-        let found = view(held.object, &held.given())?.matrix_vjp(w.as_ref(), &ct, &wanted(bars))?;
-        let mut copies = Copies::new();
-        collect(&found, bars, &mut copies)?;
-        Array::download_all(&mut copies, budget.cancel)
-    }
-
-    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
-        Ok(Saves::Elements(0))
-    }
-
-    fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        _saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        if empty(&*self.operator) || rows == 0 {
-            return self.operator.apply(x, rows, side, out, None, budget);
-        }
-        let mut uploads = Uploads::new()?;
-        let held = self.transition(&mut uploads, budget)?;
-        let x = self.rows(&uploads, x, rows, self.features(side).0)?;
-        fetch(&view(held.object, &held.given())?.apply(&x, side)?, out, budget)
-    }
-
-    fn apply_vjp(
-        &self,
-        _saved: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        bars: &mut [Bar<'_, T>],
-        x_bar: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_bars(bars)?;
-        if empty(&*self.operator) || rows == 0 {
-            return self.operator.apply_vjp(None, x, ct, rows, side, bars, x_bar, budget);
-        }
-        let (from, into) = self.features(side);
-        let mut uploads = Uploads::new()?;
-        let held = self.transition(&mut uploads, budget)?;
-        let (x, ct) = (self.rows(&uploads, x, rows, from)?, self.rows(&uploads, ct, rows, into)?);
-        let wanted = wanted(bars);
-        let through = !self.has_kernels()?;
-        let own = if through { vec![wanted.contains(&true)] } else { wanted };
-        let pulled = view(held.object, &held.given())?.apply_vjp(&x, &ct, side, &own, x_bar.is_some())?;
-        let mut copies = Copies::new();
-        let mut w_bar = vec![];
-        match pulled.arguments.first() {
-            Some(Some(found)) if through => {
-                w_bar = zeros::<T>(found.len())?;
-                copies.push((found, single_mut(parts_mut(&mut w_bar))?));
-            }
-            _ if through => {}
-            _ => collect(&pulled.arguments, bars, &mut copies)?,
-        }
-        if let (Some(found), Some(x_bar)) = (&pulled.x, x_bar) {
-            copies.push((found, single_mut(parts_mut(x_bar))?));
-        }
-        Array::download_all(&mut copies, budget.cancel)?;
-        if w_bar.is_empty() { Ok(()) } else { self.pull_formed(&held.formed, &w_bar, bars, budget) }
-    }
 }

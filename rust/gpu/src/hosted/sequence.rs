@@ -1,130 +1,139 @@
-//! Cells by their names on the caller's arrays, all members of an ensemble in one call.
+//! Cells by their names: every array is uploaded once, all members of an ensemble are one submission, and all results come with one wait.
 
-use super::cell::{self, refused};
-use super::recurrence::{self, Member};
-use isometry_core::argument::Bar;
-use isometry_core::recurrence::gru::Gru;
-use isometry_core::recurrence::lstm::Lstm;
-use isometry_core::recurrence::rum::Rum;
-use isometry_core::recurrence::{Call, Cotangent, Outcome, Sequence, Trajectory, Unit, Written};
-use isometry_core::scalar::{Scalar, parts, parts_mut};
+use super::arrays::{Results, Uploads};
+use super::{Held, has_kernels, local, wanted};
+use crate::Array;
+use crate::array::zeros;
+use crate::cell::{Cell, Gradients, Outcome};
+use crate::device::Record;
+use crate::objects::view;
+use isometry_core::argument::{self, Bar, Given};
+use isometry_core::recurrence::Call;
+use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Error, Result};
 
 /// Bytes of the states of members that are submitted together; a member itself may have more.
 const TOGETHER: usize = 1 << 28;
 
-/// The arrays that forward fills: the states and the memory, empty without one.
-pub(super) struct Filled<'a, T> {
-    pub states: &'a mut [T],
-    pub last: &'a mut [T],
-}
+/// A call, and rooms for its states and its memory.
+pub type Forward<'a, T> = (Call<'a, T>, Bar<'a, T>, Bar<'a, T>);
 
-/// What a backward pass of a cell reads and fills.
-pub(super) struct Pull<'a, T: Scalar> {
-    pub states: &'a [T],
-    pub ct: &'a [T],
-    pub last_ct: Option<&'a [T]>,
-    pub bars: Vec<Bar<'a, T>>,
-}
-
-/// A call and what it fills: its states, and its memory, empty without one.
-pub type Forward<'a, T> = (Call<'a, T>, Written<'a, T>, &'a mut [T]);
-
-/// A call, its results, and the rooms for the gradients of its arguments and of those of its operator.
-pub type Backward<'a, T> = (Call<'a, T>, Outcome<'a, T>, Vec<Bar<'a, T>>, Vec<Bar<'a, T>>);
+/// A call, its states, their cotangents, those of the memory, and rooms for the gradients of its arguments and of those of its operator.
+pub type Backward<'a, T> = (Call<'a, T>, [Given<'a, T>; 3], Vec<Bar<'a, T>>, Vec<Bar<'a, T>>);
 
 /// The states of members of the same sizes.
 pub fn forward<T: Scalar>(members: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
     let Some((first, ..)) = members.first() else { return Ok(()) };
-    let (name, bytes) = (first.cell.name, bytes(first)?);
-    macro_rules! of_cell {
-        ($members:ident, $unit:ident) => {{
-            let mut units = Vec::with_capacity($members.len());
-            for (call, to, last) in $members {
-                let filled = Filled { states: parts_mut(states(to)?), last: parts_mut(last) };
-                units.push(($unit::of(&alone(call)?, None)?, filled));
-            }
-            cell::forward(units, budget)
-        }};
-    }
-    together(members, bytes, |members| match name {
-        "recurrence" => {
-            let (calls, rooms): (Vec<_>, Vec<_>) =
-                members.into_iter().map(|(call, to, _)| (call, to)).unzip();
-            let mut units = Vec::with_capacity(calls.len());
-            for (call, to) in calls.iter().zip(rooms) {
-                units.push(member(call, states(to)?)?);
-            }
-            recurrence::forward(units, budget)
+    let bytes = bytes(first)?;
+    together(members, bytes, |members| {
+        let (calls, rooms): (Vec<_>, Vec<_>) =
+            members.into_iter().map(|(call, states, memory)| (call, (states, memory))).unzip();
+        let (mut uploads, mut results) = (Uploads::new()?, Results::default());
+        let mut record = Record::new(uploads.context())?;
+        let mut found = Vec::with_capacity(calls.len());
+        for call in &calls {
+            let held = transition(&mut uploads, call, budget)?;
+            let w = held.as_ref().map(|held| formed(&mut record, held)).transpose()?;
+            let cell = Cell::new(&mut uploads, call, w)?;
+            found.push((cell.kernels.forward)(&mut record, &cell)?);
         }
-        "gru" | "goru" => of_cell!(members, Gru),
-        "lstm" => of_cell!(members, Lstm),
-        "rum" => of_cell!(members, Rum),
-        _ => refused(name),
+        record.submit()?;
+        for ((states, memory), (to, last)) in found.iter().zip(rooms) {
+            results.put(states, to)?;
+            memory.as_ref().map_or(Ok(()), |memory| results.put(memory, last))?;
+        }
+        results.wait(budget)
     })
 }
 
 /// Their gradients.
 pub fn backward<T: Scalar>(members: Vec<Backward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
     let Some((first, ..)) = members.first() else { return Ok(()) };
-    let (name, bytes) = (first.cell.name, bytes(first)?);
-    macro_rules! of_cell {
-        ($members:ident, $unit:ident) => {{
-            let mut units = Vec::with_capacity($members.len());
-            for (call, outcome, bars, _) in &mut $members {
-                let (states, ct) = read(outcome)?;
-                let pull = Pull {
-                    states: parts(states),
-                    ct: parts(ct),
-                    last_ct: outcome.last_ct.map(parts),
-                    bars: bars.iter_mut().map(Bar::of_real).collect(),
-                };
-                units.push(($unit::of(&alone(call.clone())?, None)?, pull));
-            }
-            cell::backward(units, budget)
-        }};
-    }
-    together(members, bytes, |mut members| match name {
-        "recurrence" => {
-            let mut units = Vec::with_capacity(members.len());
-            for (call, outcome, bars, of_operator) in &mut members {
-                let (states, ct) = read(outcome)?;
-                let [bars, of_operator] =
-                    [bars, of_operator].map(|bars| bars.iter_mut().map(Bar::again).collect());
-                units.push(member(call, recurrence::Pull { states, ct, bars, of_operator })?);
-            }
-            recurrence::backward(units, budget)
+    let bytes = bytes(first)?;
+    together(members, bytes, |members| {
+        let mut rooms = Vec::with_capacity(members.len());
+        let mut calls = Vec::with_capacity(members.len());
+        for (call, given, bars, of_operator) in members {
+            calls.push((call, given));
+            rooms.push((bars, of_operator));
         }
-        "gru" | "goru" => of_cell!(members, Gru),
-        "lstm" => of_cell!(members, Lstm),
-        "rum" => of_cell!(members, Rum),
-        _ => refused(name),
+        let mut uploads = Uploads::new()?;
+        let mut record = Record::new(uploads.context())?;
+        let mut found = Vec::with_capacity(calls.len());
+        for ((call, [states, ct, last_ct]), (bars, of_operator)) in calls.iter().zip(&rooms) {
+            let held = transition(&mut uploads, call, budget)?;
+            let views = held.as_ref().map_or(vec![], Held::views);
+            let operator = held.as_ref().map(|held| view(held.object, &views)).transpose()?;
+            let w = operator.as_ref().map(|operator| operator.record_matrix(&mut record)).transpose()?;
+            let cell = Cell::new(&mut uploads, call, w.as_ref().map(flat).transpose()?)?;
+            let shape = [cell.steps, cell.batch, cell.state];
+            let last_ct = uploads.array("last_ct", last_ct, &[cell.batch, cell.n, cell.n])?;
+            let outcome = Outcome {
+                states: uploads.needed("states", states, &shape)?,
+                ct: uploads.needed("ct", ct, &shape)?,
+                last_ct,
+            };
+            let own = wanted(of_operator);
+            let mut out = Gradients::new(call.cell, &wanted(bars), own.contains(&true));
+            (cell.kernels.backward)(&mut record, &cell, &outcome, &mut out)?;
+            let (of_arguments, w_bar) = out.found();
+            let of_operator = match (&operator, &w, &held, &w_bar) {
+                (Some(operator), Some(w), Some(held), Some(w_bar)) if held.formed.is_empty() => {
+                    let w_bar = w_bar.reshaped(w.shape())?;
+                    operator.record_matrix_vjp(&mut record, Some(w), &w_bar, &own)?
+                }
+                _ => vec![],
+            };
+            drop(operator);
+            found.push((of_arguments, of_operator, w_bar, held.map_or(vec![], |held| held.formed)));
+        }
+        record.submit()?;
+        // of members whose W the CPU has formed
+        let mut left = Vec::new();
+        let mut results = Results::default();
+        for (((call, _), (bars, rooms)), found) in calls.iter().zip(rooms).zip(&found) {
+            let (of_arguments, of_operator, w_bar, formed) = found;
+            results.put_all(of_arguments, bars)?;
+            match (w_bar, &call.transition) {
+                (Some(w_bar), Some(object)) if !formed.is_empty() => {
+                    left.push((formed, w_bar, zeros::<T>(w_bar.len())?, object, rooms));
+                }
+                _ => results.put_all(of_operator, rooms)?,
+            }
+        }
+        for (_, w_bar, host, ..) in &mut left {
+            results.put(w_bar, Bar::Own(host))?;
+        }
+        results.wait(budget)?;
+        for (formed, _, w_bar, (object, given), rooms) in left {
+            let ct = Given { shape: &[], array: argument::Array::Own(&w_bar) };
+            local::pull(object, given, Some(formed), &ct, rooms, budget)?;
+        }
+        Ok(())
     })
 }
 
-/// The states that the device writes, which are all.
-fn states<T>(written: Written<'_, T>) -> Result<&mut [T]> {
-    match written {
-        Written { states: Some(states), last: None, marks: None } => Ok(states),
-        _ => Err(whole()),
-    }
+/// The operator of a call on the device, if it has one.
+fn transition<'b, 'a, T: Scalar>(
+    uploads: &mut Uploads<'a>,
+    call: &'b Call<'a, T>,
+    budget: &Budget<'_>,
+) -> Result<Option<Held<'b, T>>> {
+    let Some((object, given)) = &call.transition else { return Ok(None) };
+    Held::new(uploads, object, given, has_kernels(object, given)?, budget).map(Some)
 }
 
-/// A cell whose matrices are all in its arrays.
-fn alone<'a, T: Scalar>(call: Call<'a, T>) -> Result<Call<'a, T::Real>> {
-    if call.transition.is_some() {
-        return refused("W_h other than as a matrix");
-    }
-    call.real()
+/// W (n, n).
+fn formed<T: Scalar>(record: &mut Record, held: &Held<'_, T>) -> Result<Array> {
+    flat(&view(held.object, &held.views())?.record_matrix(record)?)
 }
 
-/// The affine cell of a call.
-fn member<'a, T: Scalar, R>(call: &'a Call<'_, T>, results: R) -> Result<Member<'a, T, R>> {
-    let Some((object, _)) = &call.transition else {
-        return Err(Error::value("transition", "must be given"));
-    };
-    let Some(operator) = call.operator()? else { return Err(Error::value("transition", "must be given")) };
-    Ok(Member { object, operator, sequence: Sequence::of(call)?, results })
+/// W (1, n, n) as (n, n).
+fn flat(w: &Array) -> Result<Array> {
+    match w.shape() {
+        &[1, p, q] if p == q => w.reshaped(&[p, q]),
+        shape => Err(Error::shape("transition", "one square operator", format!("{shape:?}"))),
+    }
 }
 
 /// Bytes of the states of a member.
@@ -145,16 +154,4 @@ fn together<M>(members: Vec<M>, bytes: usize, f: impl Fn(Vec<M>) -> Result<()>) 
         }
         f(part)?;
     }
-}
-
-/// The states that the device reads, and their cotangents.
-fn read<'a, T: Copy>(outcome: &Outcome<'a, T>) -> Result<(&'a [T], &'a [T])> {
-    match (outcome.states, outcome.ct) {
-        (Trajectory::All(states), Cotangent::States(ct)) => Ok((states, ct)),
-        _ => Err(whole()),
-    }
-}
-
-fn whole() -> Error {
-    Error::Unsupported("backend='gpu' computes and reads all states".into())
 }

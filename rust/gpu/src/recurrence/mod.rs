@@ -11,11 +11,9 @@ mod backward;
 mod forward;
 pub(crate) mod sequence;
 pub(crate) mod steps;
-#[cfg(test)]
-mod tests;
 
-pub(crate) use backward::record_backward;
-pub use backward::{Gradients, Wanted, backward};
-pub use forward::forward;
-pub(crate) use forward::record_forward;
-pub use sequence::Sequence;
+pub(crate) use backward::backward;
+pub(crate) use forward::forward;
+pub(crate) use sequence::within;
+#[cfg(test)]
+pub(crate) use {backward::pull, forward::run};

@@ -58,7 +58,7 @@ static LISTED: [&[(&str, u32)]; 20] = {
 
 /// How the steps are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(crate) enum Route {
     /// This many steps in a dispatch, for up to [`WIDEST`] features.
     Together(usize),
     /// One step in a dispatch.
@@ -66,7 +66,7 @@ pub(super) enum Route {
 }
 
 /// The most features for which a workgroup has whole states.
-pub(super) const WIDEST: usize = 2 * THREADS;
+pub(crate) const WIDEST: usize = 2 * THREADS;
 /// Most steps of a dispatch, and most real multiply-adds: it must end before a driver considers the device
 /// hung, after 2 s on Windows.
 const RUN: usize = 512;
@@ -76,7 +76,7 @@ const WORK: usize = 1 << 34;
 const NEAR: usize = 1 << 19;
 
 /// The route for `batch` sequences of n features.
-pub(super) fn route(field: Field, batch: usize, n: usize) -> Route {
+pub(crate) fn route(field: Field, batch: usize, n: usize) -> Route {
     let near = n <= WIDEST && n * n * field.bytes() <= NEAR;
     let step = work(&[batch, n, n, field.parts(), field.parts()]).max(1);
     if near { Route::Together((WORK / step).clamp(1, RUN)) } else { Route::Apart }

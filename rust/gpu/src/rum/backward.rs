@@ -1,12 +1,11 @@
 //! The gradients of a rotational unit.
 
 use super::setting::Setting;
-use super::{FACTORS, FIRST, MEMORY_VJP, Rotational, SECOND, UNIT_VJP, WHOLE};
-use crate::cell::{self, Pass, of};
+use super::{FACTORS, FIRST, MEMORY_VJP, SECOND, UNIT_VJP, WHOLE};
+use crate::Array;
+use crate::cell::{Cell, Gradients, Outcome, Pass, of};
 use crate::device::Record;
-use crate::operator::submitted;
 use crate::product::Product;
-use crate::{Array, Field};
 use isometry_core::Result;
 use isometry_core::internal::sizes::work;
 
@@ -14,55 +13,18 @@ use isometry_core::internal::sizes::work;
 const RUN: usize = 512;
 const WORK: usize = 1 << 34;
 
-/// Which gradients are wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Of the arguments of every cell.
-    pub arguments: cell::Wanted,
-    /// Of R before the first step, also if it was absent; with a memory only.
-    pub r0: bool,
-}
-
-/// The gradients, None where one was not wanted.
-#[derive(Clone, Debug, Default)]
-pub struct Gradients {
-    /// That of W is one array.
-    pub arguments: cell::Gradients,
-    /// (B, n, n)
-    pub r0: Option<Array>,
-}
-
-/// The gradients from the states, zeros past the ends of sequences, their cotangents, (T, B, n), ignored there, and those of the last
-/// memory, zeros if absent.
-pub fn backward(
-    rum: &Rotational<'_>,
-    states: &Array,
-    cts: (&Array, Option<&Array>),
-    wanted: Wanted,
-) -> Result<Gradients> {
-    submitted(rum.arguments.x.context(), |record| record_backward(record, rum, states, cts, wanted))
-}
-
-/// The same in a call that is being recorded.
-pub(crate) fn record_backward(
+/// The gradients.
+pub(crate) fn backward(
     record: &mut Record,
-    rum: &Rotational<'_>,
-    states: &Array,
-    (ct, last_ct): (&Array, Option<&Array>),
-    wanted: Wanted,
-) -> Result<Gradients> {
-    let setting = Setting::new(rum)?;
-    let cell = &setting.cell;
-    cell.check_states("states", states)?;
-    cell.check_states("ct", ct)?;
-    last_ct.map_or(Ok(()), |ct| setting.check_memory("last_ct", ct))?;
-    cell.phi.check_wanted(wanted.arguments.activation_bias)?;
+    cell: &Cell<'_>,
+    outcome: &Outcome,
+    out: &mut Gradients,
+) -> Result<()> {
+    let setting = Setting::new(cell);
     let x = cell.inputs(record)?;
-    let all = Factors::new(record, &setting, &x, states)?;
-    let mut out = all.pull(record, &setting, (ct, last_ct), wanted)?;
-    let arguments = cell.input_gradients(record, &all.bars, &x, wanted.arguments)?;
-    out.arguments = cell::Gradients { x: arguments.x, u: arguments.u, bias: arguments.bias, ..out.arguments };
-    Ok(out)
+    let all = Factors::new(record, &setting, &x, &outcome.states)?;
+    all.pull(record, &setting, outcome, out)?;
+    cell.input_gradients(record, &all.bars, &x, out)
 }
 
 /// What all steps need, of all rows.
@@ -79,18 +41,18 @@ struct Factors {
 
 impl Factors {
     fn new(record: &mut Record, setting: &Setting<'_>, x: &Array, states: &Array) -> Result<Self> {
-        let cell = &setting.cell;
+        let cell = setting.cell;
         let (n, rows, pitch) = (cell.n, cell.rows(), setting.wide_frame());
         let previous = cell.previous(record, states)?;
         let bars = cell.drive(record, x)?;
-        Product::new(1, (rows, 2 * n, n), of(&previous, n), cell.w(0).t(), of(&bars, cell.wide))
+        Product::new(1, (rows, 2 * n, n), of(&previous, n), cell.w(0)?.t(), of(&bars, cell.wide))
             .add()
-            .record(record, Field::Real)?;
+            .record(record, cell.field)?;
         let frames = cell.of_rows(pitch)?;
         let memory = setting.memory.then(|| setting.start(record)).transpose()?;
         let heard = if setting.memory { cell.of_rows(n)? } else { cell.room(&[1])? };
         let arrays = [
-            ("own", cell.own()),
+            ("own", cell.own()?),
             ("inputs", &bars),
             ("previous", &previous),
             ("heard", &heard),
@@ -120,28 +82,29 @@ impl Factors {
         &self,
         record: &mut Record,
         setting: &Setting<'_>,
-        (ct, last_ct): (&Array, Option<&Array>),
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        let cell = &setting.cell;
+        Outcome { ct, last_ct, .. }: &Outcome,
+        out: &mut Gradients,
+    ) -> Result<()> {
+        let cell = setting.cell;
         let (batch, n, wide, pitch, blocks) =
             (cell.batch, cell.n, cell.wide, setting.wide_frame(), setting.blocks());
-        let flag = wanted.arguments.activation_bias;
+        let flag = out.wants("activation_bias");
         let (g, now) = (cell.of_step(n)?, cell.of_step(wide)?);
         let along = if flag { Some(cell.phi.along(record, cell.rows())?) } else { None };
         let none = cell.room(&[1])?;
         let back = match &self.memory {
             Some(memory) => {
                 let memory_bar = cell.room(&[batch, n, n])?;
-                record.fill(&memory_bar, last_ct)?;
+                record.fill(&memory_bar, last_ct.as_ref())?;
                 Some((memory, memory_bar, cell.room(&[batch, blocks, 3, n])?))
             }
             None => None,
         };
         record.fill(&g, None)?;
+        let own = cell.own()?;
         let unit = |record: &mut Record, given: &Array, k: usize, phase: u32| {
             let arrays = [
-                ("own", cell.own()),
+                ("own", own),
                 ("given", given),
                 ("frames", &self.frames),
                 ("g", &g),
@@ -169,24 +132,20 @@ impl Factors {
                     unit(record, sums, k, SECOND)?;
                 }
             }
-            Product::new(1, (batch, n, 2 * n), of(&now, wide), cell.w(0), of(&g, n))
+            Product::new(1, (batch, n, 2 * n), of(&now, wide), cell.w(0)?, of(&g, n))
                 .add()
-                .record(record, Field::Real)?;
+                .record(record, cell.field)?;
         }
-        let mut out = Gradients::default();
-        if wanted.arguments.w {
-            let bar = cell.weight_gradient(record, 2 * n, of(&self.bars, wide), of(&self.previous, n))?;
-            out.arguments.w = Some(vec![bar]);
+        if out.wants("w") {
+            out.put("w", cell.weight_gradient(record, 2 * n, of(&self.bars, wide), of(&self.previous, n))?);
         }
-        if wanted.arguments.h0 {
-            out.arguments.h0 = Some(g);
-        }
+        out.put("h0", g);
         if let Some(along) = &along {
-            out.arguments.activation_bias = Some(cell.phi.bias_bar(record, along)?);
+            out.put("activation_bias", cell.phi.bias_bar(record, along)?);
         }
-        if wanted.r0 {
-            out.r0 = back.map(|(_, memory_bar, _)| memory_bar);
+        if let Some((_, memory_bar, _)) = back {
+            out.put("r0", memory_bar);
         }
-        Ok(out)
+        Ok(())
     }
 }

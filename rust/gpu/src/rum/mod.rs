@@ -11,15 +11,11 @@
 mod backward;
 mod forward;
 mod setting;
-#[cfg(test)]
-mod tests;
 
-pub use backward::{Gradients, Wanted, backward};
-pub use forward::forward;
-pub(crate) use {backward::record_backward, forward::record_forward};
+pub(crate) use backward::backward;
+pub(crate) use forward::forward;
+pub(crate) use setting::setting;
 
-use crate::Array;
-use crate::cell::Arguments;
 use crate::shader::Shader;
 
 macro_rules! shaders {
@@ -42,16 +38,3 @@ shaders!(
 const WHOLE: u32 = 0;
 const FIRST: u32 = 1;
 const SECOND: u32 = 2;
-
-/// The arguments of a rotational unit.
-#[derive(Clone, Copy, Debug)]
-pub struct Rotational<'a> {
-    /// W (2n, n): rows of u, then of tau; U (3n, d) and b (3n): of u, tau, e; h0 (B, n)
-    pub arguments: Arguments<'a>,
-    /// Whether each sequence has a matrix of its own that all its rotations multiply.
-    pub memory: bool,
-    /// (B, n, n), identities if absent; with a memory only
-    pub r0: Option<&'a Array>,
-    /// The length of the states, if they are normalised.
-    pub eta: Option<f32>,
-}

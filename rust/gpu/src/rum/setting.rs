@@ -1,46 +1,40 @@
-//! The arguments of a rotational unit, checked.
+//! The settings of a rotational unit, checked, and its memory.
 
-use super::{MEMORY, Rotational};
-use crate::cell::{Cell, Form, Pass, of};
+use super::MEMORY;
+use crate::Array;
+use crate::cell::{Cell, Pass, of};
 use crate::device::Record;
 use crate::product::{Base, Operand, Product};
-use crate::recurrence::sequence::checked;
-use crate::{Array, Field};
 use isometry_core::{Error, Result};
 
-const FORM: Form = Form { w: 2, u: 3, state: 1, most: 7 };
 /// `SIDE` of memory.wgsl: rows of a memory for each workgroup.
 const ROWS: usize = 16;
 /// `PLACES` of rum.wgsl.
 const PLACES: usize = 8;
 
-/// A checked unit on its device.
+/// eta, 0 without; it is a length, and a memory before the first step belongs to a memory.
+pub(crate) fn setting(cell: &Cell<'_>) -> Result<u32> {
+    let eta = cell.settings.get(1).copied().filter(|eta| !eta.is_nan()).map(|eta| eta as f32);
+    if eta.is_some_and(|eta| !eta.is_normal() || eta < 0.0) {
+        return Err(Error::value("eta", "must be a positive number of single precision"));
+    }
+    if cell.some("r0").is_some() && !cell.flag(0) {
+        return Err(Error::value("r0", "belongs to a memory only"));
+    }
+    Ok(eta.map_or(0, f32::to_bits))
+}
+
+/// A unit and its memory.
 pub(super) struct Setting<'a> {
-    pub cell: Cell<'a>,
+    pub cell: &'a Cell<'a>,
     pub memory: bool,
-    r0: Option<&'a Array>,
     normalised: bool,
 }
 
 impl<'a> Setting<'a> {
-    pub fn new(rum: &Rotational<'a>) -> Result<Self> {
-        let Rotational { arguments, memory, r0, eta } = *rum;
-        if eta.is_some_and(|eta| !eta.is_normal() || eta < 0.0) {
-            return Err(Error::value("eta", "must be a positive number of single precision"));
-        }
-        let cell = Cell::new(&arguments, FORM, eta.map_or(0, f32::to_bits))?;
-        let setting = Setting { cell, memory, r0, normalised: eta.is_some() };
-        r0.map_or(Ok(()), |r0| setting.check_memory("r0", r0))?;
-        Ok(setting)
-    }
-
-    /// Refuses memories of another size, or without a memory.
-    pub fn check_memory(&self, name: &'static str, array: &Array) -> Result<()> {
-        let Cell { batch, n, .. } = self.cell;
-        if !self.memory {
-            return Err(Error::value(name, "belongs to a memory only"));
-        }
-        checked(name, self.cell.arguments.x, array, &[batch, n, n])
+    pub fn new(cell: &'a Cell<'a>) -> Self {
+        let normalised = cell.settings.get(1).is_some_and(|eta| !eta.is_nan());
+        Setting { cell, memory: cell.flag(0), normalised }
     }
 
     /// Numbers of a frame in a forward pass.
@@ -60,15 +54,15 @@ impl<'a> Setting<'a> {
 
     /// R before the first step.
     pub fn start(&self, record: &mut Record) -> Result<Array> {
-        let Cell { batch, n, .. } = self.cell;
+        let &Cell { batch, n, .. } = self.cell;
         let memory = self.cell.room(&[batch, n, n])?;
-        match self.r0 {
+        match self.cell.some("r0") {
             Some(r0) => record.copy(r0, &memory)?,
             None => {
-                let nothing = of(self.cell.arguments.x, 0);
+                let nothing = of(self.cell.array("x")?, 0);
                 Product::new(batch, (n, n, 0), nothing, nothing, Operand::new(&memory, n * n, n))
                     .plus(Base::Identity(0, 0))
-                    .record(record, Field::Real)?;
+                    .record(record, self.cell.field)?;
             }
         }
         Ok(memory)

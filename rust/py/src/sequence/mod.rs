@@ -1,11 +1,15 @@
 //! `sequence*`: a cell of the core over a sequence, by its name and its arrays in the order of its declaration. In an ensemble every array has
 //! the members as its first axis, of size 1 where they share one; results and gradients have an entry for each.
 
+#[cfg(feature = "gpu")]
+mod gpu;
+
 use crate::activation::parse;
 use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
 use crate::error::exception;
 use crate::operator::{ArgumentBars, Arguments};
 use crate::place::Place;
+use crate::threads::{sequences, sequences_vjp};
 use crate::{by_dtype, detached};
 use isometry_core::activation::Activation;
 use isometry_core::argument::{Array, Bar, Given};
@@ -82,11 +86,12 @@ impl<'py, T: Number> Arrays<'py, T> {
         (lengths, reverse, marks): Steps<'py>,
         packs: Optional<'py>,
         members: Option<usize>,
+        place: Place,
     ) -> PyResult<Self> {
         let cell = declared(cell).map_err(exception)?;
-        let arrays = Arguments::of(cell.arguments, arrays)?;
+        let arrays = Arguments::of(cell.arguments, arrays, place)?;
         let object = |(object, given): &(String, Bound<'py, PyTuple>)| {
-            Ok::<_, PyErr>((object.clone(), Arguments::new(object, given)?))
+            Ok::<_, PyErr>((object.clone(), Arguments::new(object, given, place)?))
         };
         let object = transition.as_ref().map(object).transpose()?;
         let mut given = arrays.given();
@@ -260,8 +265,12 @@ pub fn sequence(
     members: Option<usize>,
 ) -> PyResult<()> {
     by_dtype!("x", &arrays.get_item(0)?, T, py => {
-        let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, packs, members)?;
+        let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, packs, members, place)?;
         let (states, memory, saved) = results;
+        #[cfg(feature = "gpu")]
+        if let Place::Gpu = place {
+            return gpu::sequence(py, &arrays, states, memory);
+        }
         let ([of_states, of_memory, of_saved], count) = (arrays.results(), arrays.count());
         let ((states, last, marks, _), checkpoint) = states.parts()?;
         let mut states = Output::optional("states", states.as_ref(), &of_states)?;
@@ -283,7 +292,7 @@ pub fn sequence(
             calls.push((call, written, memory.next().flatten().unwrap_or(&mut []), saved.next().flatten()));
         }
         detached::run_interruptible(py, |cancel| {
-            place.sequence(calls, &Budget { threads: place.threads(), cancel })
+            sequences(calls, &Budget { threads: place.threads(), cancel })
         })
     })
 }
@@ -306,8 +315,12 @@ pub fn sequence_vjp(
     members: Option<usize>,
 ) -> PyResult<()> {
     by_dtype!("x", &arrays.get_item(0)?, T, py => {
-        let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, None, members)?;
+        let arrays = Arrays::<T>::new(cell, &transition, &arrays, law, steps, None, members, place)?;
         let (states, memory, saved) = results;
+        #[cfg(feature = "gpu")]
+        if let Place::Gpu = place {
+            return gpu::sequence_vjp(py, &arrays, states, cts, [bars, transition_bars]);
+        }
         let ([of_states, of_memory, of_saved], count) = (arrays.results(), arrays.count());
         let ((states, last, marks, _), checkpoint) = states.parts()?;
         let (states, marks) = match checkpoint {
@@ -325,9 +338,9 @@ pub fn sequence_vjp(
         let of_last = ct.shape().len() < of_states.len();
         crate::arrays::fits("ct", ct.shape(), if of_last { &one } else { &of_states }).map_err(exception)?;
         let memory_ct = Input::optional("last_ct", memory_ct.as_ref(), &of_memory)?;
-        let mut own_bars = ArgumentBars::of(arrays.cell.arguments, &arrays.arrays, &bars, members)?;
+        let mut own_bars = ArgumentBars::of(arrays.cell.arguments, &arrays.arrays, &bars, members, place)?;
         let object = arrays.object.as_ref();
-        let of_object = object.map(|(object, own)| ArgumentBars::new(object, own, &transition_bars));
+        let of_object = object.map(|(object, own)| ArgumentBars::new(object, own, &transition_bars, place));
         let mut of_object = of_object.transpose()?;
         let mut own_bars = each(own_bars.view(), count);
         let mut of_object = each(of_object.as_mut().map_or(vec![], ArgumentBars::view), count);
@@ -352,7 +365,7 @@ pub fn sequence_vjp(
             calls.push((call, outcome, own, of_operator));
         }
         detached::run_interruptible(py, |cancel| {
-            place.sequence_vjp(calls, &Budget { threads: place.threads(), cancel })
+            sequences_vjp(calls, &Budget { threads: place.threads(), cancel })
         })
     })
 }
