@@ -108,7 +108,7 @@ valgrind:  ## the Rust tests with small sizes, and those at the limits, under va
 	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }
 	tests=$$(cargo test --release --locked -p isometry-core --lib --test limits --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	for path in scalar avx2; do for test in $$tests; do \
-		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --fair-sched=yes --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: $(TESTS) || exit 1; \
+		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --fair-sched=yes --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: $(TESTS) || exit 1; \
 	done; done
 
 # Neither of the two has a model of forks of threads and of limits of memory. Miri flushes no denormals, and would take hours for many threads.
@@ -132,7 +132,7 @@ test-aarch64:  ## clippy and the Rust tests with small sizes on an emulated aarc
 	@test -d "$$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" || { echo "make test-aarch64 needs Rust's library for aarch64 (rustup target add aarch64-unknown-linux-gnu)"; exit 1; }
 	cargo clippy --release --locked -p isometry-kernels -p isometry-core --target aarch64-unknown-linux-gnu -- -D warnings
 	for path in neon scalar; do \
-		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip openmp:: --skip forked --skip where_no_threads || exit 1; \
+		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip adopted:: --skip forked --skip where_no_threads || exit 1; \
 	done  # neither forks of threads nor limits of memory are emulated
 
 lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows

@@ -11,7 +11,7 @@ pub mod kernels {
 
 /// The team of threads.
 pub mod parallel {
-    pub use crate::parallel::openmp::{adopt, adopted};
+    pub use crate::parallel::adopted::{Team, adopt, adopted};
     pub use crate::parallel::{Cut, Shared, available, cut, run, worth};
 }
 

@@ -1,11 +1,8 @@
 //! A long call asks its caller whether to go on in the caller's floating-point mode, though it flushes denormal numbers itself.
 
-use isometry_core::argument::Bar;
 use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
-use isometry_core::operators::dense::Dense;
 use isometry_core::operators::{cayley, householder};
-use isometry_core::recurrence::gru::{self, Gru, Reset};
-use isometry_core::recurrence::{self, Run, Sequence};
+use isometry_core::recurrence;
 use isometry_core::{Budget, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -24,33 +21,13 @@ fn asks(what: &str, call: impl FnOnce(&Budget<'_>) -> Result<()>) {
 }
 
 #[test]
-fn recurrences() {
-    let [steps, batch, n] = [900, 4, 256]; // somewhat more than what is computed between two questions
-    let (x, v, w) = (vec![1e-3f32; steps * batch], vec![0.1; n], vec![1e-3; n * n]);
-    let sequence =
-        Sequence { run: Run::new([steps, batch, 1, n], &x), input_weight: &v, bias: None, on_input: false };
-    let mut states = vec![0.0; steps * batch * n];
-    let w = Dense::new(&w, 1, n, n).unwrap();
-    asks("recurrence::forward", |budget| recurrence::forward(&w, &sequence, &mut states, budget));
-    let (ct, mut bar) = (states.clone(), vec![0.0; n * n]);
-    asks("recurrence::backward", |budget| {
-        let own = &mut [Bar::Own(&mut bar)];
-        recurrence::backward(&w, own, &sequence, &states, &ct, &mut [], budget)
-    });
-    let members = vec![(); 4];
+fn ensembles() {
     asks("recurrence::ensemble", |budget| {
-        recurrence::ensemble::<f32, _>(members, [2, 1, 1, 256], budget, |(), budget| {
+        recurrence::ensemble::<f32, _>(vec![(); 4], [2, 1, 1, 256], budget, |(), budget| {
             assert!(!(budget.cancel)());
             Ok(())
         })
     });
-    let [w, u] = [3 * n * n, 3 * n].map(|len| vec![1e-3f32; len]);
-    let run = Run::new([steps / 2, batch, 1, n], &x[..steps / 2 * batch]);
-    let gru = Gru { run, w: &w, transition: None, u: &u, b: None, reset: Reset::Before, hidden_bias: None };
-    let (mut states, mut saved) =
-        (vec![0.0; steps / 2 * batch * n], vec![0.0; gru.saved() * steps / 2 * batch * n]);
-    asks("gru::forward", |budget| gru::forward(&gru, &mut states, Some(&mut saved), budget));
-    asks("gru::backward", |budget| gru::backward(&gru, &states, &saved, &states, &mut [], &mut [], budget));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub fn available_parallelism() -> usize {
 /// Uses torch's OpenMP team from now on, if this process has one; returns whether it has.
 #[pyfunction]
 pub fn adopt_openmp() -> bool {
-    parallel::adopt()
+    parallel::adopt(crate::openmp::find)
 }
 
 /// Version, target and instruction sets.

@@ -16,6 +16,7 @@ mod gpu;
 mod hadamard;
 mod householder;
 mod linalg;
+mod openmp;
 mod operator;
 mod place;
 mod ranges;

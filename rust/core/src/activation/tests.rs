@@ -1,101 +1,46 @@
 //! Values, derivatives, kinks and NaN against the table of the module.
 
 use super::*;
-use crate::scalar::{Real, c32, c64};
-use crate::testing::Random;
+use crate::parallel::Member;
+use crate::scalar::{Real, c32, c64, parts};
+use crate::testing::tape::{self, Var, Z, flat, leaves};
+use crate::testing::{Guarded, Random};
+use isometry_kernels::activation::Pass;
 
 /// The textbook value of one row.
-pub(crate) fn value<W: Scalar<Real = f64>>(z: &[W], activation: Activation, bias: &[f64]) -> Vec<W> {
-    let apart = |f: &dyn Fn(f64) -> f64| z.iter().map(|z| W::new(f(z.re()), f(z.im()))).collect();
+pub(crate) fn value(z: &[Z], activation: Activation, bias: &[Var]) -> Vec<Z> {
     let n = z.len();
+    let apart = |f: &dyn Fn(Var) -> Var| z.iter().map(|z| z.apart(f)).collect();
+    let kink = |slope: f64| move |x: Var| if x.value > 0.0 { x } else { x * Var::constant(slope) };
     let ordered = |pairs: &mut dyn Iterator<Item = (usize, usize)>| {
         let mut h = z.to_vec();
+        let order = |a: Var, b: Var| if b.value > a.value { (b, a) } else { (a, b) };
         for (i, j) in pairs {
-            h[i] = W::new(z[i].re().max(z[j].re()), z[i].im().max(z[j].im()));
-            h[j] = W::new(z[i].re().min(z[j].re()), z[i].im().min(z[j].im()));
+            let (re, im) = (order(z[i].re, z[j].re), order(z[i].im, z[j].im));
+            (h[i], h[j]) = (Z { re: re.0, im: im.0 }, Z { re: re.1, im: im.1 });
         }
         h
     };
+    // (r + b) / r for the length r of (x, y), or 0
+    let shrink = |x: Var, y: Var, b: Var| {
+        let square = x * x + y * y;
+        let open = square.value > 0.0 && square.value.sqrt() + b.value > 0.0;
+        let r = if open { square.sqrt() } else { Var::ONE };
+        if open { (r + b) / r } else { Var::ZERO }
+    };
     match activation {
         Activation::Identity => z.to_vec(),
-        Activation::Tanh => apart(&f64::tanh),
-        Activation::Relu => apart(&|x| x.max(0.0)),
-        Activation::LeakyRelu { slope } => apart(&|x| x.max(slope * x)),
+        Activation::Tanh => apart(&Var::tanh),
+        Activation::Relu => apart(&kink(0.0)),
+        Activation::LeakyRelu { slope } => apart(&kink(slope)),
         Activation::Oplu => ordered(&mut (0..n / 2).map(|i| (2 * i, 2 * i + 1))),
         Activation::OpluHalves => ordered(&mut (0..n / 2).map(|i| (i, i + n / 2))),
-        Activation::Modrelu => (0..n)
-            .map(|i| {
-                let r = z[i].modulus();
-                if r + bias[i] > 0.0 && r != 0.0 { z[i].scale((r + bias[i]) / r) } else { W::default() }
-            })
-            .collect(),
+        Activation::Modrelu => z.iter().zip(bias).map(|(z, b)| z.scale(shrink(z.re, z.im, *b))).collect(),
         Activation::ModreluRealrep => {
-            let mut h = z.to_vec();
-            for i in 0..n / 2 {
-                let r = z[i].re().hypot(z[i + n / 2].re());
-                let f = if r + bias[i] > 0.0 && r != 0.0 { (r + bias[i]) / r } else { 0.0 };
-                (h[i], h[i + n / 2]) = (z[i].scale(f), z[i + n / 2].scale(f));
-            }
-            h
+            let by = |i: usize| shrink(z[i].re, z[i + n / 2].re, bias[i]);
+            (0..n).map(|i| z[i].scale(by(i % (n / 2)))).collect()
         }
     }
-}
-
-/// The textbook gradient of one row: z_bar and b_bar.
-pub(crate) fn pull<W: Scalar<Real = f64>>(
-    z: &[W],
-    activation: Activation,
-    bias: &[f64],
-    g: &[W],
-) -> (Vec<W>, Vec<f64>) {
-    let n = z.len();
-    let apart = |f: &dyn Fn(f64) -> f64| {
-        z.iter().zip(g).map(|(z, g)| W::new(f(z.re()) * g.re(), f(z.im()) * g.im())).collect()
-    };
-    let ordered = |pairs: &mut dyn Iterator<Item = (usize, usize)>| {
-        let mut bar = g.to_vec();
-        for (i, j) in pairs {
-            let choose = |a: f64, b: f64, p: f64, q: f64| if b > a { (q, p) } else { (p, q) };
-            let re = choose(z[i].re(), z[j].re(), g[i].re(), g[j].re());
-            let im = choose(z[i].im(), z[j].im(), g[i].im(), g[j].im());
-            (bar[i], bar[j]) = (W::new(re.0, im.0), W::new(re.1, im.1));
-        }
-        bar
-    };
-    let step = |low: f64| move |x: f64| if x > 0.0 { 1.0 } else { low };
-    let z_bar = match activation {
-        Activation::Identity => g.to_vec(),
-        Activation::Tanh => apart(&|x| 1.0 - x.tanh().powi(2)),
-        Activation::Relu => apart(&step(0.0)),
-        Activation::LeakyRelu { slope } => apart(&step(slope)),
-        Activation::Oplu => ordered(&mut (0..n / 2).map(|i| (2 * i, 2 * i + 1))),
-        Activation::OpluHalves => ordered(&mut (0..n / 2).map(|i| (i, i + n / 2))),
-        Activation::Modrelu => {
-            let mut b_bar = vec![0.0; n];
-            let mut bar = vec![W::default(); n];
-            for i in 0..n {
-                let r = z[i].modulus();
-                if r + bias[i] > 0.0 && r != 0.0 {
-                    let e = z[i].scale(1.0 / r);
-                    let along = (e.conj() * g[i]).re();
-                    // b / r vanishes from the real formula: g is along e
-                    let across = if W::PARTS == 1 { W::default() } else { g[i] - e.scale(along) };
-                    bar[i] = g[i] + across.scale(bias[i] / r);
-                    b_bar[i] = along;
-                }
-            }
-            return (bar, b_bar);
-        }
-        Activation::ModreluRealrep => {
-            let half = n / 2;
-            let complex =
-                |x: &[W]| (0..half).map(|i| c64::new(x[i].re(), x[i + half].re())).collect::<Vec<_>>();
-            let (bar, b_bar) = pull(&complex(z), Activation::Modrelu, bias, &complex(g));
-            let re = bar.iter().map(|x| W::real(x.re));
-            return (re.chain(bar.iter().map(|x| W::real(x.im))).collect(), b_bar);
-        }
-    };
-    (z_bar, vec![])
 }
 
 /// Every activation that is valid for rows of n elements.
@@ -126,22 +71,20 @@ fn check<T: Scalar>(rows: usize, n: usize) {
         }
         assert!(results.iter().all(|r| *r == results[0]), "{activation:?} depends on the threads");
         let (h, z_bar, b_bar) = &results[0];
-        let mut sums = vec![0.0; units];
-        for r in 0..rows {
-            let row = |x: &[T]| x[r * n..(r + 1) * n].iter().map(|x| x.widen()).collect::<Vec<_>>();
-            let expected = value(&row(&z), activation, &wide);
-            let (bar, b) = pull(&row(&z), activation, &wide, &row(&ct));
-            for (got, expected) in row(h).iter().chain(&row(z_bar)).zip(expected.iter().chain(&bar)) {
-                let error = (*got - *expected).modulus();
-                assert!(
-                    error <= tolerance * (1.0 + 50.0 * expected.modulus()),
-                    "{activation:?}: {got:?} {expected:?}"
-                );
-            }
-            for (sum, b) in sums.iter_mut().zip(b) {
-                *sum += b;
-            }
+        let bias: Vec<Var> = wide.iter().map(|&b| Var::leaf(b)).collect();
+        let all = |x: &[T]| parts(x).iter().map(|x| x.f64()).collect::<Vec<f64>>();
+        let arguments = leaves(&all(&z), T::PARTS);
+        let values: Vec<Z> =
+            arguments.chunks_exact(n).flat_map(|row| value(row, activation, &bias)).collect();
+        let cts = leaves(&all(&ct), T::PARTS);
+        let pairs = values.iter().zip(&cts).flat_map(|(h, g)| [(h.re, g.re.value), (h.im, g.im.value)]);
+        let bar = tape::pull(pairs);
+        let expected = [flat(&values, T::PARTS, |x| x.value), flat(&arguments, T::PARTS, &bar)].concat();
+        for (got, expected) in all(h).into_iter().chain(all(z_bar)).zip(expected) {
+            let off = (got - expected).abs();
+            assert!(off <= tolerance * (1.0 + 50.0 * expected.abs()), "{activation:?}: {got} {expected}");
         }
+        let sums = bias.iter().map(|b| bar(*b));
         for (got, expected) in b_bar.iter().zip(sums) {
             assert!((got.f64() - expected).abs() <= tolerance * rows as f64, "{activation:?} bias");
         }
@@ -236,4 +179,36 @@ fn refusals_name_the_argument() {
     assert!(message(Activation::Modrelu.check::<f32>(3, None)).contains("activation_bias"));
     assert!(message(Activation::Tanh.check::<f32>(3, Some(&[0.0; 3]))).contains("activation_bias"));
     assert!(message(Activation::ModreluRealrep.check::<c32>(4, Some(&[0.0; 2]))).contains("real"));
+}
+
+/// sigma of these numbers.
+fn sigma<R: Real>(z: &[R]) -> Vec<R> {
+    let mut out = Guarded::new(z.len());
+    let (phi, g, from) = (sigmoid(z.len()), std::ptr::null(), Source::Argument);
+    let pass =
+        Pass { phi, y: z.as_ptr(), g, from, out: out.inner().as_mut_ptr(), rows: 0..1, columns: 0..z.len() };
+    // SAFETY: one row of so many numbers at both addresses.
+    Member::alone(|_| unsafe { pass.call() });
+    out.take()
+}
+
+fn sigma_is_accurate<R: Real>(least: f64) {
+    let mut z: Vec<R> = (-3001..3000).map(|i| R::of(f64::from(i) * least / 3001.0)).collect();
+    z.extend((0..100).flat_map(|i| [0.7f64.powi(i), -0.7f64.powi(i)]).map(R::of));
+    for (z, s) in z.iter().zip(sigma(&z)) {
+        let a = (-z.f64().abs()).exp();
+        let expected = if *z < R::zero() { a / (1.0 + a) } else { 1.0 / (1.0 + a) };
+        let error = (s.f64() - expected).abs();
+        assert!(error <= 4.0 * R::EPS.f64() * expected, "sigma {z:?} = {s:?}");
+    }
+    let edges = [f64::INFINITY, 1e30, -0.0, 0.0, -1e30, f64::NEG_INFINITY, -1.1 * least, f64::NAN].map(R::of);
+    let values = sigma(&edges);
+    assert_eq!(values[..7], [1.0, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0].map(R::of));
+    assert!(values[7].is_nan());
+}
+
+#[test]
+fn sigma_is_accurate_to_a_few_units_as_far_as_it_is_a_normal_number() {
+    sigma_is_accurate::<f32>(87.2);
+    sigma_is_accurate::<f64>(708.2);
 }

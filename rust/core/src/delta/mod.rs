@@ -22,6 +22,8 @@ mod shared_backward;
 mod shared_forward;
 mod solve;
 mod state;
+mod task;
+mod task_pull;
 #[cfg(test)]
 mod tests;
 mod window;

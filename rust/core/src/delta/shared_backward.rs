@@ -1,11 +1,11 @@
 //! [`backward`](super::backward()) with every head shared among all members ([`Window`]): the chunks of a window from their states;
 //! the gradient of the state back through them, by columns of V; the gradients of the arguments, chunk by chunk.
 
-use super::backward::{Room, Task, normalised};
 use super::chunk::{Chunk, chunks};
 use super::pull::{Arrays, rows_of};
 use super::solve::{columns, copy_columns};
 use super::state::State;
+use super::task_pull::{Room, Task, normalised};
 use super::window::{Course, Meter, Next, Place, Window};
 use super::workspace::chunk_rows;
 use super::{Delta, SEGMENT, Stop};

@@ -1,9 +1,9 @@
 //! [`forward`](super::forward()) with every head shared among all members ([`Window`]).
 
 use super::chunk::{Chunk, chunks};
-use super::forward::{Out, Room, Task, segment, whole};
 use super::solve::{columns, copy_columns};
 use super::state::State;
+use super::task::{Out, Room, Task, segment, whole};
 use super::window::{Course, Meter, Next, Place, Window};
 use super::workspace::{Triangles, Workspace, chunk_rows};
 use super::{Delta, SEGMENT, Stop};

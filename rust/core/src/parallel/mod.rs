@@ -5,22 +5,22 @@
 //! * [`each`] distributes the parts of a batch, without barriers; threads that arrive late take parts that are left.
 //!
 //! rayon supplies the threads (`team`): jobs on a pool of this process join the call (`rendezvous`). Nothing inside a call uses
-//! the pool. If torch runs an OpenMP team, its threads are the members instead ([`openmp`]).
+//! the pool. A team that is adopted, such as torch's, has the members instead (`adopted`).
 //!
 //! * A call made while the team is busy, from inside another call, or when no thread can be created runs on its own thread
 //!   alone. Results are the same for every number of members.
-//! * The team takes fewer threads while other processes use the cores (`contention`). OpenMP's team does not:
+//! * The team takes fewer threads while other processes use the cores (`contention`). An adopted team does not:
 //!   its threads would sleep meanwhile, and torch's own operations would wait for them.
 //! * No thread starts before the first call, and a forked child creates its own team.
 //! * Denormal numbers are flushed in every member for the duration of the call; then the caller's mode is restored, as it is while
 //!   code of the caller runs inside the call ([`in_callers_mode`]).
 
+pub(crate) mod adopted;
 mod call;
 mod contention;
 mod denormals;
 mod each;
 mod member;
-pub(crate) mod openmp;
 mod rendezvous;
 mod shared;
 mod spin;
@@ -53,7 +53,7 @@ fn enter(threads: usize, barriers: bool, f: Task<'_>) {
         joined.fetch_add(1, Relaxed);
         f(member);
     };
-    if threads < 2 || !(openmp::run(threads, f, barriers) || team::run(threads, f, barriers)) {
+    if threads < 2 || !(adopted::run(threads, f, barriers) || team::run(threads, f, barriers)) {
         Member::alone(f);
     }
     #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Shared by the unit tests.
 
+pub mod drawn;
 pub mod rows;
+pub mod tape;
 pub mod threads;
 
 use crate::scalar::{Real, Scalar};

@@ -52,8 +52,8 @@ fn a_thread_adds_the_memory_that_is_documented() {
     // docs/math/delta.md: K = V = 128 in single precision, in MB
     let case = Case::<f32>::new([1, 64, 1, 1, 1, 128, 128], "head", false, 1);
     let delta = case.view();
-    let forward = |arena: &mut Arena| forward::Room::carve(arena, &delta);
-    let backward = |arena: &mut Arena| backward::Room::carve(arena, &delta);
+    let forward = |arena: &mut Arena| crate::delta::task::Room::carve(arena, &delta);
+    let backward = |arena: &mut Arena| crate::delta::task_pull::Room::carve(arena, &delta);
     let triangles = |arena: &mut Arena| workspace::Triangles::carve(arena, &delta);
     let of = |elements: usize| (elements * 4) as f64 / 1e6;
     assert!((0.45..0.55).contains(&of(Arena::elements::<f32, _>(forward))));

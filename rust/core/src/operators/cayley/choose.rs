@@ -16,7 +16,7 @@
 //! theta <- theta - (|S|^2 + lambda I)^-1 Im diag S.
 //! ```
 
-use super::recover::{Work, inverse};
+use super::workspace::{Work, inverse};
 use crate::error::{Error, Result};
 use crate::parallel::in_callers_mode;
 use crate::scalar::Scalar;

@@ -24,6 +24,7 @@ mod single;
 #[cfg(test)]
 mod tests;
 mod vjp;
+mod workspace;
 
 pub use recover::from_matrix;
 pub use rotvec::from_rotvec;

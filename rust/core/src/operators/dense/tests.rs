@@ -1,56 +1,12 @@
-//! Against sums in double precision, for every type and side and 1, 2 and 3 threads.
+//! Against sums in double precision.
 
 use super::*;
-use crate::scalar::{Real, c32, c64};
-use crate::testing::{near, numbers};
+use crate::scalar::{c32, c64};
+use crate::testing::{numbers, rows};
 
-fn check<T: Scalar>(batch: usize, p: usize, q: usize, rows: usize) {
-    let weight: Vec<T> = numbers(batch * p * q, 1);
-    let op = Dense::new(&weight, batch, p, q).unwrap();
-    let mut copy = vec![T::default(); weight.len()];
-    op.matrix(&mut copy, None, &Budget::of(1)).unwrap();
-    assert_eq!(copy, weight);
-    for side in [Side::Forward, Side::Adjoint] {
-        let (from, into) = op.features(side);
-        let (x, ct): (Vec<T>, Vec<T>) = (numbers(batch * rows * from, 2), numbers(batch * rows * into, 3));
-        let zero = T::Wide::default();
-        let (mut out, mut x_bar) = (vec![zero; ct.len()], vec![zero; x.len()]);
-        let mut weight_bar = vec![zero; weight.len()];
-        for b in 0..batch {
-            for r in b * rows..(b + 1) * rows {
-                for i in 0..p {
-                    for j in 0..q {
-                        let at = (b * p + i) * q + j;
-                        let w = weight[at].widen();
-                        if side == Side::Forward {
-                            let (x, ct) = (x[r * q + j].widen(), ct[r * p + i].widen());
-                            out[r * p + i] += w * x;
-                            x_bar[r * q + j] += w.conj() * ct;
-                            weight_bar[at] += ct * x.conj();
-                        } else {
-                            let (x, ct) = (x[r * p + i].widen(), ct[r * q + j].widen());
-                            out[r * q + j] += w.conj() * x;
-                            x_bar[r * p + i] += w * ct;
-                            weight_bar[at] += x * ct.conj();
-                        }
-                    }
-                }
-            }
-        }
-        let mut first = None;
-        for threads in [1, 2, 3] {
-            let (mut a, mut b, mut c) =
-                (vec![T::one(); ct.len()], vec![T::one(); x.len()], vec![T::one(); weight.len()]);
-            let budget = &Budget::of(threads);
-            op.apply(&x, rows, side, &mut a, None, budget).unwrap();
-            op.apply_vjp(None, &x, &ct, rows, side, &mut [Bar::Own(&mut c)], Some(&mut b), budget).unwrap();
-            near(&a, &out, 8.0 * T::Real::EPS.f64(), "out");
-            near(&b, &x_bar, 8.0 * T::Real::EPS.f64(), "x_bar");
-            near(&c, &weight_bar, 8.0 * T::Real::EPS.f64(), "weight_bar");
-            let got = (a, b, c);
-            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads differ");
-        }
-    }
+/// W itself.
+fn given<W: Scalar<Real = f64>>(numbers: &rows::Numbers) -> Vec<W> {
+    numbers[0].chunks_exact(W::PARTS).map(|z| W::new(z[0], z[W::PARTS - 1])).collect()
 }
 
 #[test]
@@ -59,7 +15,8 @@ fn products_and_gradients() {
         for (batch, p, q, rows) in
             [(1, 5, 3, 4), (3, 16, 33, 7), (1, 1, 1, 0), (2, 40, 7, 1), (0, 3, 3, 3), (1, 150, 130, 90)]
         {
-            check::<T>(batch, p, q, rows);
+            let weight: Vec<T> = numbers(batch * p * q, 1);
+            rows::check(&Dense::new(&weight, batch, p, q).unwrap(), rows, true, &given::<T::Wide>);
         }
     }
     all::<f32>();

@@ -22,8 +22,6 @@
 
 mod cell;
 mod pull;
-#[cfg(test)]
-mod tests;
 
 use super::call::{Call, Outcome, Unit};
 use super::declaration::Declaration;

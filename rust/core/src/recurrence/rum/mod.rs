@@ -28,8 +28,6 @@
 
 mod cell;
 mod pull;
-#[cfg(test)]
-mod tests;
 
 pub use super::call::Outcome;
 

@@ -1,327 +1,257 @@
-//! Every activation, number type, direction and thread count against the textbook loop; bitwise equality across threads.
+//! Laws of all cells: each is drawn from its declaration and held against one textbook step.
 
-mod behaviour;
-mod reference;
-pub mod shears;
-mod starts;
+mod loads;
+mod memory;
+mod problem;
+mod refusals;
+mod textbook;
 mod threads;
 
-use super::*;
+use super::{Checkpoint, ensemble};
 use crate::activation::Activation;
 use crate::activation::tests::all;
-use crate::argument::{Argument, Bar};
 use crate::budget::Budget;
-use crate::cpu::Cpu;
-use crate::operators::dense::Dense;
-use crate::operators::{Last, householder::Householder};
-use crate::recurrence::Run;
-use crate::scalar::{Real, Scalar, c32, c64};
-use crate::testing::{Guarded, fill, near, wide};
-use num_traits::{One, Zero};
-use reference::Problem;
-use shears::Shears;
+use crate::error::Error;
+use crate::scalar::{Scalar, c32, c64};
+use crate::testing::{fill, near, within_work};
+use problem::{Case, Marks, Matrix, Problem, Results, remembers};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use textbook::{CELLS, Textbook};
 
-/// Matrices with so many rows each, as callers pack them.
-pub fn packs<R: Real>(matrices: &[(&[R], usize)]) -> Vec<R> {
-    let mut packs = vec![];
-    for &(matrix, n) in matrices {
-        let k = matrix.len() / n.max(1);
-        let start = packs.len();
-        packs.resize(start + packed::<R>(n, k), R::nan());
-        pack(matrix, n, k, &mut packs[start..]).unwrap();
+/// A few steps of every cell, plain ones.
+fn plain(cell: &'static Textbook) -> Case {
+    Case {
+        cell,
+        settings: cell.settings[0],
+        matrix: if cell.name == "recurrence" { Matrix::Dense } else { Matrix::Rows },
+        sizes: [4, 3, 2, 4],
+        activation: Activation::Tanh,
+        reverse: false,
+        varied: false,
+        all: true,
+        marks: Marks::None,
     }
-    packs
 }
 
-/// The gradients of arguments by name, each wanted that is required or has elements.
-pub fn gradients<'a, R: Real>(
-    arguments: &[Argument],
-    names: &[&str],
-    rooms: &'a mut [Guarded<R>],
-) -> Vec<Bar<'a, R>> {
-    let mut bars: Vec<_> = arguments.iter().map(|_| Bar::None).collect();
-    for (name, room) in names.iter().zip(rooms) {
-        let at = arguments.iter().position(|argument| argument.name == *name).unwrap();
-        let (argument, room) = (arguments[at], room.inner());
-        if !argument.optional || !room.is_empty() {
-            bars[at] = if argument.kind.real() { Bar::Real(room) } else { Bar::Own(room) };
+/// Every cell with every choice of settings and of operators of each kind, for n states.
+fn variants(complex: bool, n: usize) -> Vec<Case> {
+    let mut cases = vec![];
+    for cell in CELLS.iter().filter(|cell| !complex || cell.name == "recurrence") {
+        let [few, half] = [3, n + 5].map(|m| Matrix::Reflections(m, 1 + usize::from(complex)));
+        let operators = match cell.name {
+            "recurrence" => vec![Matrix::Dense, Matrix::Reflections(n / 2, 0), few, half, Matrix::Rows],
+            _ => vec![Matrix::Rows],
+        };
+        // a single state has no rotation, and no gradient of a reflection
+        let fits = |own: &Matrix| n > 1 || *own == Matrix::Dense || !cell.takes_operator();
+        let operators: Vec<_> = operators.into_iter().filter(fits).collect();
+        for (&settings, matrix) in
+            cell.settings.iter().flat_map(|settings| operators.iter().map(move |own| (settings, *own)))
+        {
+            cases.push(Case { settings, matrix, ..plain(cell) });
         }
     }
-    bars
-}
-
-/// The transition of a case.
-#[derive(Clone, Copy, Debug)]
-enum Matrix {
-    Dense,
-    /// So many of them.
-    Reflections(usize),
-    Shears,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    n: usize,
-    d: usize,
-    batch: usize,
-    steps: usize,
-    matrix: Matrix,
-    activation: Activation,
-    on_input: bool,
-    varied: bool,
-    reverse: bool,
-    h0: bool,
-    bias: bool,
-}
-
-/// All results of one run; equality is bitwise up to the sign of zero.
-#[derive(PartialEq)]
-struct Results<T: Scalar> {
-    states: Vec<T>,
-    transition: Vec<T>,
-    sign: T::Real,
-    phases: Vec<T::Real>,
-    x: Vec<T>,
-    v: Vec<T>,
-    h0: Vec<T>,
-    bias: Vec<T>,
-    own: Vec<T::Real>,
+    cases
 }
 
 fn check<T: Scalar>(case: Case) {
-    let Case { n, d, batch, steps, activation, .. } = case;
-    let (mut x, mut ct) = (fill::<T>(steps * batch * d, 1.0, 1), fill::<T>(steps * batch * n, 1.0, 2));
-    let v = fill::<T>(n * d, 0.7, 3);
-    let h0 = fill::<T>(if case.h0 { batch * n } else { 0 }, 1.0, 4);
-    let bias = fill::<T>(if case.bias { n } else { 0 }, 0.3, 5);
-    let units = activation.bias_units(n);
-    // biases of both signs in half of the cases, so that complex modReLU takes both branches
-    let shift = T::Real::of(if case.varied { 0.0 } else { -0.31 });
-    let own: Vec<T::Real> = fill::<T::Real>(units, 0.3, 6).into_iter().map(|b| b + shift).collect();
-    let lengths: Vec<usize> = (0..batch)
-        .map(|b| if case.varied { (steps - (b * 2).min(steps - 1)).max(1) } else { steps })
-        .collect();
-    let phases = fill::<T::Real>(n, 3.0, 7);
-    let (mut sign, mut angles, mut factor) = (None, None, vec![T::Wide::one(); n]);
-    let (weight, m) = match case.matrix {
-        Matrix::Dense => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
-        Matrix::Reflections(m) => (fill::<T>(n * m, 1.0, 8), m),
-        Matrix::Shears => (fill::<T>(2 * (n - 1), 0.4, 8), 0),
-    };
-    if matches!(case.matrix, Matrix::Reflections(_)) && case.h0 {
-        if T::PARTS == 2 && case.bias {
-            angles = Some(&phases[..]);
-            factor = phases.iter().map(|a| T::Wide::cis(a.f64())).collect();
-        } else {
-            sign = Some(T::Real::of(-0.5));
-            factor[n - 1] = T::Wide::real(-0.5);
-        }
+    let problem = Problem::<T>::new(case);
+    let results = problem.run(1, None).unwrap();
+    let kept = (!remembers(&case)).then_some(Checkpoint::Sqrt);
+    for (threads, checkpoint) in [(2, None), (3, None), (1, kept), (2, kept)] {
+        let again = problem.run(threads, checkpoint).unwrap();
+        assert!(again == results, "{threads} threads, {checkpoint:?} change the result: {case}");
     }
-    let matrix = wide(&weight);
-    let mut w = matrix.clone();
-    match case.matrix {
-        Matrix::Dense => {}
-        Matrix::Reflections(_) => {
-            w = vec![T::Wide::default(); n * n];
-            for k in 0..n {
-                let mut e = vec![T::Wide::default(); n];
-                e[k] = T::Wide::one();
-                for (i, y) in reference::reflect(&matrix, m, &factor, &e).into_iter().enumerate() {
-                    w[i * n + k] = y;
-                }
-            }
-        }
-        Matrix::Shears => w = shears::matrix(&matrix, n),
-    }
-    let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { wide(x) };
-    let problem = Problem {
-        steps,
-        batch,
-        d,
-        n,
-        w,
-        x: wide(&x),
-        v: wide(&v),
-        h0: or_zeros(&h0, batch * n),
-        bias: or_zeros(&bias, n),
-        own: own.iter().map(|b| b.f64()).collect(),
-        activation,
-        on_input: case.on_input,
-        lengths: lengths.clone(),
-        reverse: case.reverse,
-    };
-    let (expected, bars) = (problem.forward(), problem.backward(&wide(&ct)));
-    // Data past the end of a sequence must not be read.
-    for (b, &length) in lengths.iter().enumerate() {
-        let nan = T::real(T::Real::of(f64::NAN));
-        for t in length..steps {
-            x[(t * batch + b) * d..][..d].fill(nan);
-            ct[(t * batch + b) * n..][..n].fill(nan);
-        }
-    }
-    let some = |x: &'_ [T]| -> Option<Vec<T>> { (!x.is_empty()).then(|| x.to_vec()) };
-    let (h0, bias) = (some(&h0), some(&bias));
-    let sequence = Sequence {
-        run: Run {
-            h0: h0.as_deref(),
-            activation,
-            activation_bias: (units > 0).then_some(&own[..]),
-            lengths: case.varied.then_some(&lengths[..]),
-            reverse: case.reverse,
-            ..Run::new([steps, batch, d, n], &x)
-        },
-        input_weight: &v,
-        bias: bias.as_deref(),
-        on_input: case.on_input,
-    };
-    let signs = sign.map(|s| [s]);
-    let last = match (&signs, angles) {
-        (Some(sign), _) => Last::Sign(sign),
-        (None, Some(angles)) => Last::Phases(angles),
-        (None, None) => Last::None,
-    };
-    let operator: Box<dyn Cpu<T> + '_> = match case.matrix {
-        Matrix::Dense => Box::new(Dense::new(&weight, 1, n, n).unwrap()),
-        Matrix::Reflections(_) => Box::new(Householder::new(&weight, last, 1, n, m).unwrap()),
-        Matrix::Shears => Box::new(Shears::new(&weight, n)),
-    };
-    let run = |threads: usize, checkpoint: Option<Checkpoint>| {
-        let mut states = Guarded::new(steps * batch * n);
-        let budget = Budget::of(threads);
-        let borders = checkpoint.map_or(0, |kind| kind.segments(steps, batch, 0).borders());
-        let (mut marks, mut last) = (Guarded::new(borders * batch * n), Guarded::new(batch * n));
-        let written = Written {
-            states: Some(states.inner()),
-            last: Some(last.inner()),
-            marks: checkpoint.map(|kind| (kind, marks.inner())),
-        };
-        forward(&*operator, &sequence, written, &budget).unwrap();
-        let (states, marks, last) = (states.take(), marks.take(), last.take());
-        let kept = checkpoint.map_or(Trajectory::All(&states), |kind| Trajectory::Marks(kind, &marks, &last));
-        let mut bar = Guarded::new(weight.len());
-        let (mut xb, mut vb) = (Guarded::new(x.len()), Guarded::new(v.len()));
-        let room = |given: bool, len: usize| Guarded::new(if given { len } else { 0 });
-        let (mut hb, mut bb) = (room(case.h0, batch * n), room(case.bias, n));
-        let mut ob = Guarded::<T::Real>::new(units);
-        let (mut sb, mut pb) =
-            ([T::Real::zero()], Guarded::<T::Real>::new(if angles.is_some() { n } else { 0 }));
-        let mut bars = [
-            Bar::Own(xb.inner()),
-            Bar::Own(vb.inner()),
-            if case.h0 { Bar::Own(hb.inner()) } else { Bar::None },
-            if case.bias { Bar::Own(bb.inner()) } else { Bar::None },
-            if units > 0 { Bar::Real(ob.inner()) } else { Bar::None },
-        ];
-        let vectors = Bar::Own(bar.inner());
-        let own = &mut match (sign, angles) {
-            (Some(_), _) => vec![vectors, Bar::Real(&mut sb)],
-            (None, Some(_)) => vec![vectors, Bar::None, Bar::Real(pb.inner())],
-            (None, None) => vec![vectors],
-        };
-        backward(&*operator, own, &sequence, kept, &ct, &mut bars, &budget).unwrap();
-        Results {
-            states,
-            transition: bar.take(),
-            sign: sb[0],
-            phases: pb.take(),
-            x: xb.take(),
-            v: vb.take(),
-            h0: hb.take(),
-            bias: bb.take(),
-            own: ob.take(),
-        }
-    };
-    let results = run(1, None);
-    for threads in [2, 3] {
-        assert!(run(threads, None) == results, "{threads} threads change the result: {case:?}");
-    }
-    for threads in [1, 2] {
-        let kept = run(threads, Some(Checkpoint::Sqrt));
-        assert!(kept == results, "a checkpoint changes the result of {threads} threads: {case:?}");
+    let packs = problem.packs();
+    for packs in [None, Some(&packs[..])] {
+        let states = problem.states(packs, &Budget::of(2)).unwrap();
+        assert!(states == results[0].1, "states depend on what is saved, or packed before: {case}");
     }
     let single = size_of::<T::Real>() == 4;
-    let undoable = case.on_input
-        || matches!(activation, Activation::Identity | Activation::Oplu | Activation::OpluHalves);
-    if undoable && sign.is_none() && matches!(case.matrix, Matrix::Reflections(_)) {
-        let (undone, tolerance) = (run(2, Some(Checkpoint::Reversible)), if single { 1e-3 } else { 1e-11 });
-        assert!(undone.states == results.states, "{case:?}");
-        for (name, a, b) in [
-            ("vectors", &undone.transition, &results.transition),
-            ("x", &undone.x, &results.x),
-            ("input weight", &undone.v, &results.v),
-            ("h0", &undone.h0, &results.h0),
-        ] {
-            near(a, &wide(b), tolerance, format_args!("{name} of undone steps, {case:?}"));
-        }
-    }
-    let tolerance = |single_one: f64, double: f64| if single { single_one } else { double };
-    near(&results.states, &expected, tolerance(2e-5, 1e-12), format_args!("states, {case:?}"));
-    let tolerance = tolerance(1e-3, 1e-11);
-    match case.matrix {
-        Matrix::Dense => near(&results.transition, &bars.w, tolerance, format_args!("weight, {case:?}")),
-        Matrix::Shears => {
+    let close = |found: &Results, expected: &Results, tolerance: f64| {
+        for ((name, found), (_, expected)) in found.iter().zip(expected) {
+            let outcome = ["states", "last", "memory"].contains(&&name[..]);
             near(
-                &results.transition,
-                &shears::pull(&matrix, n, &bars.w),
-                tolerance,
-                format_args!("shears, {case:?}"),
+                found,
+                expected,
+                if outcome { tolerance } else { 10.0 * tolerance },
+                format!("{name}, {case}"),
             );
         }
-        Matrix::Reflections(m) => {
-            let (u_bar, s_bar, p_bar) = reference::reflect_back(&matrix, m, &factor, &bars.w);
-            near(&results.transition, &u_bar, tolerance, format_args!("vectors, {case:?}"));
-            if sign.is_some() {
-                near(&[results.sign], &[s_bar], tolerance, format_args!("sign, {case:?}"));
-            }
-            if angles.is_some() {
-                near(&results.phases, &p_bar, tolerance, format_args!("phases, {case:?}"));
+    };
+    close(&results, &problem.expected(), if single { 1e-4 } else { 1e-12 });
+    let linear = matches!(case.activation, Activation::Identity | Activation::Oplu | Activation::OpluHalves);
+    let undoable = linear || case.settings.first().is_some_and(|on_input| *on_input == 1.0);
+    if undoable && matches!(case.matrix, Matrix::Reflections(_, 0 | 2)) && case.marks == Marks::None {
+        let undone = problem.run(2, Some(Checkpoint::Reversible)).unwrap();
+        assert!(undone[0] == results[0], "{case}");
+        close(&undone, &results, if single { 1e-4 } else { 1e-12 });
+    }
+}
+
+/// Both sides of every change of algorithm, with all choices of directions, lengths, optional arguments and marks.
+fn sweep<T: Scalar>() {
+    let sizes = [[1, 1, 1, 1], [9, 5, 3, 6], [20, 1, 2, 38], [12, 3, 1, 36], [11, 2, 9, 70], [5, 13, 0, 34]];
+    let mut turn = 0;
+    for sizes in sizes.into_iter().chain([[3, 40, 2, 20]]) {
+        let [steps, batch, _, n] = sizes;
+        let activations: Vec<_> = all::<T>();
+        for case in variants(T::PARTS == 2, n) {
+            for choice in 0..16 {
+                turn += 1;
+                let [reverse, varied, all, marked] = [1, 2, 4, 8].map(|bit| choice & bit != 0);
+                let marks =
+                    if marked { [Marks::Plain, Marks::Own, Marks::Each][turn % 3] } else { Marks::None };
+                if (marked && remembers(&case)) || !within_work(&[3, steps, batch, n, n]) {
+                    continue;
+                }
+                let own = activations[turn % activations.len()];
+                let paired =
+                    matches!(own, Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep);
+                let fits = case.cell.activations && (n % 2 == 0 || !paired);
+                let activation = if fits { own } else { Activation::Tanh };
+                check::<T>(Case { sizes, activation, reverse, varied, all, marks, ..case });
             }
         }
     }
-    near(&results.x, &bars.x, tolerance, format_args!("x, {case:?}"));
-    near(&results.v, &bars.v, tolerance, format_args!("input weight, {case:?}"));
-    if case.h0 {
-        near(&results.h0, &bars.h0, tolerance, format_args!("h0, {case:?}"));
-    }
-    if case.bias {
-        near(&results.bias, &bars.bias, tolerance, format_args!("bias, {case:?}"));
-    }
-    near(&results.own, &bars.own, tolerance, format_args!("activation bias, {case:?}"));
 }
 
-/// All activations in all four variants of direction and lengths.
-fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, matrix: Matrix) {
-    if !crate::testing::within_work(&[steps, batch, n, n]) {
+#[test]
+fn follows_the_textbook_f32() {
+    sweep::<f32>();
+}
+
+#[test]
+fn follows_the_textbook_f64() {
+    sweep::<f64>();
+}
+
+#[test]
+fn follows_the_textbook_c32() {
+    sweep::<c32>();
+}
+
+#[test]
+fn follows_the_textbook_c64() {
+    sweep::<c64>();
+}
+
+/// Derivatives of what the cell itself computes.
+#[test]
+fn gradients_are_differences() {
+    for case in variants(false, 4) {
+        let problem = Problem::<f64>::new(Case {
+            marks: if remembers(&case) { Marks::None } else { Marks::Own },
+            ..case
+        });
+        let results = problem.run(1, None).unwrap();
+        let loss = |problem: &Problem<f64>| -> f64 {
+            let found = problem.run(1, None).unwrap();
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            dot(&found[0].1, &problem.ct) + dot(&found[2].1, &problem.memory_ct)
+        };
+        let mut moved = Problem::<f64>::new(problem.case);
+        for (i, (name, bar)) in results[3..].iter().enumerate() {
+            for (j, bar) in bar.iter().enumerate() {
+                let number = moved.numbers(i)[j];
+                let mut at = |by: f64| {
+                    moved.numbers(i)[j] = number + by;
+                    loss(&moved)
+                };
+                let quotient = (at(1e-5) - at(-1e-5)) / 2e-5;
+                moved.numbers(i)[j] = number;
+                assert!((quotient - bar).abs() < 1e-7, "{name}[{j}]: {bar} and {quotient}, {case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_subset_of_gradients_can_be_had() {
+    for case in variants(false, 6) {
+        let mut problem = Problem::<f32>::new(case);
+        let all = problem.run(2, None).unwrap();
+        // each alone, and all others
+        for wanted in (0..all.len() - 3).flat_map(|i| [1 << i, !(1 << i)]) {
+            problem.wanted = wanted;
+            for (i, (found, all)) in problem.run(2, None).unwrap()[3..].iter().zip(&all[3..]).enumerate() {
+                let untouched = found.1.iter().all(|x| x.is_nan());
+                let right = if wanted >> i & 1 == 1 { found == all } else { untouched };
+                assert!(right, "{} of {wanted:b}, {case}", found.0);
+            }
+        }
+    }
+}
+
+/// The last states alone have the gradients of all states with cotangents at their ends; sequences without a step have h0.
+#[test]
+fn cotangents_of_the_last_states() {
+    for case in variants(false, 6) {
+        for (varied, reverse) in [(false, false), (true, false), (true, true)] {
+            let case = Case { sizes: [40, 21, 2, 6], varied, reverse, ..case };
+            let mut problem = Problem::<f64>::new(case);
+            problem.ct = fill(21 * 6 * problem.cell.width, 1.0, 5);
+            problem.of_last = true;
+            let results = problem.run(1, None).unwrap();
+            for ((name, found), (_, expected)) in results.iter().zip(problem.expected()) {
+                near(found, &expected, 1e-10, format!("{name}, {case}"));
+            }
+            for checkpoint in [None, (!remembers(&case)).then_some(Checkpoint::Sqrt)] {
+                assert!(problem.run(2, checkpoint).unwrap() == results, "{checkpoint:?}, {case}");
+            }
+        }
+    }
+}
+
+/// Members of an ensemble have the bits of calls of their own.
+#[test]
+fn members_are_calls_of_their_own() {
+    for case in variants(false, 6) {
+        for sizes in [[4, 3, 2, 6], [2, 70, 1, 34]] {
+            let problem = Problem::<f32>::new(Case { sizes, ..case });
+            let own = problem.run(1, None).unwrap();
+            for threads in [1, 2, 3] {
+                let mut found: Vec<Option<Results>> = vec![None; 5];
+                ensemble::<f32, _>(
+                    found.iter_mut().collect(),
+                    sizes,
+                    &Budget::of(threads),
+                    |room, budget| {
+                        *room = Some(problem.results([budget; 2], None)?);
+                        Ok(())
+                    },
+                )
+                .unwrap();
+                assert!(found.iter().all(|found| found.as_ref() == Some(&own)), "{threads} threads, {case}");
+            }
+        }
+    }
+}
+
+/// A long call asks whether to go on, in its caller's floating-point mode, and a raised flag ends it.
+#[test]
+fn a_raised_flag_interrupts_all_members() {
+    if !within_work(&[400_000_000]) {
         return;
     }
-    for (i, activation) in all::<T>().into_iter().enumerate() {
-        for variant in 0..8 {
-            let (on_input, varied, reverse) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
-            let (h0, bias) = ((variant + i) % 3 != 0, (variant + i) % 2 == 0);
-            check::<T>(Case { n, d, batch, steps, matrix, activation, on_input, varied, reverse, h0, bias });
+    let (asked, flushed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let asks = |answer: bool| {
+        asked.fetch_add(1, Relaxed);
+        flushed.fetch_add(usize::from(black_box(black_box(f64::MIN_POSITIVE) / 4.0) == 0.0), Relaxed);
+        answer
+    };
+    for cell in CELLS {
+        for (batch, threads) in [(1, 1), (1, 2), (4, 2)] {
+            let problem = Problem::<f32>::new(Case { sizes: [6400 / batch, batch, 1, 256], ..plain(cell) });
+            let raised = Budget { threads, cancel: &|| asks(true) };
+            let (goes_on, before) = (Budget { threads, cancel: &|| asks(false) }, asked.load(Relaxed));
+            for budgets in [[&raised; 2], [&goes_on, &raised]] {
+                let found = problem.results(budgets, None);
+                assert_eq!(found.err(), Some(Error::Interrupted), "{}", problem.case);
+            }
+            assert!(asked.load(Relaxed) > before + 2, "{} does not ask", problem.case);
         }
     }
-}
-
-macro_rules! sweeps {
-    ($($name:ident: $t:ty;)*) => { $(
-        #[test]
-        fn $name() {
-            for (n, d, batch, steps) in [(2, 1, 1, 1), (6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (70, 9, 2, 11), (34, 2, 13, 5)] {
-                sweep::<$t>(n, d, batch, steps, Matrix::Dense);
-            }
-            for (n, m, batch, steps) in [(2, 0, 1, 2), (6, 3, 5, 9), (38, 35, 1, 20), (40, 7, 3, 12), (66, 40, 2, 6), (10, 17, 13, 5)] {
-                sweep::<$t>(n, 2, batch, steps, Matrix::Reflections(m));
-            }
-            for (n, d, batch, steps) in [(6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (34, 2, 40, 3)] {
-                sweep::<$t>(n, d, batch, steps, Matrix::Shears);
-            }
-        }
-    )* };
-}
-sweeps! {
-    follows_the_textbook_f32: f32;
-    follows_the_textbook_f64: f64;
-    follows_the_textbook_c32: c32;
-    follows_the_textbook_c64: c64;
+    assert_eq!(flushed.into_inner(), 0);
 }

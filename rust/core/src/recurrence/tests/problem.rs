@@ -1,0 +1,396 @@
+//! A call of a cell with arguments drawn from its declaration: its results, and those of the textbook.
+
+use super::textbook::{Step, Textbook};
+use crate::activation::Activation;
+use crate::argument::{Argument, Bar, Given};
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::operators::view;
+use crate::recurrence::{
+    Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared, pack, packed, sequence,
+    sequence_vjp,
+};
+use crate::scalar::{Real, Scalar, parts};
+use crate::testing::drawn::{Drawn, Held};
+use crate::testing::tape::{Var, Z, flat, leaves, pull};
+use crate::testing::{Guarded, fill};
+
+/// The operator of a cell that has one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Matrix {
+    Dense,
+    /// So many, and their last factor.
+    Reflections(usize, usize),
+    Rows,
+}
+
+/// Steps before which a state begins anew.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Marks {
+    None,
+    /// From zeros.
+    Plain,
+    /// From one state for each sequence.
+    Own,
+    /// From a state for every mark.
+    Each,
+}
+
+#[derive(Clone, Copy)]
+pub struct Case {
+    pub cell: &'static Textbook,
+    pub settings: &'static [f64],
+    pub matrix: Matrix,
+    /// T, B, d and n.
+    pub sizes: [usize; 4],
+    pub activation: Activation,
+    pub reverse: bool,
+    /// Sequences have lengths of their own, some none.
+    pub varied: bool,
+    /// All optional arguments are given.
+    pub all: bool,
+    pub marks: Marks,
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Case { cell, settings, matrix, sizes, activation, reverse, varied, all, marks } = self;
+        write!(f, "{} {settings:?}, {matrix:?}, {sizes:?}, {activation:?}, ", cell.name)?;
+        write!(f, "reverse {reverse}, varied {varied}, all {all}, marks {marks:?}")
+    }
+}
+
+/// Arrays by name, in double precision.
+pub type Results = Vec<(String, Vec<f64>)>;
+
+pub struct Problem<T: Scalar> {
+    pub case: Case,
+    pub cell: &'static Declaration,
+    /// By the axes of the declaration.
+    pub arrays: Vec<(Vec<usize>, Held<T>)>,
+    pub operator: Option<Drawn<T>>,
+    pub lengths: Vec<usize>,
+    pub marks: Vec<bool>,
+    /// Of all states, or of the last ones.
+    pub ct: Vec<T>,
+    pub of_last: bool,
+    pub memory_ct: Vec<T>,
+    /// Which gradients are wanted: of the cell, then of the operator.
+    pub wanted: u32,
+}
+
+/// The sizes of an argument.
+fn shape(axes: &str, [steps, batch, features, n]: [usize; 4]) -> Vec<usize> {
+    let size = |axis: &str| {
+        let (times, name) = axis.split_at(axis.find(char::is_alphabetic).unwrap_or(axis.len()));
+        let own = match name {
+            "T" => steps,
+            "B" => batch,
+            "d" => features,
+            "n" => n,
+            _ => 1,
+        };
+        times.parse().unwrap_or(1) * own
+    };
+    axes.split_whitespace().map(size).collect()
+}
+
+fn wide<T: Scalar>(x: &[T]) -> Vec<f64> {
+    parts(x).iter().map(|x| x.f64()).collect()
+}
+
+/// Whether the cell returns a memory.
+pub fn remembers(case: &Case) -> bool {
+    let cell = declared(case.cell.name).unwrap();
+    let at = cell.settings.iter().position(|own| *own == cell.memory);
+    at.is_some_and(|at| !case.settings[at].is_nan())
+}
+
+impl Problem<f64> {
+    /// The array of the i-th gradient.
+    pub fn numbers(&mut self, i: usize) -> &mut [f64] {
+        let held = match (i.checked_sub(self.arrays.len()), &mut self.operator) {
+            (Some(own), Some(operator)) => &mut operator.held[own].1,
+            _ => &mut self.arrays[i].1,
+        };
+        let (Held::Own(array) | Held::Real(array)) = held else { unreachable!("it has no gradient") };
+        array
+    }
+}
+
+impl<T: Scalar> Problem<T> {
+    pub fn new(case: Case) -> Self {
+        let (cell, sizes @ [steps, batch, d, n]) = (declared(case.cell.name).unwrap(), case.sizes);
+        let (nan, width) = (T::real(T::Real::of(f64::NAN)), n * cell.width);
+        let lengths: Vec<usize> =
+            (0..batch).map(|b| steps.saturating_sub(if case.varied { 2 * b } else { 0 })).collect();
+        let marks: Vec<bool> = (0..steps * batch).map(|at| at * 7 % 5 == 1 || at % 11 == 3).collect();
+        let per_unit = 1.0 / ((n * T::PARTS) as f64).sqrt();
+        let draw = |(i, argument): (usize, &Argument)| {
+            let (mut shape, mut seed) = (shape(argument.axes, sizes), 10 + i as u64);
+            let held = match argument.name {
+                "activation_bias" => {
+                    // biases of both signs in half of the cases, so that modReLU takes both branches
+                    let shift = if case.all { 0.0 } else { -0.31 };
+                    shape = vec![case.activation.bias_units(n)];
+                    let drawn = fill::<T::Real>(shape[0], 0.3, seed);
+                    let own: Vec<_> = drawn.iter().map(|b| *b + T::Real::of(shift)).collect();
+                    return (shape, if own.is_empty() { Held::None } else { Held::Real(own) });
+                }
+                "start_state" => {
+                    if case.marks != Marks::Each {
+                        shape.remove(0);
+                    }
+                    matches!(case.marks, Marks::Own | Marks::Each)
+                }
+                name if name == case.cell.belongs.0 => {
+                    case.all && !case.settings[case.cell.belongs.1].is_nan()
+                }
+                _ => !argument.optional || case.all,
+            };
+            seed += u64::from(case.varied);
+            let scale = match argument.axes {
+                "B n n" => per_unit,
+                axes if axes.contains(['T', 'B']) => 1.0,
+                axes if axes.ends_with(" n") && argument.name != "b" => 1.2 * per_unit,
+                axes if axes.ends_with('d') => 0.7,
+                _ => 0.4,
+            };
+            let mut array = fill::<T>(shape.iter().product(), scale, seed);
+            // what lies past the end of a sequence, or is the state of no mark, must not be read
+            let per_row = if argument.name == "x" { d } else { width };
+            if argument.name == "x" || (argument.name == "start_state" && case.marks == Marks::Each) {
+                let unread = |row: &usize| match argument.name {
+                    "x" => row / batch >= lengths[row % batch],
+                    _ => !marks[*row],
+                };
+                (0..marks.len()).filter(unread).for_each(|row| array[row * per_row..][..per_row].fill(nan));
+            }
+            (shape, if held { Held::Own(array) } else { Held::None })
+        };
+        let arrays = cell.arguments.iter().enumerate().map(draw).collect();
+        let operator = match case.matrix {
+            _ if cell.operator.is_empty() => None,
+            Matrix::Dense => Some(Drawn::dense(n, 1.2 * per_unit)),
+            Matrix::Reflections(m, last) => Some(Drawn::reflections(n, m, last)),
+            Matrix::Rows => Some(Drawn::rows(n)),
+        };
+        let mut ct = fill::<T>(steps * batch * width, 1.0, 2);
+        for row in (0..steps * batch).filter(|row| row / batch >= lengths[row % batch]) {
+            ct[row * width..][..width].fill(nan);
+        }
+        let memory = if remembers(&case) { batch * n * n } else { 0 };
+        let memory_ct = fill(memory, 1.0, 3);
+        Problem { case, cell, arrays, operator, lengths, marks, ct, of_last: false, memory_ct, wanted: !0 }
+    }
+
+    pub fn at(&self, name: &str) -> usize {
+        self.cell.arguments.iter().position(|argument| argument.name == name).unwrap()
+    }
+
+    /// Numbers of a state.
+    fn width(&self) -> usize {
+        self.case.sizes[3] * self.cell.width
+    }
+
+    pub fn call<'a>(&'a self, packs: Option<&'a [T::Real]>) -> Call<'a, T> {
+        Call {
+            cell: self.cell,
+            given: self.arrays.iter().map(|(shape, held)| Given { shape, array: held.array() }).collect(),
+            transition: self.operator.as_ref().map(|own| (own.object, own.given())),
+            activation: self.case.activation,
+            settings: self.case.settings,
+            lengths: self.case.varied.then_some(&self.lengths),
+            reverse: self.case.reverse,
+            marks: (self.case.marks != Marks::None).then_some(&self.marks),
+            packs,
+        }
+    }
+
+    /// The matrices that a caller may pack.
+    pub fn packs(&self) -> Vec<T::Real> {
+        let (n, mut packs) = (self.case.sizes[3], vec![]);
+        for (name, rows) in self.case.cell.packs {
+            let (held, k) = match &self.operator {
+                Some(own) if *name == "transition" && own.object == "dense" => (&own.held[0].1, n),
+                _ if *name == "transition" => continue,
+                _ => {
+                    let (shape, held) = &self.arrays[self.at(name)];
+                    (held, shape[shape.len() - 1])
+                }
+            };
+            let (Held::Own(matrix), rows) = (held, rows.start * n..rows.end * n) else { unreachable!() };
+            let start = packs.len();
+            packs.resize(start + packed::<T>(rows.len(), k), T::Real::of(f64::NAN));
+            pack(&matrix[rows.start * k..rows.end * k], rows.len(), k, &mut packs[start..]).unwrap();
+        }
+        packs
+    }
+
+    /// The states alone, with all that may be packed before and nothing saved.
+    pub fn states(&self, packs: Option<&[T::Real]>, budget: &Budget<'_>) -> Result<Vec<f64>> {
+        let (mut states, mut memory) = (Guarded::new(self.ct_len()), Guarded::new(self.memory_ct.len()));
+        sequence(self.call(packs), states.inner().into(), memory.inner(), None, budget)?;
+        Ok(wide(states.read()))
+    }
+
+    fn ct_len(&self) -> usize {
+        self.case.sizes[0] * self.case.sizes[1] * self.width()
+    }
+
+    /// Everything that the cell returns, with all states kept or those of a checkpoint.
+    pub fn run(&self, threads: usize, checkpoint: Option<Checkpoint>) -> Result<Results> {
+        self.results([&Budget::of(threads); 2], checkpoint)
+    }
+
+    /// With the budgets of both passes.
+    pub fn results(
+        &self,
+        [forward, backward]: [&Budget<'_>; 2],
+        checkpoint: Option<Checkpoint>,
+    ) -> Result<Results> {
+        let [steps, batch, ..] = self.case.sizes;
+        let (len, ends) = (self.ct_len(), batch * self.width());
+        let saves = self.cell.saves(self.case.settings);
+        let borders = checkpoint.map_or(0, |kind| kind.borders(steps, batch, saves));
+        let (mut states, mut last) = (Guarded::<T>::new(len), Guarded::<T>::new(ends));
+        let (mut saved, mut marks) = (
+            Guarded::<T>::new(if checkpoint.is_some() { 0 } else { saves * len }),
+            Guarded::<T>::new(borders * ends),
+        );
+        let mut memory = Guarded::<T>::new(self.memory_ct.len());
+        let written = Written {
+            states: Some(states.inner()),
+            last: Some(last.inner()),
+            marks: checkpoint.map(|kind| (kind, marks.inner())),
+        };
+        let room = checkpoint.is_none().then(|| saved.inner());
+        sequence(self.call(None), written, memory.inner(), room, forward)?;
+        let (states, last, memory) = (states.take(), last.take(), memory.take());
+        let outcome = Outcome {
+            states: checkpoint
+                .map_or(Trajectory::All(&states), |kind| Trajectory::Marks(kind, marks.read(), &last)),
+            last: &memory,
+            saved: saved.read(),
+            ct: if self.of_last { Cotangent::Last(&self.ct) } else { Cotangent::States(&self.ct) },
+            last_ct: (!memory.is_empty()).then_some(&self.memory_ct),
+        };
+        let rooms = self.arrays.iter().map(|(_, held)| match held {
+            Held::Own(own) => (Guarded::<T>::new(own.len()), Guarded::new(0)),
+            Held::Real(real) => (Guarded::new(0), Guarded::<T::Real>::new(real.len())),
+            _ => (Guarded::new(0), Guarded::new(0)),
+        });
+        let mut rooms: Vec<_> = rooms.collect();
+        let each = rooms.iter_mut().zip(&self.arrays).enumerate();
+        let mut bars: Vec<_> = each
+            .map(|(i, ((own, real), (_, held)))| match held {
+                Held::Own(_) if self.wants(i) => Bar::Own(own.inner()),
+                Held::Real(_) if self.wants(i) => Bar::Real(real.inner()),
+                _ => Bar::None,
+            })
+            .collect();
+        let mut of_operator = self.operator.as_ref().map(Drawn::rooms);
+        let mut own_bars = of_operator.as_mut().map_or(vec![], Drawn::bars);
+        for (i, bar) in own_bars.iter_mut().enumerate() {
+            if !self.wants(bars.len() + i) {
+                *bar = Bar::None;
+            }
+        }
+        sequence_vjp(self.call(None), &outcome, &mut bars, &mut own_bars, backward)?;
+        drop(bars);
+        let mut results = vec![("states".into(), wide(&states)), ("last".into(), wide(&last))];
+        results.push(("memory".into(), wide(&memory)));
+        for (argument, (own, real)) in self.cell.arguments.iter().zip(&rooms) {
+            results.push((argument.name.into(), [wide(own.read()), wide(real.read())].concat()));
+        }
+        results.extend(of_operator.iter().flat_map(numbers));
+        Ok(results)
+    }
+
+    fn wants(&self, i: usize) -> bool {
+        self.wanted >> i & 1 == 1
+    }
+
+    /// What the textbook has for [`Problem::run`].
+    pub fn expected(&self) -> Results {
+        let ([steps, batch, d, n], width, each) = (self.case.sizes, self.width(), T::PARTS);
+        let array = |(shape, held): &(Vec<usize>, Held<T>)| match held {
+            Held::None => vec![Z::ZERO; shape.iter().product()],
+            Held::Real(_) => leaves(&held.numbers(), 1),
+            _ => leaves(&held.numbers(), each),
+        };
+        let arrays: Vec<Vec<Z>> = self.arrays.iter().map(array).collect();
+        let operator = self.operator.as_ref().map(Drawn::wide);
+        let mut matrix = vec![T::Wide::default(); if operator.is_some() { n * n } else { 0 }];
+        if let Some(own) = &operator {
+            let w = view(own.object, &own.given()).unwrap();
+            w.matrix(&mut matrix, None, &Budget::of(1)).unwrap();
+        }
+        let matrix = leaves(&wide(&matrix), each);
+        let bias: Vec<Var> = arrays[self.at("activation_bias")].iter().map(|z| z.re).collect();
+        let step = Step {
+            n,
+            array: &|name| &arrays[self.at(name)],
+            matrix: &matrix,
+            settings: self.case.settings,
+            activation: self.case.activation,
+            activation_bias: &bias,
+        };
+        let [x, h0, fresh] = ["x", "h0", "start_state"].map(|name| &arrays[self.at(name)]);
+        let mut states = vec![Z::ZERO; steps * batch * width];
+        let (mut last, mut memories) = (vec![], vec![]);
+        for b in 0..batch {
+            let (mut state, length) = (h0[b * width..][..width].to_vec(), self.lengths[b]);
+            let mut memory = vec![];
+            if !self.memory_ct.is_empty() {
+                let r0 = &self.arrays[self.at("r0")].1;
+                let identity = (0..n * n).map(|at| if at % (n + 1) == 0 { Z::ONE } else { Z::ZERO });
+                let given = || arrays[self.at("r0")][b * n * n..][..n * n].to_vec();
+                memory = if matches!(r0, Held::None) { identity.collect() } else { given() };
+            }
+            for k in 0..length {
+                let row = if self.case.reverse { length - 1 - k } else { k } * batch + b;
+                // backwards in time a piece ends before the step that follows it
+                let mark = if self.case.reverse { (k > 0).then_some(row + batch) } else { Some(row) };
+                if let Some(at) = mark.filter(|&at| self.case.marks != Marks::None && self.marks[at]) {
+                    let at = if self.case.marks == Marks::Each { at } else { b };
+                    state = fresh[at * width..][..width].to_vec();
+                }
+                state = (self.case.cell.step)(&step, &x[row * d..][..d], &state, &mut memory);
+                states[row * width..][..width].copy_from_slice(&state);
+            }
+            last.extend(state);
+            memories.extend(memory);
+        }
+        let values = |z: &[Z]| flat(z, each, |x| x.value);
+        let mut results = vec![("states".into(), values(&states)), ("last".into(), values(&last))];
+        results.push(("memory".into(), values(&memories)));
+        let loss = if self.of_last { &last } else { &states };
+        let both = |z: &[Z]| z.iter().flat_map(|z| [z.re, z.im].into_iter().take(each)).collect::<Vec<_>>();
+        let outputs = both(loss).into_iter().zip(wide(&self.ct));
+        let bar = pull(outputs.chain(both(&memories).into_iter().zip(wide(&self.memory_ct))));
+        for ((argument, array), (_, held)) in self.cell.arguments.iter().zip(&arrays).zip(&self.arrays) {
+            let gradient = match held {
+                Held::Own(_) => flat(array, each, &bar),
+                Held::Real(_) => flat(array, 1, &bar),
+                _ => vec![],
+            };
+            results.push((argument.name.into(), gradient));
+        }
+        if let Some(own) = operator {
+            let w_bar: Vec<T::Wide> =
+                flat(&matrix, each, &bar).chunks(each).map(|z| T::Wide::new(z[0], z[each - 1])).collect();
+            let mut rooms = own.rooms();
+            let w = view(own.object, &own.given()).unwrap();
+            w.matrix_vjp(None, &w_bar, &mut rooms.bars(), &Budget::of(1)).unwrap();
+            results.extend(numbers(&rooms));
+        }
+        results
+    }
+}
+
+/// The gradients of an operator's arguments.
+fn numbers<T: Scalar>(of: &Drawn<T>) -> Results {
+    let name = |i: usize| format!("argument {i} of {}", of.object);
+    of.held.iter().enumerate().map(|(i, (_, held))| (name(i), held.numbers())).collect()
+}

@@ -1,0 +1,180 @@
+//! One step of every cell as the literature writes it, in double precision; gradients come from the tape.
+
+use crate::activation::Activation;
+use crate::activation::tests::value;
+use crate::recurrence::declared;
+use crate::testing::tape::{Var, Z, sum, times};
+use std::ops::Range;
+
+/// What all steps have in common.
+pub struct Step<'a> {
+    pub n: usize,
+    /// An array of the cell, zeros where it is not given.
+    pub array: &'a dyn Fn(&str) -> &'a [Z],
+    /// The matrix of the operator, empty without one.
+    pub matrix: &'a [Z],
+    pub settings: &'a [f64],
+    pub activation: Activation,
+    pub activation_bias: &'a [Var],
+}
+
+/// From x, the state and the memory to the state after it.
+pub type Law = fn(&Step<'_>, &[Z], &[Z], &mut Vec<Z>) -> Vec<Z>;
+
+/// A cell, and what its declaration does not say of it.
+pub struct Textbook {
+    pub name: &'static str,
+    pub step: Law,
+    /// Settings, NaN for those that are not given.
+    pub settings: &'static [&'static [f64]],
+    /// An argument that belongs to a setting alone.
+    pub belongs: (&'static str, usize),
+    /// phi is not tanh alone.
+    pub activations: bool,
+    /// The arrays that may be packed before, by their rows in n; W if it is an operator.
+    pub packs: &'static [(&'static str, Range<usize>)],
+}
+
+const NO: f64 = f64::NAN;
+
+pub static CELLS: &[Textbook] = &[
+    Textbook {
+        name: "recurrence",
+        step: affine,
+        settings: &[&[NO], &[1.0]],
+        belongs: ("", 0),
+        activations: true,
+        packs: &[("input_weight", 0..1), ("transition", 0..1)],
+    },
+    Textbook {
+        name: "gru",
+        step: gru,
+        settings: &[&[NO], &[1.0]],
+        belongs: ("hidden_bias", 0),
+        activations: true,
+        packs: &[("w", 0..2), ("w", 2..3), ("u", 0..2), ("u", 2..3)],
+    },
+    Textbook {
+        name: "goru",
+        step: gru,
+        settings: &[&[NO], &[1.0]],
+        belongs: ("hidden_bias", 0),
+        activations: true,
+        packs: &[("w", 0..2), ("u", 0..2), ("u", 2..3)],
+    },
+    Textbook {
+        name: "lstm",
+        step: lstm,
+        settings: &[&[]],
+        belongs: ("", 0),
+        activations: false,
+        packs: &[("w", 0..4), ("u", 0..4)],
+    },
+    Textbook {
+        name: "rum",
+        step: rum,
+        settings: &[&[NO, NO], &[1.0, NO], &[NO, 1.3], &[1.0, 1.3]],
+        belongs: ("r0", 0),
+        activations: true,
+        packs: &[("w", 0..2), ("u", 0..2), ("u", 2..3)],
+    },
+];
+
+impl Textbook {
+    /// Whether an operator is part of it.
+    pub fn takes_operator(&self) -> bool {
+        declared(self.name).is_ok_and(|cell| !cell.operator.is_empty())
+    }
+}
+
+impl Step<'_> {
+    fn set(&self, i: usize) -> bool {
+        !self.settings[i].is_nan()
+    }
+    fn phi(&self, z: &[Z]) -> Vec<Z> {
+        value(z, self.activation, self.activation_bias)
+    }
+    /// U x + b
+    fn input(&self, [u, b]: [&str; 2], x: &[Z]) -> Vec<Z> {
+        let (u, b) = ((self.array)(u), (self.array)(b));
+        let row = |(i, b): (usize, &Z)| Z::dot(&u[i * x.len()..(i + 1) * x.len()], x) + *b;
+        b.iter().enumerate().map(row).collect()
+    }
+}
+
+fn hadamard(a: &[Z], b: &[Z]) -> Vec<Z> {
+    a.iter().zip(b).map(|(&a, &b)| a * b).collect()
+}
+
+/// z h + (1 - z) c
+fn between(z: &[Z], h: &[Z], c: &[Z]) -> Vec<Z> {
+    (0..h.len()).map(|i| z[i] * h[i] + (Z::ONE - z[i]) * c[i]).collect()
+}
+
+fn affine(step: &Step<'_>, x: &[Z], h: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
+    let (turned, drive) = (times(step.matrix, h), step.input(["input_weight", "bias"], x));
+    if step.set(0) { sum(&turned, &step.phi(&drive)) } else { step.phi(&sum(&turned, &drive)) }
+}
+
+fn gru(step: &Step<'_>, x: &[Z], h: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
+    let (n, drive) = (step.n, step.input(["u", "b"], x));
+    let w = [(step.array)("w"), step.matrix].concat();
+    let (gates, own) = w.split_at(2 * n * n);
+    let gates: Vec<Z> = sum(&times(gates, h), &drive).into_iter().map(Z::sigma).collect();
+    let (z, r) = gates.split_at(n);
+    let product = match step.set(0) {
+        true => hadamard(r, &sum(&times(own, h), (step.array)("hidden_bias"))),
+        false => times(own, &hadamard(r, h)),
+    };
+    between(z, h, &step.phi(&sum(&product, &drive[2 * n..])))
+}
+
+fn lstm(step: &Step<'_>, x: &[Z], state: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
+    let (n, (h, c)) = (step.n, state.split_at(step.n));
+    let z = sum(&times((step.array)("w"), h), &step.input(["u", "b"], x));
+    let [i, f, o] = [0, 1, 3].map(|gate| z[gate * n..][..n].iter().map(|z| z.sigma()).collect::<Vec<Z>>());
+    let g: Vec<Z> = z[2 * n..3 * n].iter().map(|z| z.tanh()).collect();
+    let c = sum(&hadamard(&f, c), &hadamard(&i, &g));
+    let open: Vec<Z> = c.iter().map(|c| c.tanh()).collect();
+    [hadamard(&o, &open), c].concat()
+}
+
+fn rum(step: &Step<'_>, x: &[Z], h: &[Z], memory: &mut Vec<Z>) -> Vec<Z> {
+    let (n, mut z) = (step.n, step.input(["u", "b"], x));
+    let e = z.split_off(2 * n);
+    let z = sum(&times((step.array)("w"), h), &z);
+    let (keep, tau) = z.split_at(n);
+    let y = if step.set(0) {
+        // the rows of R_{t-1} R
+        *memory = memory.chunks_exact(n).flat_map(|row| rotated(tau, &e, row)).collect();
+        times(memory, h)
+    } else {
+        rotated(&e, tau, h)
+    };
+    let keep: Vec<Z> = keep.iter().map(|z| z.sigma()).collect();
+    let mut h = between(&keep, h, &step.phi(&sum(&e, &y)));
+    if step.set(1) {
+        let square = Z::dot(&h, &h).re;
+        let eta = Var::constant(step.settings[1]);
+        let scale = if square.value > 0.0 { eta / square.sqrt() } else { Var::ZERO };
+        h.iter_mut().for_each(|h| *h = h.scale(scale));
+    }
+    h
+}
+
+/// R x, R = I + K + K^2 / (1 + c), K = bh ah^T - ah bh^T; x if a or b is zero, or n = 1.
+fn rotated(a: &[Z], b: &[Z], x: &[Z]) -> Vec<Z> {
+    let [of_a, of_b] = [a, b].map(|v| Z::dot(v, v).re);
+    if x.len() == 1 || of_a.value == 0.0 || of_b.value == 0.0 {
+        return x.to_vec();
+    }
+    let unit = |v: &[Z], square: Var| v.iter().map(|v| v.scale(Var::ONE / square.sqrt())).collect::<Vec<Z>>();
+    let (a, b) = (unit(a, of_a), unit(b, of_b));
+    let k = |x: &[Z]| -> Vec<Z> {
+        let (of_a, of_b) = (Z::dot(&a, x), Z::dot(&b, x));
+        a.iter().zip(&b).map(|(&a, &b)| b * of_a - a * of_b).collect()
+    };
+    let (once, by) = (k(x), Var::ONE / (Var::ONE + Z::dot(&a, &b).re));
+    let twice: Vec<Z> = k(&once).iter().map(|z| z.scale(by)).collect();
+    sum(&sum(x, &once), &twice)
+}
