@@ -12,9 +12,6 @@ from ..._rules import check
 from .._dispatch.plan import Tensors
 from ._sequence import Given, run
 
-#: Arrays with an entry for each gate, and how many axes come after its rows.
-_ROWS = ("w", 1), ("u", 1), ("b", 0)
-
 
 def lstm(
     x: Tensor,
@@ -89,6 +86,10 @@ def lstm(
     -----
     Per step and sequence 8 n (n + d) flops, backward twice that. Saved for backward are h, c and the four gates.
 
+    An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
+    members; the other arrays may have the members as a further first axis, w (E, 4, n, n), h0 (E, B, n) and so on.
+    Its states are (T, E, B, n). It takes no checkpoint.
+
     References
     ----------
     Hochreiter, Schmidhuber. Long short-term memory. Neural Computation 1997.
@@ -119,8 +120,9 @@ def lstm(
 
 def _packed(tensors: Given) -> Given:
     """The kernels take the rows of all gates in one matrix."""
-    rows = {name: None if (t := tensors[name]) is None else t.flatten(-2 - rank, -1 - rank) for name, rank in _ROWS}
-    return {**tensors, **rows}
+    w, u, b = tensors["w"], tensors["u"], tensors["b"]
+    assert w is not None and u is not None
+    return {**tensors, "w": w.flatten(-3, -2), "u": u.flatten(-3, -2), "b": None if b is None else b.flatten(-2, -1)}
 
 
 def stacked(
