@@ -6,6 +6,7 @@ import torch
 
 import reference as ref
 from derivatives import every_member, every_order, same_when_compiled
+from faces import tensor
 from support.cells import SUBJECTS, TorchCell, named
 from tolerance import close, identical, sequence_gradient
 
@@ -68,6 +69,22 @@ def test_each_member_is_a_call_of_its_own(subject, shared, option, seed, threads
     for budget in (1, 2):
         subject.face.set_num_threads(budget)
         by_members(subject, seed, shared, **OPTIONS[option])
+
+
+@pytest.mark.parametrize("subject", [s for s in ENSEMBLES if s.case.plain], ids=named)
+def test_marks_of_other_members_are_refused(subject, seed):
+    drawn = subject.case.draw(seed, steps=4, members=MEMBERS, marked=True)
+    take = tensor if isinstance(subject, TorchCell) else np.asarray
+    arrays, width = {name: take(a) for name, a in drawn.items()}, drawn["start_state"].shape[-1]
+    run = lambda starts, **wrong: subject.case.call(
+        subject.face, arrays | wrong, starts=starts, **subject.case.options()
+    )
+    for shape in ((4, 1, 2), (3, 4, 2), (4, 3)):
+        with pytest.raises(ValueError, match="starts must have shape"):
+            run(np.zeros(shape, bool))
+    for shape in ((2, 2), (4, 2, 2), (3, 3, 2)):
+        with pytest.raises(ValueError, match=r"start_state must have shape \(T, E, B, n\)"):
+            run(np.zeros((4, 2), bool), start_state=take(np.zeros((*shape, width))))
 
 
 #: A state of all members and sequences, and one of each member.

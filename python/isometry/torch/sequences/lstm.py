@@ -12,6 +12,9 @@ from ..._rules import check
 from .._dispatch.plan import Tensors
 from ._sequence import Given, run
 
+#: Arrays with an entry for each gate, and how many axes come after its rows.
+_ROWS = ("w", 1), ("u", 1), ("b", 0)
+
 
 def lstm(
     x: Tensor,
@@ -120,9 +123,11 @@ def lstm(
 
 def _packed(tensors: Given) -> Given:
     """The kernels take the rows of all gates in one matrix."""
-    w, u, b = tensors["w"], tensors["u"], tensors["b"]
-    assert w is not None and u is not None
-    return {**tensors, "w": w.flatten(-3, -2), "u": u.flatten(-3, -2), "b": None if b is None else b.flatten(-2, -1)}
+    packed = dict(tensors)
+    for name, rank in _ROWS:
+        t = tensors[name]
+        packed[name] = None if t is None else t.flatten(-2 - rank, -1 - rank)
+    return packed
 
 
 def stacked(
