@@ -15,6 +15,7 @@ OPTIONS = {
     "long lengths": ({"lengths": [4, 1]}, ValueError, "lengths must lie in"),
     "lengths of three": ({"lengths": [1, 1, 1]}, ValueError, "lengths must"),
     "a negative length": ({"lengths": [-1, 1]}, ValueError, "lengths must lie in"),
+    "a state without marks": ({"starts": None}, ValueError, "start_state must not be given without starts"),
     "text for a flag": ({"reverse": "no"}, TypeError, "reverse must be a bool"),
     "no backend": ({"backend": "tpu"}, ValueError, "backend"),
     "no output": ({"output": "first"}, ValueError, "output"),
@@ -26,7 +27,6 @@ OPTIONS = {
         r"activation_bias must have shape \(4,\).*, not \(9,\)$",
     ),
     "marks of other steps": ({"starts": np.zeros((2, 2), bool)}, ValueError, "starts must have"),
-    "a state without marks": ({"starts": None}, ValueError, "start_state must not be given without starts"),
 }
 
 

@@ -8,7 +8,7 @@ import derivatives
 import reference as ref
 from laws.cells.test_derivatives import function
 from registry.cells import CASES, each_cell
-from support.cells import TorchCell, each_subject
+from support.cells import SUBJECTS, TorchCell, each_subject, named
 from tolerance import close, identical, sequence, sequence_gradient
 
 pytestmark = pytest.mark.cpu
@@ -236,3 +236,15 @@ def test_threads_and_layouts_change_no_bit(cell, seed, threads):  # noqa: ARG001
     sizes = {"n": 48 if cell.cell.stem == "rum" else 96, "steps": 30, "batch": 32, "d": 5, "single": True}
     for options in ({}, {"starts": seed.random((30, 32)) < 0.1, "marked": "each"}):
         derivatives.threads_and_layouts_change_no_bit(*function(TorchCell(cell), seed, sizes=sizes, **options))
+
+
+@pytest.mark.parametrize("members", [None, 3], ids=["one", "an ensemble"])
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.plain and not isinstance(s, TorchCell)], ids=named)
+def test_only_the_states_at_marks_must_be_finite(subject, members, seed):
+    arrays = subject.case.draw(seed, members=members, marked="each")
+    arrays["start_state"][1, ..., 0, 0] = np.nan  # before step 1 of the first sequence
+    starts = np.array([[1, 1], [0, 1], [1, 1]], bool)
+    assert np.isfinite(subject.states(arrays, starts=starts, **subject.case.options())).all()
+    starts[1, 0] = True
+    with pytest.raises(ValueError, match="start_state must be finite"):
+        subject.states(arrays, starts=starts, **subject.case.options())

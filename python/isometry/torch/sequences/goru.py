@@ -95,8 +95,7 @@ def goru(
     Raises
     ------
     ValueError
-        Shapes that do not fit, T, B or n of 0, a complex transition or a stack of them, lengths outside 0..T, unknown
-        names.
+        Shapes that do not fit, T, B or n of 0, a complex transition, lengths outside 0..T, unknown names.
     TypeError
         A transition that is not an operator, arguments other than real tensors of its precision, an argument under both
         of its names, lengths that are not integers, a reverse that is not a bool.
@@ -106,6 +105,10 @@ def goru(
     Notes
     -----
     Per step and state 4 n^2 + 6 n d flops and those of the transition, backward twice that.
+
+    An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
+    members; transition is then a stack, and the other arrays may have the members as a further first axis, w (E, 2,
+    n, n), h0 (E, B, n) and so on. Its states are (T, E, B, n). It takes no checkpoint.
 
     References
     ----------

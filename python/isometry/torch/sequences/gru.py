@@ -101,6 +101,12 @@ def gru(
     NotImplementedError
         starts with the backend "gpu".
 
+    Notes
+    -----
+    An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
+    members; the other arrays may have the members as a further first axis, w (E, 3, n, n), h0 (E, B, n) and so on.
+    Its states are (T, E, B, n). It takes no checkpoint.
+
     References
     ----------
     Cho et al. Learning phrase representations using RNN encoder-decoder for statistical machine translation.

@@ -89,6 +89,10 @@ def lstm(
     -----
     Per step and sequence 8 n (n + d) flops, backward twice that. Saved for backward are h, c and the four gates.
 
+    An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
+    members; the other arrays may have the members as a further first axis, w (E, 4, n, n), h0 (E, B, n) and so on.
+    Its states are (T, E, B, n). It takes no checkpoint.
+
     References
     ----------
     Hochreiter, Schmidhuber. Long short-term memory. Neural Computation 1997.

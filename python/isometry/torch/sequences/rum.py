@@ -116,6 +116,10 @@ def rum(
     No step saves its memory for backward: backward starts from the last memory and applies the inverse rotations one by
     one. The rounding errors of this add up without being amplified: after T steps they are below T eps.
 
+    An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
+    members; the other arrays may have the members as a further first axis, w (E, 2n, n), h0 (E, B, n) and so on.
+    Its states are (T, E, B, n), its memories (E, B, n, n). It takes no checkpoint.
+
     References
     ----------
     Dangovski, Jing, Nakov, Tatalović, Soljačić. Rotational unit of memory. TACL 2019.
