@@ -28,7 +28,8 @@ def stackable(
 
         @wraps(draw)
         def random(cls: type[Any], *args: Any, **options: Any) -> Any:
-            signature.bind(cls, *args, **options)  # refuses other keywords
+            if not options.keys() <= signature.parameters.keys():
+                signature.bind(cls, *args, **options)  # refuses other keywords
             batch = check_expression.batch(options.pop("batch_shape", ()))
             if batch == ():
                 return draw(cls, *args, **options)
