@@ -5,6 +5,8 @@ VENV   ?= $(CURDIR)/.venv
 BIN    := $(VENV)/bin
 RUST   := $(wildcard Cargo.toml Cargo.lock rust/*/Cargo.toml) $(shell find rust -name '*.rs' 2>/dev/null)
 
+# What takes long is listed at the end of every run.
+SLOW   := --durations 20 --durations-min 5
 ALONE  := $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 export VIRTUAL_ENV := $(VENV)
@@ -68,12 +70,12 @@ rust-tests: build
 	cargo test $(WITH_GPU) -q --tests -- shader::  # every shader is valid: needs no GPU
 
 python-tests: build
-	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
-	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra" $(ALONE)
+	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal -m "not alone and not long and not extra"
+	"$(BIN)/python" -m pytest -q $(SLOW) -m "alone and not long and not extra" $(ALONE)
 
 extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, skorch, Lightning, ...), which it installs
 	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra extra
-	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m extra
+	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal -m extra
 
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
 test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names
@@ -85,10 +87,10 @@ gpu-tests gpu-laws: export ISOMETRY_REQUIRE_GPU := 1
 
 gpu-tests: build
 	cargo test $(WITH_GPU) -q --tests -- --skip shader::  # those are among rust-tests
-	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/gpu
+	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal tests/gpu
 
 gpu-laws: build
-	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/laws --backend gpu
+	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal tests/laws --backend gpu
 
 test-cuda: build  ## tensors on CUDA: layers, graphs, waits, and the laws of the torch face there
 	ISOMETRY_REQUIRE_CUDA=1 "$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/cuda

@@ -5,6 +5,7 @@ import re
 import symtable
 import sys
 import tomllib
+from functools import cache
 
 import pytest
 
@@ -41,10 +42,15 @@ def sources():
             yield from (p for p in (ROOT / tree).rglob(suffix) if "target" not in p.parts)
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 def imports(path):
     """Dotted names of the modules a file imports, relative ones resolved."""
     package = path.relative_to(ROOT / "python").with_suffix("").parts if path.is_relative_to(ROOT / "python") else ()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -162,7 +168,7 @@ def python_modules(root):
         # `from package import name` means the module of that name, if there is one, not all that the package loads.
         package = module.split(".")[: None if path.name == "__init__.py" else -1]
         found = set()
-        tree = ast.parse(path.read_text())
+        tree = parsed(path)
         typed = {
             inner
             for node in ast.walk(tree)
@@ -228,9 +234,9 @@ def test_files_stay_small():
     assert not long, f"over {BUDGET} lines"
 
 
-def lengths(text):
+def lengths(tree):
     """Names and lines of all functions, without docstrings."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             head = node.body[0]
             doc = head.end_lineno - head.lineno + 1 if ast.get_docstring(node) is not None else 0
@@ -238,9 +244,9 @@ def lengths(text):
 
 
 def test_functions_stay_small():
-    assert list(lengths('def f():\n    """Two\n    lines."""\n    return 1\n')) == [("f", 2)]
+    assert list(lengths(ast.parse('def f():\n    """Two\n    lines."""\n    return 1\n'))) == [("f", 2)]
     for path in (p for p in sources() if p.suffix == ".py"):
-        long = [f"{name}: {n}" for name, n in lengths(path.read_text()) if n > FUNCTION_BUDGET]
+        long = [f"{name}: {n}" for name, n in lengths(parsed(path)) if n > FUNCTION_BUDGET]
         assert not long, f"{path}: over {FUNCTION_BUDGET} lines"
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from math import prod
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry._arrays import Array, DType
-from isometry._rules import check, check_expression
-
-_Draw = TypeVar("_Draw", bound=Callable[..., Any])
+from isometry._arrays import Array, DType, real_type
+from isometry._objects._random import stackable as stackable_with
+from isometry._rules import check
 
 #: What `numpy.random.default_rng` takes.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
@@ -37,24 +34,38 @@ def generator(rng: Seed) -> np.random.Generator:
         check.kind("rng", "a numpy.random.Generator, a seed (integers of at least 0) or None", rng)
 
 
-def stackable(draw: _Draw) -> _Draw:
-    """A `random` that draws stacks of a `batch_shape`, one member after another from the same generator."""
+class Drawing(TypedDict, total=False):
+    """The keywords of every `random`."""
 
-    @wraps(draw)
-    def random(cls: type[Any], *args: Any, batch_shape: Sequence[int] = (), rng: Seed = None, **options: Any) -> Any:
-        batch = check_expression.batch(batch_shape)
-        if batch == ():
-            return draw(cls, *args, rng=rng, **options)
-        rng = generator(rng)  # an empty stack has the shapes of a member
-        return cls._stacked([draw(cls, *args, rng=rng, **options) for _ in range(max(prod(batch), 1))], batch)
-
-    return cast(_Draw, random)
+    rng: Seed
+    dtype: DTypeLike
+    batch_shape: Sequence[int]
 
 
-def haar(rng: np.random.Generator, n: int, dtype: DType) -> Array:
-    """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix times the phases of diag(R)."""
-    z = rng.standard_normal((n, n))
-    q, r = np.linalg.qr(z + 1j * rng.standard_normal((n, n)) if dtype.kind == "c" else z)
-    d = np.diagonal(r)
-    w: Array = (q * (d / np.abs(d))).astype(dtype)
-    return w
+#: Makes a `random` that takes them; all members of a stack are drawn from one generator.
+stackable = stackable_with(
+    {"rng": "Seed", "dtype": "DTypeLike"}, lambda options: options | {"rng": generator(options.get("rng"))}
+)
+
+
+class Draw:
+    """The generator and the dtype of a `random`; with `kind` the matrix is real, or complex, by its definition."""
+
+    def __init__(self, options: Drawing, kind: Literal["real", "complex"] | None = None) -> None:
+        dtype = options.get("dtype")
+        self.dtype = field((np.complex128 if kind == "complex" else np.float64) if dtype is None else dtype)
+        if kind is not None:
+            (check.real if kind == "real" else check.complex_only)("dtype", self.dtype.name)
+        self.rng, self.real = generator(options.get("rng")), real_type(self.dtype)
+
+    def angles(self, *shape: int) -> Array:
+        """Uniform on [-pi, pi)."""
+        return self.rng.uniform(-np.pi, np.pi, shape).astype(self.real)
+
+    def haar(self, n: int) -> Array:
+        """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix times the phases of diag(R)."""
+        z = self.rng.standard_normal((n, n))
+        q, r = np.linalg.qr(z + 1j * self.rng.standard_normal((n, n)) if self.dtype.kind == "c" else z)
+        d = np.diagonal(r)
+        w: Array = (q * (d / np.abs(d))).astype(self.dtype)
+        return w

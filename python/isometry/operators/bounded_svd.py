@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array, real_type
+from isometry._arrays import Array
 from isometry._objects.bounded_svd import BOUNDED_SVD, margin_of
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, haar, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class BoundedSvd(Declared, declaration=BOUNDED_SVD):
@@ -75,9 +75,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
 
     @classmethod
     @stackable
-    def random(
-        cls, n: int, *, margin: float, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
-    ) -> BoundedSvd:
+    def random(cls, n: int, *, margin: float, **options: Unpack[Drawing]) -> BoundedSvd:
         """Draw Haar-distributed U and V, with zero logits: an orthogonal or unitary matrix.
 
         Parameters
@@ -111,7 +109,5 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
         >>> bool(iso.orthogonality_error(iso.BoundedSvd.random(8, margin=0.1, rng=0).matrix()) < 20)
         True
         """
-        dtype = field(dtype)
-        n, rng = check.count("n", n, 1), generator(rng)
-        u, v = haar(rng, n, dtype), haar(rng, n, dtype)
-        return cls(u, np.zeros(n, real_type(dtype)), v, margin=margin)
+        draw, n = Draw(options), check.count("n", n, 1)
+        return cls(draw.haar(n), np.zeros(n, draw.real), draw.haar(n), margin=margin)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from isometry import _core
-from isometry._arrays import FLOAT64, Array, all_finite, ready, real_type, stacked, taken, taken_real
+from isometry._arrays import Array, all_finite, ready, real_type, stacked, taken, taken_real
 from isometry._objects._skew import half_turn, of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX
@@ -17,7 +16,7 @@ from isometry._objects.cayley import negative_ones as split
 from isometry._rules import tolerance
 from isometry.operators._declared import Declared, promoted
 from isometry.operators._inverse import projected
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 from isometry.operators._skew import packed
 
 
@@ -99,15 +98,7 @@ class Cayley(Declared, declaration=CAYLEY):
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        negative_ones: int | None = None,
-        rng: Seed = None,
-        dtype: DTypeLike = FLOAT64,
-        batch_shape: Sequence[int] = (),
-    ) -> Cayley:
+    def random(cls, n: int, *, negative_ones: int | None = None, **options: Unpack[Drawing]) -> Cayley:
         """Draw a scaled Cayley transform of block form (the initialisation of the scoRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = tan(t_j / 2), t_j uniform on [0, pi/2): W D has the eigenvalues e^{+-i
@@ -147,15 +138,14 @@ class Cayley(Declared, declaration=CAYLEY):
         >>> iso.Cayley.random(4, rng=0).signs
         array([ 1.,  1., -1., -1.])
         """
-        dtype, rng = field(dtype), generator(rng)
-        real = real_type(dtype)
-        n, count = split(negative_ones, n)
-        upper = np.zeros(n * (n - 1) // 2, dtype)
+        draw, (n, count) = Draw(options), split(negative_ones, n)
+        upper = np.zeros(n * (n - 1) // 2, draw.dtype)
         row = np.arange(0, n - 1, 2)  # A[r, r + 1] is the first element of row r in the packed triangle
-        upper[row * n - row * (row + 1) // 2] = np.tan(rng.uniform(0.0, np.pi / 2, len(row)) / 2)
-        if dtype.kind == "c":
-            return cls(upper, diagonal=np.zeros(n, real), phases=rng.uniform(0.0, 2 * np.pi, n).astype(real))
-        return cls(upper, signs=np.where(np.arange(n) < n - count, 1, -1).astype(real))
+        upper[row * n - row * (row + 1) // 2] = np.tan(draw.rng.uniform(0.0, np.pi / 2, len(row)) / 2)
+        if draw.dtype.kind == "c":
+            phases = draw.rng.uniform(0.0, 2 * np.pi, n).astype(draw.real)
+            return cls(upper, diagonal=np.zeros(n, draw.real), phases=phases)
+        return cls(upper, signs=np.where(np.arange(n) < n - count, 1, -1).astype(draw.real))
 
     @classmethod
     def from_matrix(

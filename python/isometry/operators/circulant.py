@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import COMPLEX128, Array, real_type
+from isometry._arrays import Array
 from isometry._objects.circulant import CIRCULANT
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class Circulant(Declared, declaration=CIRCULANT):
@@ -59,9 +58,7 @@ class Circulant(Declared, declaration=CIRCULANT):
 
     @classmethod
     @stackable
-    def random(
-        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128, batch_shape: Sequence[int] = ()
-    ) -> Circulant:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Circulant:
         """Draw the angles.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -95,6 +92,4 @@ class Circulant(Declared, declaration=CIRCULANT):
         >>> iso.Circulant.random(8, rng=0).shape
         (8, 8)
         """
-        dtype, n = field(dtype), check.count("n", n, 1)
-        check.complex_only("dtype", dtype.name)
-        return cls(generator(rng).uniform(-np.pi, np.pi, n).astype(real_type(dtype)))
+        return cls(Draw(options, "complex").angles(check.count("n", n, 1)))

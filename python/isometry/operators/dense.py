@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array
+from isometry._arrays import Array
 from isometry._objects.dense import DENSE
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, haar, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class Dense(Declared, declaration=DENSE):
@@ -53,7 +53,7 @@ class Dense(Declared, declaration=DENSE):
 
     @classmethod
     @stackable
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()) -> Dense:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Dense:
         """Draw a Haar-distributed orthogonal or unitary matrix.
 
         Parameters
@@ -85,6 +85,4 @@ class Dense(Declared, declaration=DENSE):
         >>> bool(iso.orthogonality_error(iso.Dense.random(8, rng=0).matrix()) < 20)
         True
         """
-        dtype = field(dtype)
-        n = check.count("n", n, 1)
-        return cls(haar(generator(rng), n, dtype))
+        return cls(Draw(options).haar(check.count("n", n, 1)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array, all_finite, real_type, taken
+from isometry._arrays import Array, all_finite, taken
 from isometry._inverse import exponential as inverse
 from isometry._objects._skew import of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
@@ -15,7 +15,7 @@ from isometry._objects.exponential import EXPONENTIAL
 from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._inverse import matrices
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 from isometry.operators._skew import packed
 
 
@@ -220,9 +220,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
 
     @classmethod
     @stackable
-    def random(
-        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
-    ) -> Exponential:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Exponential:
         """Draw an exponential of block form (the initialisation of the expRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = t_j, uniform on [-pi, pi): W has the eigenvalues e^{+-i t_j}.
@@ -259,9 +257,8 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         >>> iso.Exponential.random(3, rng=0).upper.round(3)
         array([0.861, 0.   , 0.   ])
         """
-        dtype, rng = field(dtype), generator(rng)
-        n = check.count("n", n, 1)
-        upper = np.zeros(n * (n - 1) // 2, dtype)
+        draw, n = Draw(options), check.count("n", n, 1)
+        upper = np.zeros(n * (n - 1) // 2, draw.dtype)
         row = np.arange(0, n - 1, 2)  # A[r, r + 1] is the first element of row r in the packed triangle
-        upper[row * n - row * (row + 1) // 2] = rng.uniform(-np.pi, np.pi, len(row))
-        return cls(upper, diagonal=np.zeros(n, real_type(dtype)) if dtype.kind == "c" else None)
+        upper[row * n - row * (row + 1) // 2] = draw.rng.uniform(-np.pi, np.pi, len(row))
+        return cls(upper, diagonal=np.zeros(n, draw.real) if draw.dtype.kind == "c" else None)

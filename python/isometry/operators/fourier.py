@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import COMPLEX128, Array, real_type
+from isometry._arrays import Array
 from isometry._objects.fourier import FOURIER
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class FourierProduct(Declared, declaration=FOURIER):
@@ -68,9 +67,7 @@ class FourierProduct(Declared, declaration=FOURIER):
 
     @classmethod
     @stackable
-    def random(
-        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128, batch_shape: Sequence[int] = ()
-    ) -> FourierProduct:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> FourierProduct:
         """Draw phases, reflection vectors and the permutation.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -105,9 +102,6 @@ class FourierProduct(Declared, declaration=FOURIER):
         >>> iso.FourierProduct.random(6, rng=0).permutation.shape
         (6,)
         """
-        dtype, n = field(dtype), check.count("n", n, 1)
-        check.complex_only("dtype", dtype.name)
-        rng = generator(rng)
-        phases = rng.uniform(-np.pi, np.pi, (3, n)).astype(real_type(dtype))
-        vectors = (rng.uniform(-1.0, 1.0, (2, n)) + 1j * rng.uniform(-1.0, 1.0, (2, n))).astype(dtype)
-        return cls(phases, vectors, rng.permutation(n))
+        draw, n = Draw(options, "complex"), check.count("n", n, 1)
+        phases, parts = draw.angles(3, n), [draw.rng.uniform(-1.0, 1.0, (2, n)) for _ in range(2)]
+        return cls(phases, (parts[0] + 1j * parts[1]).astype(draw.dtype), draw.rng.permutation(n))

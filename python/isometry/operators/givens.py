@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array
+from isometry._arrays import Array
 from isometry._objects import givens
 from isometry._objects.givens import GIVENS, Sized
-from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class Givens(Sized, Declared, declaration=GIVENS):
@@ -71,9 +70,7 @@ class Givens(Sized, Declared, declaration=GIVENS):
 
     @classmethod
     @stackable
-    def random(
-        cls, n: int, m: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
-    ) -> Givens:
+    def random(cls, n: int, m: int, **options: Unpack[Drawing]) -> Givens:
         """Draw angles uniformly from [-pi, pi), and pairs uniformly from the ordered pairs i != j.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -109,9 +106,6 @@ class Givens(Sized, Declared, declaration=GIVENS):
         >>> iso.Givens.random(8, 12, rng=0).pairs.shape
         (12, 2)
         """
-        dtype, (n, m) = field(dtype), givens.drawn(n, m)
-        check.real("dtype", dtype.name)
-        rng = generator(rng)
-        angles = rng.uniform(-np.pi, np.pi, m).astype(dtype)
-        first, apart = rng.integers(n, size=m), rng.integers(1, max(n, 2), size=m)
+        draw, (n, m) = Draw(options, "real"), givens.drawn(n, m)
+        angles, first, apart = draw.angles(m), draw.rng.integers(n, size=m), draw.rng.integers(1, max(n, 2), size=m)
         return cls(angles, np.stack((first, (first + apart) % n), -1), n=n)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array
+from isometry._arrays import Array
 from isometry._objects.hadamard import HADAMARD, ordered
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class Hadamard(Declared, declaration=HADAMARD):
@@ -66,9 +66,7 @@ class Hadamard(Declared, declaration=HADAMARD):
 
     @classmethod
     @stackable
-    def random(
-        cls, n: int, *, rounds: int = 1, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
-    ) -> Hadamard:
+    def random(cls, n: int, *, rounds: int = 1, **options: Unpack[Drawing]) -> Hadamard:
         """Draw signs +-1, each with probability 1/2: a random rotation, or rotation with a reflection.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -104,8 +102,7 @@ class Hadamard(Declared, declaration=HADAMARD):
         >>> bool(iso.orthogonality_error(iso.Hadamard.random(8, rounds=3, rng=0).matrix()) < 20)
         True
         """
-        dtype = field(dtype)
-        check.real("dtype", dtype.name)
+        draw = Draw(options, "real")
         n, rounds = check.count("n", n, 1), check.count("rounds", rounds, 1)
         ordered("signs", n)
-        return cls((1 - 2 * generator(rng).integers(0, 2, (rounds, n), np.int8)).astype(dtype))
+        return cls((1 - 2 * draw.rng.integers(0, 2, (rounds, n), np.int8)).astype(draw.dtype))

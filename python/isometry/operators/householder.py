@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -14,7 +13,7 @@ from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._inverse import matrices
-from isometry.operators._random import Seed, field, generator, haar, stackable
+from isometry.operators._random import Draw, Drawing, Seed, stackable
 
 
 class Householder(Declared, declaration=HOUSEHOLDER):
@@ -76,15 +75,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        m: int | None = None,
-        *,
-        rng: Seed = None,
-        dtype: DTypeLike = FLOAT64,
-        batch_shape: Sequence[int] = (),
-    ) -> Householder:
+    def random(cls, n: int, m: int | None = None, **options: Unpack[Drawing]) -> Householder:
         """Draw a product of reflections.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -121,17 +112,16 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         >>> iso.Householder.random(8, rng=0).vectors.shape
         (8, 7)
         """
-        dtype, rng = field(dtype), generator(rng)
-        n, columns = reflections(m, n)
-        draw = rng.uniform(-1.0, 1.0, (n, columns))
-        if dtype.kind == "c":
-            draw = draw + 1j * rng.uniform(-1.0, 1.0, (n, columns))
-        vectors = np.tril(draw)
-        vectors = (vectors / np.linalg.norm(vectors, axis=0)).astype(dtype)
+        draw, (n, columns) = Draw(options), reflections(m, n)
+        vectors = draw.rng.uniform(-1.0, 1.0, (n, columns))
+        if draw.dtype.kind == "c":
+            vectors = vectors + 1j * draw.rng.uniform(-1.0, 1.0, (n, columns))
+        vectors = np.tril(vectors)
+        vectors = (vectors / np.linalg.norm(vectors, axis=0)).astype(draw.dtype)
         if m is not None:
             return cls(vectors)
-        if dtype.kind == "c":
-            return cls(vectors, phases=rng.uniform(-np.pi, np.pi, n).astype(real_type(dtype)))
+        if draw.dtype.kind == "c":
+            return cls(vectors, phases=draw.angles(n))
         return cls(vectors, sign=1.0)
 
     @classmethod
@@ -219,8 +209,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         >>> iso.Householder.haar(5, rng=0)
         Householder(n=5, m=4, last='sign', dtype=float64)
         """
-        dtype = field(dtype)
-        return cls.from_matrix(haar(generator(rng), check.count("n", n, 1), dtype))
+        return cls.from_matrix(Draw({"rng": rng, "dtype": dtype}).haar(check.count("n", n, 1)))
 
     @classmethod
     def from_trapezoid(cls, u: ArrayLike, *, sign: Literal["hard", "soft"] = "hard") -> Householder:

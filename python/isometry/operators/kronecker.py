@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array, all_finite, stacked, taken
+from isometry._arrays import Array, all_finite, stacked, taken
 from isometry._inverse import kronecker as inverse
 from isometry._objects.kronecker import KRONECKER, listed, shapes, sizes
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, haar, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class Kronecker(Declared, declaration=KRONECKER):
@@ -121,15 +122,7 @@ class Kronecker(Declared, declaration=KRONECKER):
 
     @classmethod
     @stackable
-    def random(
-        cls,
-        n: int,
-        *,
-        factor_sizes: Sequence[int] | None = None,
-        rng: Seed = None,
-        dtype: DTypeLike = FLOAT64,
-        batch_shape: Sequence[int] = (),
-    ) -> Kronecker:
+    def random(cls, n: int, *, factor_sizes: Sequence[int] | None = None, **options: Unpack[Drawing]) -> Kronecker:
         """Draw Haar-distributed orthogonal or unitary factors.
 
         Parameters
@@ -163,7 +156,5 @@ class Kronecker(Declared, declaration=KRONECKER):
         >>> [factor.shape for factor in iso.Kronecker.random(12, rng=0).factors]
         [(2, 2), (2, 2), (3, 3)]
         """
-        dtype = field(dtype)
-        factors = sizes(n, factor_sizes)
-        rng = generator(rng)
-        return cls([haar(rng, size, dtype) for size in factors])
+        draw = Draw(options)
+        return cls([draw.haar(size) for size in sizes(n, factor_sizes)])

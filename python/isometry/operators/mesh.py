@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array, real_type
+from isometry._arrays import Array
 from isometry._inverse import mesh as inverse
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
 from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._inverse import matrices
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class Mesh(Sized, Declared, declaration=MESH):
@@ -168,9 +166,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         layers: int | None = None,
         layout: Literal["brick", "fft"] = "brick",
         first: Literal["left", "right"] = "left",
-        rng: Seed = None,
-        dtype: DTypeLike = FLOAT64,
-        batch_shape: Sequence[int] = (),
+        **options: Unpack[Drawing],
     ) -> Mesh:
         """Draw all angles uniformly from [-pi, pi).
 
@@ -207,14 +203,9 @@ class Mesh(Sized, Declared, declaration=MESH):
         >>> iso.Mesh.random(8, layout="fft", rng=0, dtype="complex64")
         Mesh(n=8, layers=3, layout='fft', last='phases', dtype=complex64)
         """
-        dtype, rng = field(dtype), generator(rng)
         size, depth, kind, _ = mesh.frame(n, layers, layout, first)
-        pairs, real = mesh.count(size, depth, kind), real_type(dtype)
-
-        def angles(count: int) -> Array:
-            return np.asarray(rng.uniform(-np.pi, np.pi, count), real)
-
-        theta, phi, phases = angles(pairs), None, None
-        if dtype.kind == "c":
-            phi, phases = angles(pairs), angles(size)
+        draw, pairs = Draw(options), mesh.count(size, depth, kind)
+        theta, phi, phases = draw.angles(pairs), None, None
+        if draw.dtype.kind == "c":
+            phi, phases = draw.angles(pairs), draw.angles(size)
         return cls(theta, n=size, layers=depth, layout=layout, phi=phi, phases=phases, first=first)

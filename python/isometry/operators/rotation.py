@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from isometry._arrays import FLOAT64, Array
+from isometry._arrays import Array
 from isometry._objects.rotation import ROTATION
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._random import Seed, field, generator, stackable
+from isometry.operators._random import Draw, Drawing, stackable
 
 
 class Rotation(Declared, declaration=ROTATION):
@@ -69,9 +69,7 @@ class Rotation(Declared, declaration=ROTATION):
 
     @classmethod
     @stackable
-    def random(
-        cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64, batch_shape: Sequence[int] = ()
-    ) -> Rotation:
+    def random(cls, n: int, **options: Unpack[Drawing]) -> Rotation:
         """Draw two Gaussian vectors.
 
         Not the Haar measure, under which all matrices are equally likely: `Householder.haar`.
@@ -105,8 +103,6 @@ class Rotation(Declared, declaration=ROTATION):
         >>> bool(iso.orthogonality_error(iso.Rotation.random(8, rng=0).matrix()) < 20)
         True
         """
-        dtype = field(dtype)
-        check.real("dtype", dtype.name)
-        n = check.count("n", n, 1)
-        start, end = generator(rng).standard_normal((2, n)).astype(dtype)
+        draw, n = Draw(options, "real"), check.count("n", n, 1)
+        start, end = draw.rng.standard_normal((2, n)).astype(draw.dtype)
         return cls(start, end)

@@ -28,6 +28,9 @@ class LayerParameters(Contiguous):
     trainable_h0: bool
     weight_ih_l0: nn.Parameter
 
+    is_complex: bool = False
+    """Whether the states are complex."""
+
     def _register(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
         """Make all of them, without values."""
         self._directions = 2 if self.bidirectional else 1
@@ -73,11 +76,6 @@ class LayerParameters(Contiguous):
         for name in self._names:
             if name.startswith(("weight", "bias")):
                 nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether the states are complex."""
-        return False
 
     @property
     def _state(self) -> tuple[int, ...]:

@@ -83,12 +83,8 @@ class EURNN(OrthogonalRNN):
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         self._capacity_given, self.layout = capacity, layout
-        self.complex = check.flag("complex", complex)
+        self.complex = self.is_complex = check.flag("complex", complex)
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
-
-    @property
-    def is_complex(self) -> bool:
-        return self.complex
 
     def _check_keywords(self) -> None:
         super()._check_keywords()

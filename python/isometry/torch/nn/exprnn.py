@@ -76,11 +76,6 @@ class ExpRNN(OrthogonalRNN):
         nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        self.complex = check.flag("complex", complex)
+        self.complex = self.is_complex = check.flag("complex", complex)
         self._trained = ("upper", "diagonal") if self.complex else ("upper",)
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether the states are complex."""
-        return self.complex

@@ -85,14 +85,9 @@ class KRU(OrthogonalRNN):
         nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        self.complex = check.flag("complex", complex)
+        self.complex = self.is_complex = check.flag("complex", complex)
         self._sizes_given = factor_sizes
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether the states are complex."""
-        return self.complex
 
     def _check_keywords(self) -> None:
         super()._check_keywords()

@@ -80,23 +80,17 @@ class RNN(PlainLayer):
             check.kind("transition", "a function of n that returns an operator", transition)
         self.nonlinearity, self.transition = nonlinearity, transition
         self._drawn: list[OperatorModule] = []
-        self._complex = False
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     # ------------------------------------------------------------ hooks
 
     def _check_keywords(self) -> None:
         self._drawn = self._operators()
-        self._complex = any(module.operator().dtype.is_complex for module in self._drawn)
+        self.is_complex = any(module.operator().dtype.is_complex for module in self._drawn)
         super()._check_keywords()
 
     def _unitary(self) -> bool:
         return bool(self._drawn) and all(module.operator()._is_unitary for module in self._drawn)
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether the states are complex."""
-        return self._complex
 
     def _bias_shapes(self) -> dict[str, tuple[int, ...]]:
         return dict.fromkeys(("bias_ih", "bias_hh"), self._stored(self.hidden_size))

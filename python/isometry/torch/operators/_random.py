@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, Literal, TypedDict, TypeVar, cast
+from collections.abc import Sequence
+from typing import Literal, TypedDict
 
 import torch
 from torch import Tensor
 
-from ..._rules import check, check_expression
+from ..._objects._random import stackable as stackable_with
+from ..._rules import check
 from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
-
-_Random = TypeVar("_Random", bound=Callable[..., Any])
 
 
 class Drawing(TypedDict, total=False):
@@ -26,36 +23,10 @@ class Drawing(TypedDict, total=False):
     batch_shape: Sequence[int]
 
 
-#: The same in a signature.
-_KEYWORDS = [
-    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-    for name, kind, default in (
-        ("generator", "torch.Generator | None", None),
-        ("dtype", "torch.dtype | None", None),
-        ("device", "torch.device | str | None", None),
-        ("batch_shape", "Sequence[int]", ()),
-    )
-]
-
-
-def stackable(draw: _Random) -> _Random:
-    """A `random` that draws stacks of a `batch_shape`, one member after another from the same generator; `help` shows
-    the keywords one by one.
-    """
-    own = inspect.signature(draw)
-    shown = own.replace(parameters=[*list(own.parameters.values())[:-1], *_KEYWORDS])
-
-    @wraps(draw)
-    def random(cls: type[Any], *args: Any, **options: Any) -> Any:
-        shown.bind(cls, *args, **options)  # refuses other keywords
-        batch = check_expression.batch(options.pop("batch_shape", ()))
-        if batch == ():
-            return draw(cls, *args, **options)
-        # an empty stack has the shapes of a member
-        return cls._stacked([draw(cls, *args, **options) for _ in range(max(math.prod(batch), 1))], batch)
-
-    random.__signature__ = shown  # type: ignore[attr-defined]
-    return cast(_Random, random)
+#: Makes a `random` that takes them.
+stackable = stackable_with(
+    {"generator": "torch.Generator | None", "dtype": "torch.dtype | None", "device": "torch.device | str | None"}
+)
 
 
 class Draw:

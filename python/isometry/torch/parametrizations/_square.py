@@ -52,15 +52,15 @@ _NORM, _STEPS = 4, 6
 
 @full_precision
 def _forward(x: Tensor, base: Tensor | None) -> Tensor:
-    w = unitary(torch.matrix_exp(_skew(_matrices(x))))
-    return (w if base is None else torch.bmm(_matrices(base), w)).reshape(x.shape)
+    w = unitary(torch.matrix_exp(_skew(matrices(x))))
+    return (w if base is None else torch.bmm(matrices(base), w)).reshape(x.shape)
 
 
 @full_precision
 def _backward(x: Tensor, base: Tensor | None, ct: Tensor) -> Tensor:
-    a, n, along = _skew(_matrices(x)), x.shape[-1], _matrices(ct)
+    a, n, along = _skew(matrices(x)), x.shape[-1], matrices(ct)
     if base is not None:
-        along = torch.bmm(_matrices(base).mH, along)
+        along = torch.bmm(matrices(base).mH, along)
     size = torch.linalg.matrix_norm(along, 1, keepdim=True).clamp_(min=torch.finfo(x.dtype).tiny)
     norm = torch.linalg.matrix_norm(a, 1, keepdim=True)
     halvings = norm.div_(_NORM).log2_().ceil_().clamp_(0, _STEPS)
@@ -88,7 +88,7 @@ def unitary(x: Tensor) -> Tensor:
     return torch.baddbmm(x, x, torch.bmm(x.mH, x), beta=1.5, alpha=-0.5)
 
 
-def _matrices(t: Tensor) -> Tensor:
+def matrices(t: Tensor) -> Tensor:
     """A stack of matrices with one axis."""
     return t.reshape(-1, *t.shape[-2:])
 

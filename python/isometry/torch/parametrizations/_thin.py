@@ -17,7 +17,7 @@ from torch import Tensor
 from .._dispatch.device import computed_there
 from ..formulas._precision import doubled, full_precision
 from ..formulas._solve import solve, triangular
-from ._square import unitary
+from ._square import matrices, unitary
 
 Saved = tuple[Tensor, ...]
 
@@ -39,7 +39,7 @@ class _Weight(NamedTuple):
         """W, and what the map and the base save."""
         del saving
         x, signs, base = given
-        x, base = _matrices(x), None if base is None else _matrices(base)
+        x, base = matrices(x), None if base is None else matrices(base)
         w, saved = _forward(x, self.name, None if signs is None else signs.reshape(-1, x.shape[-1]), base)
         return (w.reshape(given[0].shape),), saved
 
@@ -49,12 +49,7 @@ class _Weight(NamedTuple):
         """The gradient of X."""
         del wanted
         ct, base = cts[0], given[2]
-        return _backward(_matrices(ct), self.name, base is not None, tuple(saved)).reshape(ct.shape), None, None
-
-
-def _matrices(t: Tensor) -> Tensor:
-    """A stack of matrices with one axis."""
-    return t.reshape(-1, *t.shape[-2:])
+        return _backward(matrices(ct), self.name, base is not None, tuple(saved)).reshape(ct.shape), None, None
 
 
 def _diagonal(t: Tensor) -> Tensor:

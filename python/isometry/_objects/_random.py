@@ -1,0 +1,42 @@
+"""What the `random` of every object has in both faces: keywords for all of them, and stacks."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from math import prod
+from typing import Any, TypeVar, cast
+
+from isometry._rules import check_expression
+
+_Random = TypeVar("_Random", bound=Callable[..., Any])
+
+
+def stackable(
+    keywords: Mapping[str, str], begin: Callable[[Any], Any] = lambda options: options
+) -> Callable[[_Random], _Random]:
+    """A decorator of ``random(cls, ..., **options)``, which then draws stacks of a `batch_shape`, one member after
+    another; `begin` gives the options of all members. `help` shows the keywords, by name and type.
+    """
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, kind, default in (*((*item, None) for item in keywords.items()), ("batch_shape", "Sequence[int]", ()))
+    ]
+
+    def decorator(draw: _Random) -> _Random:
+        own = inspect.signature(draw)
+        signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *shown])
+
+        @wraps(draw)
+        def random(cls: type[Any], *args: Any, **options: Any) -> Any:
+            if not options.keys() <= signature.parameters.keys():
+                signature.bind(cls, *args, **options)  # refuses other keywords
+            batch = check_expression.batch(options.pop("batch_shape", ()))
+            if batch == ():
+                return draw(cls, *args, **options)
+            options = begin(options)  # an empty stack has the shapes of a member
+            return cls._stacked([draw(cls, *args, **options) for _ in range(max(prod(batch), 1))], batch)
+
+        random.__signature__ = signature  # type: ignore[attr-defined]
+        return cast(_Random, random)
+
+    return decorator
