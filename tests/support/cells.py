@@ -25,6 +25,7 @@ class TorchCell:
     """Everything follows from `run`, the results as a function of tensors."""
 
     face = isometry.torch
+    take = staticmethod(tensor)
     unchecked = MappingProxyType({})  # the keywords with which NaN passes
 
     def __init__(self, case):
@@ -51,6 +52,7 @@ class TorchCell:
 
 class NumpyCell:
     face = isometry
+    take = staticmethod(np.asarray)
     unchecked = MappingProxyType({"check_finite": False})
 
     def __init__(self, case):
@@ -58,6 +60,8 @@ class NumpyCell:
 
     def states(self, arrays, **options):
         return self.case.call(self.face, arrays, **options)
+
+    run = states
 
     def vjp(self, arrays, ct, **options):
         lead, given = self.case.given(arrays, self.face)

@@ -8,7 +8,7 @@ import derivatives
 import reference as ref
 from laws.cells.test_derivatives import function
 from registry.cells import CASES, each_cell
-from support.cells import TorchCell, each_subject
+from support.cells import SUBJECTS, TorchCell, each_subject, named
 from tolerance import close, identical, sequence, sequence_gradient
 
 pytestmark = pytest.mark.cpu
@@ -185,6 +185,20 @@ def test_many_marks_of_many_steps(subject, seed):
     """Gradients are summed in chunks, of halves of the batch, and a single sequence is shared by columns."""
     for sizes in ((60, 1, 8), (40, 17, 6)):
         pieces(subject, seed, sizes=sizes, starts=seed.random(sizes[:2]) < 0.2, reverse=bool(seed.integers(2)))
+
+
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if not s.case.memory], ids=named)
+def test_marks_of_nothing_change_no_bit(subject, seed):
+    """The state that marked steps would begin with has the gradient zero. Kernels take no marks of a memory."""
+    arrays, options = subject.case.draw(seed, 6, 9, 20, marked=True), subject.case.options()
+    marked = {**options, "starts": np.zeros((9, 20), bool)}
+    found, plain = subject.states(arrays, **marked), {name: a for name, a in arrays.items() if name != "start_state"}
+    identical(found, subject.states(plain, **options), "states")
+    ct = ref.normal(seed, *found.shape, dtype=subject.case.dtype())
+    grads, expected = subject.vjp(arrays, ct, **marked), subject.vjp(plain, ct, **options)
+    assert not grads.pop("start_state").any()
+    for name, g in expected.items():
+        identical(grads[name], g, f"gradient of {name}")
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
