@@ -75,6 +75,19 @@ def pieces(subject, rng, marked=True, lengths=None, reverse=False, sizes=(7, 4, 
         close(grads[name], g, 4 * bound, f"gradient of {name}", size)
 
 
+def unmarked(subject, rng):
+    """Marks of no step; the state that marked ones would begin with has the gradient zero."""
+    arrays, options = subject.case.draw(rng, 6, 9, 20, marked=True), subject.case.options()
+    marked = {**options, "starts": np.zeros((9, 20), bool)}
+    found, plain = subject.states(arrays, **marked), {name: a for name, a in arrays.items() if name != "start_state"}
+    identical(found, subject.states(plain, **options), "states")
+    ct = ref.normal(rng, *found.shape, dtype=subject.case.dtype())
+    grads, expected = subject.vjp(arrays, ct, **marked), subject.vjp(plain, ct, **options)
+    assert not grads.pop("start_state").any()
+    for name, g in expected.items():
+        identical(grads[name], g, f"gradient of {name}")
+
+
 def padded(subject, rng, lengths, reverse=False):
     """NaN behind the end of a sequence reaches no state and no gradient."""
     case = subject.case
@@ -189,16 +202,8 @@ def test_many_marks_of_many_steps(subject, seed):
 
 @pytest.mark.parametrize("subject", [s for s in SUBJECTS if not s.case.memory], ids=named)
 def test_marks_of_nothing_change_no_bit(subject, seed):
-    """The state that marked steps would begin with has the gradient zero. Kernels take no marks of a memory."""
-    arrays, options = subject.case.draw(seed, 6, 9, 20, marked=True), subject.case.options()
-    marked = {**options, "starts": np.zeros((9, 20), bool)}
-    found, plain = subject.states(arrays, **marked), {name: a for name, a in arrays.items() if name != "start_state"}
-    identical(found, subject.states(plain, **options), "states")
-    ct = ref.normal(seed, *found.shape, dtype=subject.case.dtype())
-    grads, expected = subject.vjp(arrays, ct, **marked), subject.vjp(plain, ct, **options)
-    assert not grads.pop("start_state").any()
-    for name, g in expected.items():
-        identical(grads[name], g, f"gradient of {name}")
+    """Kernels take no marks of a memory."""
+    unmarked(subject, seed)
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])

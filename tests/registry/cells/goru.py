@@ -23,7 +23,7 @@ class Shear(it.Operator):
         self.a = a
 
     def matrix(self, *, backend=None, check_finite=True):  # noqa: ARG002
-        return torch.eye(self.shape[0], dtype=self.dtype) + torch.diag(self.a, 1)
+        return torch.eye(self.shape[0], dtype=self.dtype, device=self.a.device) + torch.diag(self.a, 1)
 
 
 KRONECKER = Transition(
