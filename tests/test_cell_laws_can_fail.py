@@ -6,8 +6,9 @@ import pytest
 import derivatives
 from laws.cells import broken
 from laws.cells.test_derivatives import compiled, formula, function, members, orders, unwanted
+from laws.cells.test_devices import kernels
 from laws.cells.test_ensembles import by_members
-from laws.cells.test_time import checkpointed, cut, for_all, last, padded, padded_formula, pieces
+from laws.cells.test_time import checkpointed, cut, for_all, last, padded, padded_formula, pieces, unmarked
 from laws.cells.test_values import finite, single, textbook
 from registry.cells import CASES, CELLS, CellCase
 
@@ -34,6 +35,8 @@ TABLE = [
     (pieces, {"marked": "each", **UNEQUAL}, (broken.first_state_at_all_marks, broken.unmarked_states_read)),
     (pieces, {"marked": False, "reverse": True, **UNEQUAL}, (broken.sequences_mixed,)),
     (pieces, {"reverse": True, **UNEQUAL}, (broken.one_direction,)),
+    (unmarked, {}, (broken.marks_seen,)),
+    (kernels, {}, (broken.states_scaled, broken.gradient_scaled)),
     (padded, UNEQUAL, (broken.padding_read,)),
     (padded_formula, UNEQUAL, (broken.padding_read,)),
     (cut, {}, (broken.no_initial_state,)),

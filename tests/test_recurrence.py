@@ -157,30 +157,6 @@ def test_refusals_of_activate(call, message):
         call(np.ones((2, 6)))
 
 
-X, V = np.ones((5, 3, 2)), np.ones((4, 2))
-
-
-@pytest.mark.parametrize(
-    "keywords,message",
-    [
-        ({"lengths": np.array([5, 3])}, "lengths"),
-        ({"lengths": np.array([6, 3, 1])}, "lengths"),
-        ({"lengths": np.array([5, 3, -1])}, "lengths"),
-        ({"h0": np.ones((2, 4))}, "h0"),
-        ({"bias": np.ones(3)}, "bias"),
-        ({"activation": "swish"}, "activation"),
-        ({"activation": "modrelu"}, "activation_bias"),
-        ({"activation_bias": np.ones(4)}, "activation_bias"),
-        ({"activation_on": "output"}, "activation_on"),
-        ({"activation": "leaky_relu", "slope": 1.5}, "slope"),
-        ({"backend": "abacus"}, "backend"),
-    ],
-)
-def test_refusals_of_the_recurrence(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        iso.recurrence(iso.Householder(np.ones((4, 1))), X, V, **keywords)
-
-
 @pytest.mark.parametrize("steps", [1, 40])
 def test_a_real_transition_among_complex_arrays(steps):
     """W is formed or not, by the length; its gradient is real."""

@@ -8,6 +8,7 @@ import torch
 
 import isometry
 import isometry.torch
+from elsewhere import Elsewhere
 from faces import array, tensor
 from registry.cells import CASES
 
@@ -25,6 +26,7 @@ class TorchCell:
     """Everything follows from `run`, the results as a function of tensors."""
 
     face = isometry.torch
+    take, home = staticmethod(tensor), staticmethod(array)
     unchecked = MappingProxyType({})  # the keywords with which NaN passes
 
     def __init__(self, case):
@@ -35,22 +37,36 @@ class TorchCell:
 
     def function(self, arrays, **options):
         """The results as a function of tensors, and the point."""
-        return lambda *at: self.run(dict(zip(arrays, at, strict=True)), **options), [tensor(a) for a in arrays.values()]
+        return lambda *at: self.run(dict(zip(arrays, at, strict=True)), **options), [
+            self.take(a) for a in arrays.values()
+        ]
 
     def states(self, arrays, **options):
         with torch.no_grad():
-            return array(self.run({name: tensor(a) for name, a in arrays.items()}, **options))
+            return self.home(self.run({name: self.take(a) for name, a in arrays.items()}, **options))
 
     def vjp(self, arrays, ct, **options):
         """The gradients by name, zero where there is none."""
-        leaves = {name: tensor(a).requires_grad_() for name, a in arrays.items()}
-        out = self.run(leaves, **options)
-        grads = torch.autograd.grad(out, list(leaves.values()), tensor(ct), allow_unused=True, materialize_grads=True)
-        return dict(zip(leaves, map(array, grads), strict=True))
+        leaves = {name: self.take(a).requires_grad_() for name, a in arrays.items()}
+        out, unused = self.run(leaves, **options), {"allow_unused": True, "materialize_grads": True}
+        grads = torch.autograd.grad(out, list(leaves.values()), self.take(ct), **unused)
+        return dict(zip(leaves, map(self.home, grads), strict=True))
+
+
+class ElsewhereCell(TorchCell):
+    """On a device without kernels; used while one is entered."""
+
+    def take(self, a):
+        return Elsewhere.send(tensor(a))
+
+    def home(self, t):
+        with torch._C.DisableTorchFunction():  # the test reads the values, not the package
+            return array(t)
 
 
 class NumpyCell:
     face = isometry
+    take = staticmethod(np.asarray)
     unchecked = MappingProxyType({"check_finite": False})
 
     def __init__(self, case):
@@ -58,6 +74,8 @@ class NumpyCell:
 
     def states(self, arrays, **options):
         return self.case.call(self.face, arrays, **options)
+
+    run = states
 
     def vjp(self, arrays, ct, **options):
         lead, given = self.case.given(arrays, self.face)

@@ -50,8 +50,6 @@ MISTAKES = {
     "no square": (lambda: it.goru(it.Dense(torch.ones(4, 3)), X, W, U, B), ValueError, "transition must be square"),
     "complex": (lambda: it.goru(OP.to(torch.complex64), X, W, U, B), ValueError, "transition must be real"),
     "another precision": (lambda: it.goru(OP.to(torch.float64), X, W, U, B), TypeError, "transition is float64"),
-    "an unknown reset": (lambda: it.goru(OP, X, W, U, B, reset="never"), ValueError, "reset must be 'before' or"),
-    "a hidden bias": (lambda: it.goru(OP, X, W, U, B, hidden_bias=B[0]), TypeError, "hidden_bias"),
 }
 
 

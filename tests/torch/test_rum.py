@@ -1,4 +1,4 @@
-"""`it.rum`: degenerate rotations, a long memory, its gradients, refusals."""
+"""`it.rum`: degenerate rotations, a long memory, its gradients."""
 
 import pytest
 import torch
@@ -90,24 +90,3 @@ def test_absent_biases_are_zero(seed):
     for some in ((None, embed_bias), (b, None), (None, None)):
         zeros = [torch.zeros_like(t) if s is None else s for s, t in zip(some, (b, embed_bias), strict=True)]
         same(it.rum(x, w, u, some[0], embed, some[1])[0], it.rum(x, w, u, zeros[0], embed, zeros[1])[0])
-
-
-# ---------------------------------------------------------------- refusals
-
-X, W, U, B, E, F = (torch.zeros(s) for s in ((3, 2, 2), (8, 4), (8, 2), (8,), (4, 2), (4,)))
-MISTAKES = {
-    "r0 of three": ({"r0": torch.zeros(3, 4, 4), "lam": 1}, ValueError, "r0 must have shape"),
-    "r0 without memory": ({"r0": torch.eye(4)}, ValueError, "r0 must not be given"),
-    "lam of two": ({"lam": 2}, ValueError, "lam must be 0"),
-    "half a lam": ({"lam": 0.5}, TypeError, "lam must be an integer"),
-    "no length": ({"eta": 0}, ValueError, "eta must be a positive number"),
-    "NaN as length": ({"eta": float("nan")}, ValueError, "eta must be a positive number"),
-    "text as length": ({"eta": "long"}, TypeError, "eta must be"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_refusals(mistake):
-    keywords, error, words = MISTAKES[mistake]
-    with pytest.raises(error, match=words):
-        it.rum(X, W, U, B, E, F, **keywords)

@@ -65,9 +65,6 @@ def test_pieces_are_separate_calls(name, before):
     for found, expected in zip(*results, strict=True):
         if expected is not None:
             torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
-    none = layer(x, hx, starts=torch.zeros_like(starts))
-    for found, expected in zip(none, layer(x, hx), strict=True):
-        assert torch.equal(found, expected) or name == "delta-product"
 
 
 @each_kind
@@ -159,13 +156,6 @@ def test_refusals():
             layer(x, starts=bad)
     with pytest.raises(ValueError, match="PackedSequence"):
         layer(pack_sequence([x[:, 0], x[:3, 1]]), starts=marks())
-    w, v = it.Dense(torch.eye(N)), torch.randn(N, D)
-    with pytest.raises(TypeError, match="starts must be bool"):
-        it.recurrence(w, x, v, starts=marks().long())
-    with pytest.raises(ValueError, match="start_state"):
-        it.recurrence(w, x, v, starts=marks(), start_state=torch.zeros(N + 1))
-    with pytest.raises(NotImplementedError, match="starts"):
-        it.recurrence(w, x, v, starts=marks(), backend="gpu")
 
 
 def test_onnx_has_no_marks():

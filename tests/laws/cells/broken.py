@@ -78,6 +78,7 @@ gradient_missing = changed(u=torch.Tensor.detach, input_weight=torch.Tensor.deta
 sequences_mixed = after(lambda out, *_: out + 1e-3 * out.mean(1, keepdim=True))
 padding_read = after(lambda out, given, _: out + 0 * given["x"].sum())
 checkpoint_seen = after(lambda out, _, options: bit(out, options.get("checkpoint") == "sqrt"))
+marks_seen = after(lambda out, _, options: bit(out, options.get("starts") is not None))
 threads_seen = after(lambda out, *_: bit(out, it.get_num_threads() > 1))
 layout_seen = after(lambda out, given, _: bit(out, not given["x"].is_contiguous()))
 first_for_last = after(lambda out, _, options: 1.01 * out if options.get("output") == "last" else out)

@@ -1,13 +1,12 @@
-"""A mistake in an argument is refused by every cell, in words that name the argument."""
+"""A mistake in an argument is refused by every cell in both faces, in words that name the argument."""
 
 import numpy as np
 import pytest
 import torch
 
-from faces import tensor
-from registry.cells import CASES, each_plain_cell
-from support.cells import TorchCell
+from support.cells import SUBJECTS, NumpyCell, TorchCell, named
 
+each_plain_subject = pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.plain], ids=named)
 OPTIONS = {
     "an unknown activation": ({"activation": "sine"}, ValueError, "activation must be one of"),
     "no bias for modReLU": ({"activation": "modrelu"}, ValueError, "activation_bias must be"),
@@ -22,47 +21,119 @@ OPTIONS = {
     "no checkpoint": ({"checkpoint": "all"}, ValueError, "checkpoint"),
     "marks that are numbers": ({"starts": np.zeros((3, 2))}, TypeError, "starts must be bool"),
     "a bias of other units": (
-        {"activation": "modrelu", "activation_bias": torch.zeros(9)},
+        {"activation": "modrelu", "activation_bias": np.zeros(9, np.float32)},
         ValueError,
         r"activation_bias must have shape \(4,\).*, not \(9,\)$",
     ),
+    "a bias without modReLU": (
+        {"activation_bias": np.zeros(4, np.float32)},
+        ValueError,
+        "activation_bias must not be given",
+    ),
+    "a negative slope": ({"activation": "leaky_relu", "slope": -0.1}, ValueError, "slope"),
     "marks of other steps": ({"starts": np.zeros((2, 2), bool)}, ValueError, "starts must have"),
+    "marks of other sequences": ({"starts": np.zeros((3, 3), bool)}, ValueError, "starts must have"),
+    "marks of one axis": ({"starts": np.zeros(3, bool)}, ValueError, "starts must have"),
+}
+BIAS = np.zeros(4, np.float32)
+#: cell -> mistakes in its own settings.
+SETTINGS = {
+    "recurrence": [({"activation_on": "output"}, ValueError, "activation_on")],
+    "gru": [
+        ({"reset": "never"}, ValueError, "reset must be 'before' or 'after'"),
+        ({"hidden_bias": BIAS, "reset": "before"}, ValueError, "hidden_bias must not be given"),
+    ],
+    "goru": [
+        ({"reset": "never"}, ValueError, "reset must be 'before' or 'after'"),
+        ({"hidden_bias": BIAS}, TypeError, "hidden_bias"),
+    ],
+    "lstm": [({"nonlinearity": "tanh"}, TypeError, "nonlinearity")],
+    "rum": [
+        ({"lam": 1, "r0": np.zeros((3, 4, 4), np.float32)}, ValueError, "r0 must have shape"),
+        ({"r0": np.eye(4, dtype=np.float32)}, ValueError, "r0 must not be given"),
+        ({"lam": 2}, ValueError, "lam must be 0"),
+        ({"lam": 0.5}, TypeError, "lam must be an integer"),
+        ({"eta": 0}, ValueError, "eta must be a positive number"),
+        ({"eta": float("nan")}, ValueError, "eta must be a positive number"),
+        ({"eta": "long"}, TypeError, "eta must be"),
+    ],
 }
 
 
 def refused(subject, rng, error, words, change=None, options=None):
-    arrays = {name: tensor(a) for name, a in subject.case.draw(rng, marked=True, single=True).items()}
+    arrays = {name: subject.take(a) for name, a in subject.case.draw(rng, marked=True, single=True).items()}
     given = {"starts": np.zeros((3, 2), bool), **subject.case.options(), **(options or {})}
+    given |= {name: subject.take(a) for name, a in given.items() if getattr(a, "dtype", None) == np.float32}
     with pytest.raises(error, match=words):
         subject.run({**arrays, **(change(arrays) if change else {})}, **given)
 
 
 @pytest.mark.parametrize("mistake", OPTIONS)
-@each_plain_cell
-def test_options(cell, mistake, seed):
+@each_plain_subject
+def test_options(subject, mistake, seed):
     options, *refusal = OPTIONS[mistake]
-    if cell.cell.activations or not {"activation", "slope", "backend"} & {*options}:
-        refused(TorchCell(cell), seed, *refusal, options=options)
+    absent = set() if subject.case.cell.activations else {"activation", "activation_bias", "slope", "backend"}
+    absent |= {"checkpoint"} if isinstance(subject, NumpyCell) else set()
+    if not absent & {*options}:
+        refused(subject, seed, *refusal, options=options)
 
 
-@pytest.mark.parametrize("cell", [c for c in CASES if c.plain or c.kind.more], ids=str)
-def test_arrays(cell, seed):
-    """Of another shape, type or precision, each alone."""
-    of_two = {"c0": "h0|c0", "start_state": "start_state"} if len(cell.cell.first) > 1 else {}
-    for name in {**cell.cell.arrays, **cell.kind.more, "start_state": ""}:
+@each_plain_subject
+def test_settings(subject, seed):
+    """Of the cell alone; the others are those of a call."""
+    case = subject.case
+    lead, given = case.given({name: subject.take(a) for name, a in case.draw(seed, single=True).items()}, subject.face)
+    for settings, error, words in SETTINGS[case.cell.stem]:
+        own = {name: subject.take(a) if isinstance(a, np.ndarray) else a for name, a in settings.items()}
+        with pytest.raises(error, match=words):
+            getattr(subject.face, case.cell.stem)(*lead, **given | own)
+
+
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.plain or s.case.kind.more], ids=named)
+def test_arrays(subject, seed):
+    """Of another shape, type or precision, each alone; NumPy widens types, and looks for NaN."""
+    cell, narrow = subject.case.cell, isinstance(subject, TorchCell)
+    of_two = {"c0": "h0|c0", "start_state": "start_state"} if len(cell.first) > 1 else {}
+    for name in {**cell.arrays, **subject.case.kind.more, "start_state": ""}:
         called = of_two.get(name, name)
         change = lambda wrong, name=name: lambda arrays: {name: wrong(arrays[name])}
         for wrong in (lambda a: a[..., :-1], lambda a: a[None, None]):
             if name != "x":
-                refused(TorchCell(cell), seed, ValueError, f"({called}) must have", change(wrong))
-        refused(TorchCell(cell), seed, TypeError, called, change(torch.Tensor.double))
-        if cell.cell.stem != "recurrence":
-            refused(TorchCell(cell), seed, TypeError, f"({called}) must be real", change(lambda a: a + 0j))
-            if name not in of_two:
-                refused(TorchCell(cell), seed, TypeError, called, change(lambda _: 1.0))
+                refused(subject, seed, ValueError, f"({called}) must have", change(wrong))
+        if narrow:
+            refused(subject, seed, TypeError, called, change(torch.Tensor.double))
+        else:
+            refused(subject, seed, ValueError, called, change(lambda a: a + np.float32(np.nan)))
+        if cell.stem != "recurrence":
+            refused(subject, seed, TypeError, f"({called}) must be real", change(lambda a: a + 0j))
+            if narrow and name not in of_two:
+                refused(subject, seed, TypeError, called, change(lambda _: 1.0))
     for wrong in (lambda a: a[:0], lambda a: a[:, :0], lambda a: a[0]):
-        refused(TorchCell(cell), seed, ValueError, "x must have shape", change_of_x(wrong))
-    refused(TorchCell(cell), seed, TypeError, "x must be", change_of_x(torch.Tensor.long))
+        refused(subject, seed, ValueError, "x must have shape", change_of_x(wrong))
+    if narrow:
+        refused(subject, seed, TypeError, "x must be", change_of_x(torch.Tensor.long))
+
+
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.plain and len(s.case.cell.first) > 1], ids=named)
+def test_a_state_of_two_parts_is_a_pair(subject, seed):
+    arrays = {name: subject.take(a) for name, a in subject.case.draw(seed).items()}
+    for wrong in (arrays["h0"], (arrays["h0"],)):
+        with pytest.raises(TypeError, match="start_state"):
+            getattr(subject.face, subject.case.cell.stem)(**arrays, starts=np.zeros((3, 2), bool), start_state=wrong)
+
+
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if isinstance(s, NumpyCell) and s.case.plain], ids=named)
+def test_states_of_other_arguments(subject, seed):
+    """Of other numbers, and of other marks."""
+    case = subject.case
+    arrays, starts = case.draw(seed), np.zeros((3, 2), bool)
+    starts[2] = True
+    lead, given = case.given(arrays, subject.face)
+    forward, pull = (getattr(subject.face, case.cell.stem + end) for end in ("", "_vjp"))
+    moved = forward(*lead, **given | {"x": given["x"] + 1})
+    for wrong in (moved, forward(*lead, **given, starts=starts)):
+        with pytest.raises(ValueError, match="states must be what"):
+            pull(*lead, **given, states=wrong, ct=wrong)
 
 
 def change_of_x(wrong):

@@ -81,6 +81,19 @@ def pieces(subject, rng, marked=True, lengths=None, reverse=False, sizes=(7, 4, 
         assert not grads["start_state"][~starts].any()
 
 
+def unmarked(subject, rng):
+    """Marks of no step; the state that marked ones would begin with has the gradient zero."""
+    arrays, options = subject.case.draw(rng, 6, 9, 20, marked=True), subject.case.options()
+    marked = {**options, "starts": np.zeros((9, 20), bool)}
+    found, plain = subject.states(arrays, **marked), {name: a for name, a in arrays.items() if name != "start_state"}
+    identical(found, subject.states(plain, **options), "states")
+    ct = ref.normal(rng, *found.shape, dtype=subject.case.dtype())
+    grads, expected = subject.vjp(arrays, ct, **marked), subject.vjp(plain, ct, **options)
+    assert not grads.pop("start_state").any()
+    for name, g in expected.items():
+        identical(grads[name], g, f"gradient of {name}")
+
+
 def padded(subject, rng, lengths, reverse=False):
     """NaN behind the end of a sequence reaches no state and no gradient."""
     case = subject.case
@@ -192,6 +205,12 @@ def test_many_marks_of_many_steps(subject, seed):
     for marked, sizes in ((True, (60, 1, 8)), ("each", (40, 17, 6))):
         starts = seed.random(sizes[:2]) < 0.2
         pieces(subject, seed, marked, sizes=sizes, starts=starts, reverse=bool(seed.integers(2)))
+
+
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if not s.case.memory], ids=named)
+def test_marks_of_nothing_change_no_bit(subject, seed):
+    """Kernels take no marks of a memory."""
+    unmarked(subject, seed)
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])

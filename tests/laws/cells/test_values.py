@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import isometry as iso
 from reference import normal
@@ -105,6 +106,19 @@ def test_arguments_with_structure(cell, seed):
     for kind in structure.CLASSES:
         if kind not in structure.SCALED:
             finite(TorchCell(cell), seed, kind)
+
+
+@pytest.mark.cpu
+@each_cell
+def test_autocast_widens_half_precision(cell, seed):
+    """Also for the operator of a transition; no product is narrowed on the way."""
+    subject = TorchCell(cell)
+    arrays = cell.draw(seed, **SIZES, single=True)
+    f, at = subject.function(arrays, **cell.options())
+    half = [t if t.is_complex() or name in cell.own else t.bfloat16() for name, t in zip(arrays, at, strict=True)]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = f(*half)
+    assert torch.equal(found, f(*(t if t.is_complex() else t.float() for t in half)))
 
 
 def test_every_face_is_among_them():
