@@ -1,6 +1,5 @@
 """Sequences on devices without kernels: which take them step by step, and where a derivative needs care."""
 
-from functools import partial
 
 import pytest
 import torch
