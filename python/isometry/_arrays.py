@@ -117,17 +117,17 @@ def writable(argument: str, out: object, shape: Shape, dtype: DType) -> Array:
     return out
 
 
-def finite(argument: str, a: Array | None) -> None:
-    """Reject NaN and infinity."""
-    if a is not None and not _core.all_finite(ready(a, a.dtype)):
-        check.not_finite(argument)
-
-
 def all_finite(check_finite: bool, **arrays: Array | None) -> None:
     """Reject NaN and infinity in arguments of these names, unless `check_finite` is False."""
     if check.flag("check_finite", check_finite):
         for name, a in arrays.items():
             finite(name, a)
+
+
+def finite(argument: str, a: Array | None) -> None:
+    """Reject NaN and infinity."""
+    if a is not None and not _core.all_finite(ready(a, a.dtype)):
+        check.not_finite(argument)
 
 
 def broadcast(a: Array, shape: Shape, argument: str = "an array") -> Array:

@@ -16,9 +16,9 @@ from isometry import _backend, _core, _threads
 from isometry._arrays import (
     Array,
     DType,
-    all_finite,
     common,
     field_of_result,
+    finite,
     gradient,
     ready,
     real_type,
@@ -147,7 +147,8 @@ def activate_vjp(
     ct = taken("ct", ct)
     check.exact("ct", ct.shape, z.shape)
     field_of_result("ct", ct, dtype)
-    all_finite(check_finite, ct=ct)
+    if check_finite:
+        finite("ct", ct)
     if not z.size and not resident:
         return np.empty_like(z), None if bias is None else np.zeros_like(bias)
     dtype = common(dtype, ct)
@@ -169,6 +170,7 @@ def _taken(
     z: ArrayLike, name: str, bias: ArrayLike | None, slope: float, check_finite: bool
 ) -> tuple[Array, Array | None, DType]:
     """z and the bias as arrays, checked, and the dtype of the result."""
+    check_finite = check.flag("check_finite", check_finite)
     check_recurrence.activation(name)
     check_recurrence.slope(slope)
     z = taken("z", z)
@@ -177,7 +179,9 @@ def _taken(
     check_recurrence.activation_units(
         name, z.shape[-1], None if bias is None else bias.shape, complex_=z.dtype.kind == "c"
     )
-    all_finite(check_finite, z=z, bias=bias)
+    if check_finite:
+        finite("z", z)
+        finite("bias", bias)
     return z, bias, common(z, bias)
 
 

@@ -41,6 +41,14 @@ def built(make: Callable[..., Operator], arguments: Sequence[Argument], values: 
     return reflecting(with_vectors, values[i], partial(scaled, axis=axis))  # type: ignore[arg-type]
 
 
+def signed(vectors: Tensor, sign: Tensor | float | None) -> Tensor:
+    """The square trapezoid of n - 1 vectors, with the sign at the end of its last column."""
+    assert sign is not None
+    last = vectors.new_zeros(len(vectors), 1)
+    last[-1] = sign
+    return torch.cat((vectors, last), 1)
+
+
 def scaled(vectors: Tensor, axis: int = -2) -> Tensor:
     """Vectors along the axis, scaled so that the largest part lies in [1, 2); for u = 0, which has no direction, u + e
     with the last unit vector e, so that u can be trained.

@@ -11,7 +11,7 @@ from ..._objects.householder import trapezoid
 from ..._rules import check, check_recurrence
 from ..operators.householder import Householder
 from ._contract import LayerKeywords
-from ._reflections import reflecting, scaled, trapezoidal
+from ._reflections import reflecting, scaled, signed, trapezoidal
 from ._transition import OrthogonalRNN
 
 
@@ -108,21 +108,12 @@ class ORNN(OrthogonalRNN):
     def _draw_transition(self) -> dict[str, Tensor]:
         n, m = self.hidden_size, self.reflections
         vectors = Householder.random(n, min(m, n - 1), dtype=torch.float64, device="cpu").vectors
-        if m < n:
-            return {"vectors": vectors}
-        last = torch.zeros(n, 1, dtype=torch.float64, device="cpu")
-        last[-1] = 1
-        return {"vectors": torch.cat((vectors, last), 1)}
+        return {"vectors": vectors if m < n else signed(vectors, 1)}
 
     def _inverse(self, w: Tensor, _suffix: str, bound: float) -> dict[str, Tensor]:
-        found, n = Householder.from_matrix(self._nearest(w, bound)), self.hidden_size
-        vectors, sign = found.vectors, found.sign
-        assert sign is not None
-        if self.reflections == n:
-            last = vectors.new_zeros(n, 1)
-            last[-1] = sign
-            vectors = torch.cat((vectors, last), 1)
-        return {"vectors": vectors}
+        found = Householder.from_matrix(self._nearest(w, bound))
+        whole = self.reflections == self.hidden_size
+        return {"vectors": signed(found.vectors, found.sign) if whole else found.vectors}
 
     def _transition(self, suffix: str) -> Householder:
         u = self._read("vectors" + suffix)

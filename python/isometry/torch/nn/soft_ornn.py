@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-import torch
 from torch import Tensor
 
 from ..._objects.bounded_svd import margin_of
 from ..operators.bounded_svd import BoundedSvd
 from ..operators.householder import Householder
 from ._contract import LayerKeywords
-from ._reflections import reflecting, trapezoidal
+from ._reflections import reflecting, signed, trapezoidal
 from ._transition import OrthogonalRNN
 
 
@@ -107,7 +106,4 @@ class SoftORNN(OrthogonalRNN):
 def _trapezoid(w: Tensor) -> Tensor:
     """The parameters of an orthogonal matrix: its reflections, and in the last column the sign."""
     op = Householder.from_matrix(w)
-    assert op.sign is not None
-    last = torch.zeros_like(w[:, :1])
-    last[-1] = op.sign
-    return torch.cat((op.vectors, last), 1)
+    return signed(op.vectors, op.sign)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Generic
+from typing import Any, Self
 
-import torch
 from torch import Tensor
 
-from ..._rules import check_expression
-from ..._rules.index import Key
+from ._of_one import OfOne
 from ._operator import Op, Operator
 
 
-class Adjoint(Operator, Generic[Op]):
+class Adjoint(OfOne[Op]):
     """The conjugate transpose of an operator, ``op.H``: c = W^H x.
 
     Parameters
@@ -39,21 +37,14 @@ class Adjoint(Operator, Generic[Op]):
     (tensor([1., 2., 3.]), True)
     """
 
-    __slots__ = ("_operator",)
-
-    _operator: Op
+    __slots__ = ()
 
     def __init__(self, operator: Op) -> None:
-        check_expression.operator("operator", Operator, operator)
-        self._operator = operator
+        self._take(operator)
         self._shape = operator.shape[1], operator.shape[0]
-        self._batch_shape = operator.batch_shape
-        self._dtype = operator.dtype
 
-    @property
-    def operator(self) -> Op:
-        """The original operator."""
-        return self._operator
+    def _like(self, operator: Any) -> Self:
+        return type(self)(operator)
 
     @property
     def H(self) -> Op:  # type: ignore[override]
@@ -67,34 +58,9 @@ class Adjoint(Operator, Generic[Op]):
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         return self._operator._rows(x, not adjoint, backend)
 
-    # -------------------------------------------------------- expressions
-
     @property
     def _is_unitary(self) -> bool:  # type: ignore[override]
         return self._operator._is_unitary
-
-    def _parts(self) -> list[str]:
-        return [repr(self._operator)]
-
-    def _picked(self, key: Key) -> Adjoint:
-        return Adjoint(self._operator[key.entries])
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors of the operator are."""
-        return self._operator.device
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether gradients are recorded for one of its tensors."""
-        return self._operator.requires_grad
-
-    def detach(self) -> Adjoint:
-        return Adjoint(self._operator.detach())
-
-    def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Adjoint:
-        operator = self._operator.to(dtype=dtype, device=device)
-        return self if operator is self._operator else Adjoint(operator)
 
 
 Operator._transpose = Adjoint

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Generic
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..._rules import check_expression
-from ..._rules.index import Key
+from ._of_one import OfOne
 from ._operator import Op, Operator
 
 
-class Columns(Operator, Generic[Op]):
+class Columns(OfOne[Op]):
     """The first columns of an operator, ``op.columns(count)``: a matrix of n_out rows with orthonormal columns.
 
     Parameters
@@ -46,21 +46,14 @@ class Columns(Operator, Generic[Op]):
     True
     """
 
-    __slots__ = ("_operator",)
-
-    _operator: Op
+    __slots__ = ()
 
     def __init__(self, operator: Op, count: int) -> None:
-        check_expression.operator("operator", Operator, operator)
-        self._operator = operator
+        self._take(operator)
         self._shape = operator.shape[0], check_expression.some_columns(count, operator.shape[1])
-        self._batch_shape = operator.batch_shape
-        self._dtype = operator.dtype
 
-    @property
-    def operator(self) -> Op:
-        """The operator whose columns these are."""
-        return self._operator
+    def _like(self, operator: Any) -> Self:
+        return type(self)(operator, self._shape[1])
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
         del check_finite
@@ -72,30 +65,8 @@ class Columns(Operator, Generic[Op]):
             return self._operator._rows(x, True, backend)[..., : self._shape[1]]
         return self._operator._rows(F.pad(x, (0, self._operator.shape[1] - self._shape[1])), False, backend)
 
-    # -------------------------------------------------------- expressions
-
     def _parts(self) -> list[str]:
-        return [repr(self._operator), f"count={self._shape[1]}"]
-
-    def _picked(self, key: Key) -> Columns:
-        return Columns(self._operator[key.entries], self._shape[1])
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors of the operator are."""
-        return self._operator.device
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether gradients are recorded for one of its tensors."""
-        return self._operator.requires_grad
-
-    def detach(self) -> Columns:
-        return Columns(self._operator.detach(), self._shape[1])
-
-    def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Columns:
-        operator = self._operator.to(dtype=dtype, device=device)
-        return self if operator is self._operator else Columns(operator, self._shape[1])
+        return [*super()._parts(), f"count={self._shape[1]}"]
 
 
 Operator._part = Columns
