@@ -11,8 +11,10 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from numpy import dtype, floating, int64
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 # Of float32 or complex64. Calls on the GPU return before it is computed.
+@disjoint_base
 class GpuArray:
     def __new__(cls, shape: Sequence[int], complex_: bool = False, of: GpuArray | None = None) -> Self: ...
     @property
