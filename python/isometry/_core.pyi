@@ -11,8 +11,10 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from numpy import dtype, floating, int64
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 # Of float32 or complex64. Calls on the GPU return before it is computed.
+@disjoint_base
 class GpuArray:
     def __new__(cls, shape: Sequence[int], complex_: bool = False, of: GpuArray | None = None) -> Self: ...
     @property
@@ -51,6 +53,7 @@ __all__ = [
     "gpu_activate",
     "gpu_activate_vjp",
     "gpu_adapters",
+    "gpu_cells",
     "gpu_combine",
     "gpu_download",
     "gpu_hadamard_transform",
@@ -239,6 +242,7 @@ def gpu_activate_vjp(
 def gpu_download(array: GpuArray) -> NDArray[Any]: ...
 def gpu_hadamard_transform(x: GpuArray, scale: float, out: GpuArray) -> None: ...
 def gpu_adapters() -> list[tuple[str, str, str, str, int, bool]]: ...
+def gpu_cells() -> list[str]: ...
 def gpu_combine(
     a: GpuArray, alpha: tuple[float, float], b: GpuArray | None, beta: tuple[float, float], out: GpuArray
 ) -> None: ...

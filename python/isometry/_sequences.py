@@ -258,11 +258,12 @@ def prepared(
         lead = () if members is None else (members,)
         check.exact("ct", memory_ct.shape, (*lead, batch, n, n), "(B, n, n)" if members is None else "(E, B, n, n)")
     order, lengths = by_length(right.lengths, steps)
+    resident = False
     if place == "gpu":
         order, lengths = None, lengths if order is None else right.lengths  # it takes them in any order
         _calls.fits(dtype, x=given["x"])
-    held = () if transition is None else transition._members()
-    resident = place == "gpu" and _calls.resident(*given.values(), *[a for own in results.values() for a in own], *held)
+        held = () if transition is None else transition._members()
+        resident = _calls.resident(*given.values(), *[a for own in results.values() for a in own], *held)
     own_state, marks = right.start_state, None
     for a in own_state or ():
         check_recurrence.start_state(options.starts, a.shape, right.shape, members)

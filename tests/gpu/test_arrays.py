@@ -140,6 +140,23 @@ def test_recurrences_on_the_gpu_are_those_of_the_cpu(option, dtype, seed):
     close(bars, expected, option)
 
 
+@pytest.mark.parametrize("reset", ["before", "after"])
+def test_gated_units_on_the_gpu_are_those_of_the_cpu(reset, seed):
+    shapes = {"x": (4, 3, 5), "w": (3, 12, 12), "u": (3, 12, 5), "b": (3, 12), "h0": (3, 12)}
+    given = {name: draw(seed, *shape) / 2 for name, shape in shapes.items()}
+    given |= {"hidden_bias": draw(seed, 12)} if reset == "after" else {}
+    setting, ct = {"reset": reset, "lengths": [2, 4, 0], "reverse": True}, draw(seed, 4, 3, 12)
+    states = iso.gru(**given, **setting)
+    expected = iso.gru_vjp(**given, states=states, ct=ct, **setting)
+    held = {name: Array(a) if name != "u" else a for name, a in given.items()}
+    with iso.use_backend("gpu"):
+        found = iso.gru(**held, **setting)
+        close(found, states, "states")
+        close(iso.gru_vjp(**held, states=found, ct=ct, **setting), expected, reset)
+        with pytest.raises(TypeError, match="memory of the GPU"):
+            iso.lstm(Array(given["x"]), draw(seed, 4, 12, 12), draw(seed, 4, 12, 5))
+
+
 ACTIVATIONS = ("tanh", "relu", "leaky_relu", "identity", "modrelu", "oplu")
 LAWS = [(name, dtype) for dtype in KINDS.values() for name in ACTIVATIONS] + [("modrelu_realrep", np.float32)]
 

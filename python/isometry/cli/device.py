@@ -8,6 +8,7 @@ import isometry
 from isometry import _core
 from isometry.cli.errors import UsageError
 from isometry.cli.settings import Settings
+from isometry.gpu._coverage import has_cell, has_object
 
 if TYPE_CHECKING:
     import torch
@@ -38,22 +39,20 @@ def opened(settings: Settings) -> None:
 
 
 def left_to_cpu(layer: nn.Module) -> str:
-    """The part of the layer that `--backend gpu` leaves to the CPU; empty if none, or for an unknown class.
-
-    Recurrences of the form h <- phi(W h + V x + b), gated units, LSTM and RUM run on the GPU, and so does W of an
-    object with kernels there.
-    """
+    """The part of the layer that `--backend gpu` leaves to the CPU; empty if none, or for an unknown class."""
     from torch.nn import RNNBase
 
-    from isometry.torch.nn import GORU, GRU, LSTM, RNN, RUM
     from isometry.torch.nn._base import RecurrentLayer
-    from isometry.torch.nn._transition import OrthogonalRNN
+    from isometry.torch.nn._transition import PlainLayer
 
     name = type(layer).__name__
-    if isinstance(layer, GRU | LSTM | RUM) or (isinstance(layer, RNN) and layer.transition is None):
+    if not isinstance(layer, RecurrentLayer | RNNBase):
         return ""
-    if isinstance(layer, OrthogonalRNN | GORU):
-        own = layer._object._declaration.stem in _core.gpu_objects()
-        return "" if own else f"the GPU has no kernels for W of {name}, which the CPU forms"
-    known = isinstance(layer, RecurrentLayer | RNNBase)
-    return f"the GPU has no kernels for {name}, which the CPU computes" if known else ""
+    own = [base.__name__.lower() for base in type(layer).__mro__ if base.__name__.lower() in _core.CELLS]
+    cell = "recurrence" if isinstance(layer, PlainLayer) else own[0] if own else None
+    if isinstance(layer, RNNBase) or cell is None or not has_cell(cell):
+        return f"the GPU has no kernels for {name}, which the CPU computes"
+    transition = getattr(layer, "_object", None)
+    if transition is None or has_object(transition._declaration.stem):
+        return ""
+    return f"the GPU has no kernels for W of {name}, which the CPU forms"

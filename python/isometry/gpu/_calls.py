@@ -10,7 +10,7 @@ from isometry.gpu._array import SINGLE, Array
 
 def resident(*arrays: object) -> bool:
     """Whether one of the arrays is on the GPU."""
-    return any([type(a) is Array for a in arrays])  # noqa: C419  faster
+    return Array in map(type, arrays)
 
 
 def beside(a: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

@@ -2,6 +2,8 @@
 
 use crate::device::{Context, context};
 use crate::{Array, Field};
+use isometry_core::argument::{self, Bar};
+use isometry_core::scalar::{Real, Scalar, parts, parts_mut};
 use std::sync::Arc;
 
 /// The device; None, which skips a test, if there is none and `ISOMETRY_REQUIRE_GPU` is not set.
@@ -136,4 +138,66 @@ pub fn near(got: &[C], expected: &[C], units: f64, what: &str) {
     let size = expected.iter().map(|x| x.square()).sum::<f64>().sqrt().max(0.1);
     let off = got.iter().zip(expected).map(|(a, b)| a.plus(b.scaled(-1.0)).square()).sum::<f64>().sqrt();
     assert!(off <= units * f64::from(f32::EPSILON) / 2.0 * size, "{what}: {off:e} of {size:e}");
+}
+
+/// Numbers of a type from their parts.
+pub fn of_parts<T: Scalar>(x: &[f64]) -> Vec<T> {
+    let mut found = vec![T::zero(); x.len() / T::PARTS];
+    parts_mut(&mut found).iter_mut().zip(x).for_each(|(to, &x)| *to = T::Real::of(x));
+    found
+}
+
+/// The parts of numbers.
+pub fn widened<T: Scalar>(x: &[T]) -> Vec<f64> {
+    parts(x).iter().map(|x| x.f64()).collect()
+}
+
+/// [`near`] of parts.
+#[track_caller]
+pub fn close(found: &[f64], expected: &[f64], units: f64, what: &str) {
+    let [found, expected] = [found, expected].map(|x| x.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>());
+    near(&found, &expected, units, what);
+}
+
+/// An array of a call in T.
+pub enum Numbers<T: Scalar> {
+    /// Of the type of the matrix.
+    Own(Vec<T>),
+    /// Of its real type.
+    Real(Vec<T::Real>),
+}
+
+impl<T: Scalar> Numbers<T> {
+    pub fn new(real: bool, x: &[f64]) -> Self {
+        if real { Numbers::Real(of_parts(x)) } else { Numbers::Own(of_parts(x)) }
+    }
+
+    /// As many zeros.
+    pub fn zeros(&self) -> Self {
+        match self {
+            Numbers::Own(x) => Numbers::Own(vec![T::zero(); x.len()]),
+            Numbers::Real(x) => Numbers::Real(vec![T::Real::of(0.0); x.len()]),
+        }
+    }
+
+    pub fn array(&self) -> argument::Array<'_, T> {
+        match self {
+            Numbers::Own(x) => argument::Array::Own(x),
+            Numbers::Real(x) => argument::Array::Real(x),
+        }
+    }
+
+    pub fn bar(&mut self) -> Bar<'_, T> {
+        match self {
+            Numbers::Own(x) => Bar::Own(x),
+            Numbers::Real(x) => Bar::Real(x),
+        }
+    }
+
+    pub fn widened(&self) -> Vec<f64> {
+        match self {
+            Numbers::Own(x) => widened(x),
+            Numbers::Real(x) => widened(x),
+        }
+    }
 }

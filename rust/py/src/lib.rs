@@ -50,8 +50,8 @@ mod _core {
     #[cfg(feature = "gpu")]
     #[pymodule_export]
     use crate::gpu::{
-        gpu_activate, gpu_activate_vjp, gpu_adapters, gpu_combine, gpu_download, gpu_hadamard_transform,
-        gpu_objects, gpu_reset, gpu_statistics, gpu_tiles, gpu_upload, gpu_wait,
+        gpu_activate, gpu_activate_vjp, gpu_adapters, gpu_cells, gpu_combine, gpu_download,
+        gpu_hadamard_transform, gpu_objects, gpu_reset, gpu_statistics, gpu_tiles, gpu_upload, gpu_wait,
     };
     #[pymodule_export]
     use crate::hadamard::hadamard_transform;

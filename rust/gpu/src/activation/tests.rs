@@ -1,7 +1,9 @@
-//! Values, derivatives, kinks and tiny and huge numbers against the table, in double precision.
+//! Values, derivatives, kinks and tiny and huge numbers against the core in double precision.
 
 use super::*;
-use crate::testing::{C, device, fetched, near, numbers, sent};
+use crate::testing::{C, close, device, fetched, numbers, of_parts, sent, widened};
+use isometry_core::activation as core;
+use isometry_core::scalar::{Real, Scalar, c64};
 
 /// All activations for rows of n features of one field.
 pub(crate) fn all(field: Field, n: usize) -> Vec<Activation> {
@@ -19,122 +21,46 @@ pub(crate) fn all(field: Field, n: usize) -> Vec<Activation> {
     all
 }
 
-/// The pairs of OPLU, or the halves of the real representation.
-fn pairs(activation: Activation, n: usize) -> Vec<(usize, usize)> {
-    let halves = activation != Activation::Oplu;
-    (0..n / 2).map(|i| if halves { (i, i + n / 2) } else { (2 * i, 2 * i + 1) }).collect()
+/// Values, gradients of z and of the bias, by the core in double precision.
+fn by_core<T: Scalar>(n: usize, activation: Activation, arrays: [&[C]; 3]) -> [Vec<f64>; 3] {
+    let flat = |x: &[C]| x.iter().flat_map(|x| [x.0, x.1].into_iter().take(T::PARTS)).collect::<Vec<_>>();
+    let [z, ct] = [arrays[0], arrays[1]].map(|x| of_parts::<T>(&flat(x)));
+    let bias: Vec<T::Real> = arrays[2].iter().map(|b| T::Real::of(b.0)).collect();
+    let own = (!bias.is_empty()).then_some(&bias[..]);
+    let (rows, mut h, mut z_bar, mut bias_bar) = (z.len() / n, z.clone(), z.clone(), bias.clone());
+    let of_bias = own.map(|_| &mut bias_bar[..]);
+    core::activate(&z, rows, n, activation, own, &mut h, 1).unwrap();
+    core::activate_vjp(&z, rows, n, activation, own, &ct, &mut z_bar, of_bias, 1).unwrap();
+    [widened(&h), widened(&z_bar), widened(&bias_bar)]
 }
 
-/// The textbook value of one row.
-pub(crate) fn value(z: &[C], activation: Activation, bias: &[f64]) -> Vec<C> {
-    let apart = |f: &dyn Fn(f64) -> f64| z.iter().map(|z| C(f(z.0), f(z.1))).collect();
-    match activation {
-        Activation::Identity => z.to_vec(),
-        Activation::Tanh => apart(&f64::tanh),
-        Activation::Relu => apart(&|x| x.max(0.0)),
-        Activation::LeakyRelu { slope } => apart(&|x| x.max(slope * x)),
-        Activation::Oplu | Activation::OpluHalves => {
-            let mut h = z.to_vec();
-            for (i, j) in pairs(activation, z.len()) {
-                h[i] = C(z[i].0.max(z[j].0), z[i].1.max(z[j].1));
-                h[j] = C(z[i].0.min(z[j].0), z[i].1.min(z[j].1));
-            }
-            h
-        }
-        Activation::Modrelu => z
-            .iter()
-            .zip(bias)
-            .map(|(z, b)| {
-                let r = z.0.hypot(z.1);
-                if r + b > 0.0 && r != 0.0 { z.scaled((r + b) / r) } else { C::default() }
-            })
-            .collect(),
-        Activation::ModreluRealrep => halved(&value(&joined(z), Activation::Modrelu, bias)),
-    }
-}
-
-/// The textbook gradient of one row: z_bar, and that of the bias.
-pub(crate) fn pull(
-    field: Field,
-    z: &[C],
-    activation: Activation,
-    bias: &[f64],
-    g: &[C],
-) -> (Vec<C>, Vec<f64>) {
-    let apart = |f: &dyn Fn(f64) -> f64| {
-        (z.iter().zip(g).map(|(z, g)| C(f(z.0) * g.0, f(z.1) * g.1)).collect(), vec![])
-    };
-    let step = |low: f64| move |x: f64| if x > 0.0 { 1.0 } else { low };
-    match activation {
-        Activation::Identity => (g.to_vec(), vec![]),
-        Activation::Tanh => apart(&|x| 1.0 - x.tanh().powi(2)),
-        Activation::Relu => apart(&step(0.0)),
-        Activation::LeakyRelu { slope } => apart(&step(slope)),
-        Activation::Oplu | Activation::OpluHalves => {
-            let mut bar = g.to_vec();
-            for (i, j) in pairs(activation, z.len()) {
-                let (swap, turn) = (z[j].0 > z[i].0, z[j].1 > z[i].1);
-                let (re, im) = (if swap { (j, i) } else { (i, j) }, if turn { (j, i) } else { (i, j) });
-                (bar[i], bar[j]) = (C(g[re.0].0, g[im.0].1), C(g[re.1].0, g[im.1].1));
-            }
-            (bar, vec![])
-        }
-        Activation::Modrelu => {
-            let (mut bar, mut own) = (vec![C::default(); z.len()], vec![0.0; z.len()]);
-            for i in 0..z.len() {
-                let r = z[i].0.hypot(z[i].1);
-                if r + bias[i] > 0.0 && r != 0.0 {
-                    let e = z[i].scaled(1.0 / r);
-                    own[i] = e.conj().times(g[i]).0;
-                    let across = g[i].plus(e.scaled(-own[i]));
-                    // of real numbers nothing is across
-                    bar[i] = if field == Field::Real { g[i] } else { g[i].plus(across.scaled(bias[i] / r)) };
-                }
-            }
-            (bar, own)
-        }
-        Activation::ModreluRealrep => {
-            let (bar, own) = pull(Field::Complex, &joined(z), Activation::Modrelu, bias, &joined(g));
-            (halved(&bar), own)
-        }
-    }
-}
-
-fn joined(x: &[C]) -> Vec<C> {
-    let half = x.len() / 2;
-    (0..half).map(|i| C(x[i].0, x[i + half].0)).collect()
-}
-
-fn halved(x: &[C]) -> Vec<C> {
-    x.iter().map(|x| C(x.0, 0.0)).chain(x.iter().map(|x| C(x.1, 0.0))).collect()
-}
-
-fn check(field: Field, rows: usize, n: usize, z: &[C], what: &str) {
+/// Values and gradients on the device against the core, in units of rounding; `up` scales values, since [`close`] has a floor for the size of
+/// the reference.
+fn check(field: Field, rows: usize, n: usize, z: &[C], what: &str, up: f64) {
     let Some(context) = device() else { return };
     let ct = numbers(field, rows * n, 5);
     let (dz, dct) = (sent(&context, field, &[rows, n], z), sent(&context, field, &[rows, n], &ct));
     for activation in all(field, n) {
         let units = activation.bias_units(n);
         // both signs
-        let bias: Vec<C> = numbers(Field::Real, units, 6).iter().map(|b| b.scaled(0.5)).collect();
-        let wide: Vec<f64> = bias.iter().map(|b| b.0).collect();
+        let bias: Vec<C> =
+            numbers(Field::Real, units, 6).iter().map(|b| C(f64::from((b.0 * 0.5) as f32), 0.0)).collect();
         let own = (units > 0).then(|| sent(&context, Field::Real, &[units], &bias));
         let h = activate(&dz, activation, own.as_ref()).unwrap();
         let (z_bar, own_bar) = activate_vjp(&dz, activation, own.as_ref(), &dct, units > 0).unwrap();
-        let (mut expected, mut bars, mut sums) = (vec![], vec![], vec![C::default(); units]);
-        for row in 0..rows {
-            let part = |x: &[C]| x[row * n..(row + 1) * n].to_vec();
-            expected.extend(value(&part(z), activation, &wide));
-            let (bar, own) = pull(field, &part(z), activation, &wide, &part(&ct));
-            bars.extend(bar);
-            sums.iter_mut().zip(own).for_each(|(sum, x)| *sum = sum.plus(C(x, 0.0)));
-        }
-        let name = format!("{activation:?} {field:?} {rows} {n} {what}");
-        near(&fetched(&h), &expected, 8.0, &name);
-        near(&fetched(&z_bar), &bars, 16.0, &format!("{name} z_bar"));
-        assert_eq!(own_bar.is_some(), units > 0, "{name}");
-        if let Some(bar) = own_bar {
-            near(&fetched(&bar), &sums, 16.0, &format!("{name} bias"));
+        let expected = match field {
+            Field::Real => by_core::<f64>(n, activation, [z, &ct, &bias]),
+            Field::Complex => by_core::<c64>(n, activation, [z, &ct, &bias]),
+        };
+        assert_eq!(own_bar.is_some(), units > 0, "{what}");
+        let found = [Some(h), Some(z_bar), own_bar];
+        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            let Some(found) = found else { continue };
+            let found = found.download().unwrap();
+            let (up, most) = if i == 0 { (up, 8.0) } else { (1.0, 16.0) };
+            let found: Vec<_> = found.into_iter().map(|x| f64::from(x) * up).collect();
+            let expected: Vec<_> = expected.iter().map(|x| x * up).collect();
+            close(&found, &expected, most, &format!("{i} of {activation:?} {field:?} {rows} {n} {what}"));
         }
     }
 }
@@ -143,7 +69,7 @@ fn check(field: Field, rows: usize, n: usize, z: &[C], what: &str) {
 fn values_and_gradients_of_all_activations() {
     for field in [Field::Real, Field::Complex] {
         for (rows, n) in [(1, 1), (3, 2), (5, 7), (2, 70), (70, 8)] {
-            check(field, rows, n, &numbers(field, rows * n, 4), "drawn");
+            check(field, rows, n, &numbers(field, rows * n, 4), "drawn", 1.0);
         }
     }
 }
@@ -152,8 +78,8 @@ fn values_and_gradients_of_all_activations() {
 fn kinks_and_ties() {
     for field in [Field::Real, Field::Complex] {
         // zeros, and equal neighbours and halves
-        check(field, 2, 4, &[C::default(); 8], "zeros");
-        check(field, 1, 8, &[C(0.5, 0.0); 8], "ties");
+        check(field, 2, 4, &[C::default(); 8], "zeros", 1.0);
+        check(field, 1, 8, &[C(0.5, 0.0); 8], "ties", 1.0);
     }
 }
 
@@ -163,19 +89,7 @@ fn tiny_and_huge_numbers() {
         for size in [1e-30, 1e-10, 100.0, 1e30] {
             let scale = |z: &C| C(f64::from((z.0 * size) as f32), f64::from((z.1 * size) as f32));
             let z: Vec<C> = numbers(field, 12, 8).iter().map(scale).collect();
-            let Some(context) = device() else { return };
-            let dz = sent(&context, field, &[3, 4], &z);
-            for activation in all(field, 4) {
-                let units = activation.bias_units(4);
-                let bias = vec![C(0.25, 0.0); units];
-                let own = (units > 0).then(|| sent(&context, Field::Real, &[units], &bias));
-                let h = fetched(&activate(&dz, activation, own.as_ref()).unwrap());
-                let wide = vec![0.25; units];
-                let expected: Vec<C> = z.chunks(4).flat_map(|z| value(z, activation, &wide)).collect();
-                // `near` has a floor for the size of the reference
-                let up = |x: &[C]| x.iter().map(|x| x.scaled(1.0 / size.min(1.0))).collect::<Vec<C>>();
-                near(&up(&h), &up(&expected), 8.0, &format!("{activation:?} {field:?} {size:e}"));
-            }
+            check(field, 3, 4, &z, &format!("{size:e}"), 1.0 / f64::min(size, 1.0));
         }
     }
 }

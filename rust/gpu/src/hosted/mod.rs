@@ -4,11 +4,14 @@
 mod arrays;
 mod local;
 mod sequence;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use arrays::Uploads;
 pub use sequence::{Backward, Forward, backward, forward};
 
 use crate::array::zeros;
+use crate::cell::CELLS;
 use crate::objects::{OBJECTS, holds, view};
 use crate::operator::{Operator, features};
 use crate::{Array, Field};
@@ -22,7 +25,14 @@ use isometry_core::{Budget, Cpu, Error, Result, Saves};
 use std::any::TypeId;
 
 /// The objects that have kernels here; all others go through their matrix.
-pub use crate::objects::OBJECTS as SERVED;
+pub fn objects() -> Vec<&'static str> {
+    OBJECTS.to_vec()
+}
+
+/// The cells that have kernels here.
+pub fn cells() -> Vec<&'static str> {
+    CELLS.iter().map(|cell| cell.name).collect()
+}
 
 /// Runs a call of an operator; whether the matrix it has computed is what backward starts from.
 pub fn operator<T: Scalar>(

@@ -109,5 +109,11 @@ pub fn gpu_reset(py: Python<'_>) -> PyResult<()> {
 /// The objects that have kernels on the device.
 #[pyfunction]
 pub fn gpu_objects() -> Vec<&'static str> {
-    hosted::SERVED.to_vec()
+    hosted::objects()
+}
+
+/// The cells that have kernels on the device.
+#[pyfunction]
+pub fn gpu_cells() -> Vec<&'static str> {
+    hosted::cells()
 }

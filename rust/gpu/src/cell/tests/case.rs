@@ -6,11 +6,11 @@ use crate::device::Record;
 use crate::hosted::Uploads;
 use crate::recurrence::steps::Route;
 use crate::recurrence::{pull, run};
-use crate::testing::{C, near, numbers};
+use crate::testing::{Numbers, close, numbers, of_parts, widened};
 use isometry_core::activation::Activation;
 use isometry_core::argument::{Array, Bar, Given};
 use isometry_core::recurrence::{Call, Cotangent, Outcome as Core, declared, sequence, sequence_vjp};
-use isometry_core::scalar::{Real, Scalar, c32, c64, parts, parts_mut};
+use isometry_core::scalar::{Scalar, c32, c64};
 use isometry_core::{Budget, Result};
 
 /// Results by name.
@@ -45,21 +45,6 @@ pub struct Drawn<T: Scalar> {
     square: [usize; 2],
     ct: Vec<T>,
     last_ct: Option<Vec<T>>,
-}
-
-pub enum Numbers<T: Scalar> {
-    Own(Vec<T>),
-    Real(Vec<T::Real>),
-}
-
-fn of_parts<T: Scalar>(x: &[f64]) -> Vec<T> {
-    let mut found = vec![T::zero(); x.len() / T::PARTS];
-    parts_mut(&mut found).iter_mut().zip(x).for_each(|(to, &x)| *to = T::Real::of(x));
-    found
-}
-
-fn widened<T: Scalar>(x: &[T]) -> Vec<f64> {
-    parts(x).iter().map(|x| x.f64()).collect()
 }
 
 /// An array (.., B, ..) with the sequences in that order.
@@ -148,11 +133,7 @@ impl Case {
             if let Some(axis) = argument.axes.split_whitespace().position(|axis| axis == "B") {
                 drawn = sorted(&shape, axis, &drawn, &order);
             }
-            let own = if argument.kind.real() {
-                Numbers::Real(of_parts::<T::Real>(&drawn))
-            } else {
-                Numbers::Own(of_parts(&drawn))
-            };
+            let own = Numbers::new(argument.kind.real(), &drawn);
             arrays.push(given.then_some((shape, own)));
         }
         let scale = (3.0 / (n * self.field.parts()) as f64).sqrt();
@@ -171,8 +152,7 @@ impl Case {
     pub fn call<'a, T: Scalar>(&'a self, drawn: &'a Drawn<T>, lengths: Option<&'a [usize]>) -> Call<'a, T> {
         let cell = declared(self.cell).unwrap();
         let given = drawn.arrays.iter().map(|array| match array {
-            Some((shape, Numbers::Own(x))) => Given { shape, array: Array::Own(x) },
-            Some((shape, Numbers::Real(x))) => Given { shape, array: Array::Real(x) },
+            Some((shape, x)) => Given { shape, array: x.array() },
             None => Given { shape: &[], array: Array::None },
         });
         let w = Given { shape: &drawn.square, array: Array::Own(&drawn.w[..]) };
@@ -203,23 +183,10 @@ impl Case {
         let mut last = zeros(if drawn.last_ct.is_some() { batch * n * n } else { 0 });
         let mut saved = zeros(cell.saves(self.settings) * states.len());
         sequence(call.clone(), (&mut states[..]).into(), &mut last, Some(&mut saved), &budget).unwrap();
-        let mut rooms: Vec<_> = drawn
-            .arrays
-            .iter()
-            .map(|array| match array {
-                Some((_, Numbers::Own(x))) => Some(Numbers::Own(zeros(x.len()))),
-                Some((_, Numbers::Real(x))) => Some(Numbers::Real(vec![T::Real::of(0.0); x.len()])),
-                None => None,
-            })
-            .collect();
-        let mut bars: Vec<_> = rooms
-            .iter_mut()
-            .map(|room| match room {
-                Some(Numbers::Own(room)) => Bar::Own(&mut room[..]),
-                Some(Numbers::Real(room)) => Bar::Real(&mut room[..]),
-                None => Bar::None,
-            })
-            .collect();
+        let mut rooms: Vec<_> =
+            drawn.arrays.iter().map(|array| array.as_ref().map(|(_, x)| x.zeros())).collect();
+        let mut bars: Vec<_> =
+            rooms.iter_mut().map(|room| room.as_mut().map_or(Bar::None, Numbers::bar)).collect();
         let mut w_bar = zeros(n * n);
         let mut of_operator = if call.transition.is_some() { vec![Bar::Own(&mut w_bar[..])] } else { vec![] };
         let outcome = Core {
@@ -238,10 +205,7 @@ impl Case {
         ];
         for ((argument, room), array) in cell.arguments.iter().zip(&rooms).zip(&drawn.arrays) {
             let (Some(room), Some((shape, _))) = (room, array) else { continue };
-            let found = match room {
-                Numbers::Own(x) => widened(x),
-                Numbers::Real(x) => widened(x),
-            };
+            let found = room.widened();
             let axis = argument.axes.split_whitespace().position(|axis| axis == "B");
             let found = axis.map_or(found.clone(), |axis| sorted(shape, axis, &found, &inverse));
             all.push((argument.bar.into(), found));
@@ -295,7 +259,6 @@ impl Case {
             Field::Real => self.by_core::<f64>(),
             Field::Complex => self.by_core::<c64>(),
         };
-        let all = |x: &[f64]| x.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>();
         for &route in routes {
             let found = match self.field {
                 Field::Real => self.on_device::<f32>(route),
@@ -304,7 +267,7 @@ impl Case {
             let found = found.unwrap();
             assert!(found.iter().map(|(what, _)| what).eq(core.iter().map(|(what, _)| what)), "{self:?}");
             for ((what, found), (_, expected)) in found.iter().zip(&core) {
-                near(&all(found), &all(expected), self.units, &format!("{what} of {route:?} {self:?}"));
+                close(found, expected, self.units, &format!("{what} of {route:?} {self:?}"));
             }
         }
     }
