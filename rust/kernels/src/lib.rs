@@ -13,10 +13,6 @@
 
 pub mod activation;
 pub mod angles;
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 pub mod bounded_svd;
 pub mod cayley;
 pub mod circulant;
@@ -31,11 +27,8 @@ pub mod householder;
 pub mod kronecker;
 mod lanes;
 pub mod mesh;
-#[cfg(target_arch = "aarch64")]
-mod neon;
 pub mod norms;
 pub mod pack;
-mod portable;
 pub mod procrustes;
 pub mod product;
 pub mod qr;
@@ -49,21 +42,5 @@ pub mod tile;
 pub mod transform;
 pub mod upper;
 
-#[cfg(target_arch = "x86_64")]
-pub use avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
-pub use avx512::Avx512;
 pub use dispatch::{Isa, Kernel, chosen, isa, lanes};
-#[cfg(target_arch = "aarch64")]
-pub use neon::Neon;
-pub use portable::Portable;
-
-/// On other targets the wide vectors are the portable ones.
-#[cfg(not(target_arch = "x86_64"))]
-pub type Avx512<R> = Portable<R>;
-/// On other targets the wide vectors are the portable ones.
-#[cfg(not(target_arch = "x86_64"))]
-pub type Avx2<R> = Portable<R>;
-/// On other targets the wide vectors are the portable ones.
-#[cfg(not(target_arch = "aarch64"))]
-pub type Neon<R> = Portable<R>;
+pub use simd::{Avx2, Avx512, Neon, Portable};

@@ -1,9 +1,35 @@
 //! The vector layer: kernels are written once, generic over [`Simd`], as `#[inline(always)]` functions, and are
 //! instantiated inside one `#[target_feature]` function per instruction set (`dispatch`).
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+pub use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub use avx512::Avx512;
+#[cfg(target_arch = "aarch64")]
+pub use neon::Neon;
+pub use portable::Portable;
+
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::tile::four_steps;
+
+/// On other targets the wide vectors are the portable ones.
+#[cfg(not(target_arch = "x86_64"))]
+pub type Avx512<R> = Portable<R>;
+/// On other targets the wide vectors are the portable ones.
+#[cfg(not(target_arch = "x86_64"))]
+pub type Avx2<R> = Portable<R>;
+/// On other targets the wide vectors are the portable ones.
+#[cfg(not(target_arch = "aarch64"))]
+pub type Neon<R> = Portable<R>;
 
 /// Vectors of [`Simd::LANES`] real numbers on one instruction set.
 ///
