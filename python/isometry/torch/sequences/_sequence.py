@@ -52,6 +52,8 @@ def run(
     brings them into the order of the kernel. `own` declares the user's arrays where they are not the kernel's.
     """
     declaration = own or CELLS[cell].declaration
+    if backend is not None:
+        check.backend(backend)
     reverse = check.flag("reverse", reverse)
     check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
     check.choice("output", output, *check_recurrence.OUTPUTS)

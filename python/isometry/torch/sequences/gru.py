@@ -148,8 +148,6 @@ def gated(
     starts: Tensor | None,
 ) -> Tensor:
     """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
-    if backend is not None:
-        check.backend(backend)
     check.choice("reset", reset, "before", "after")
     for name, (other, value) in aliases.items():
         if value is not None:

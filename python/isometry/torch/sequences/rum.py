@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ..._cells.rum import setting
-from ..._rules import check
 from ._sequence import Given, beside, run
 
 
@@ -136,8 +135,6 @@ def rum(
     >>> torch.allclose(memory.mT @ memory, torch.eye(8), atol=1e-4)
     True
     """
-    if backend is not None:
-        check.backend(backend)
     memory, eta = setting(lam, eta)
     if r0 is not None and not memory:
         raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
