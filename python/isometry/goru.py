@@ -7,9 +7,8 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
-from isometry._cells.gru import GORU
+from isometry._cells.gru import GORU, setting
 from isometry._gradients import gradients
-from isometry._rules import check
 from isometry._sequences import Options, states_of
 from isometry.operators._operator import Operator
 
@@ -119,11 +118,9 @@ def goru(
     >>> bool(np.allclose(states[0], turn.apply(h0)))
     True
     """
-    check.choice("reset", reset, "before", "after")
+    own = setting(reset)
     arrays = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None, "activation_bias": activation_bias}
-    options = Options(
-        activation, slope, (reset == "after",), lengths, reverse, starts, start_state, backend, check_finite
-    )
+    options = Options(activation, slope, own, lengths, reverse, starts, start_state, backend, check_finite)
     return states_of(GORU, transition, arrays, options, output)[0]
 
 
@@ -188,9 +185,7 @@ def goru_vjp(
     >>> list(grads["transition"]), grads["w"].shape
     (['vectors', 'sign'], (2, 8, 8))
     """
-    check.choice("reset", reset, "before", "after")
+    own = setting(reset)
     arrays = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None, "activation_bias": activation_bias}
-    options = Options(
-        activation, slope, (reset == "after",), lengths, reverse, starts, start_state, backend, check_finite
-    )
+    options = Options(activation, slope, own, lengths, reverse, starts, start_state, backend, check_finite)
     return gradients(GORU, transition, arrays, options, (states, ct, None), check_states)

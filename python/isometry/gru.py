@@ -7,9 +7,8 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
-from isometry._cells.gru import GRU
+from isometry._cells.gru import GRU, setting
 from isometry._gradients import gradients
-from isometry._rules import check
 from isometry._sequences import Options, states_of
 
 
@@ -118,11 +117,9 @@ def gru(
     >>> states.shape, bool(np.allclose(states, 1))
     ((20, 5, 8), True)
     """
-    reset_checked(reset, hidden_bias)
+    own = setting(reset, hidden_bias)
     arrays = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
-    options = Options(
-        activation, slope, (reset == "after",), lengths, reverse, starts, start_state, backend, check_finite
-    )
+    options = Options(activation, slope, own, lengths, reverse, starts, start_state, backend, check_finite)
     return states_of(GRU, None, arrays, options, output)[0]
 
 
@@ -187,16 +184,7 @@ def gru_vjp(
     >>> grads["w"].shape, grads["h0"]
     ((3, 8, 8), None)
     """
-    reset_checked(reset, hidden_bias)
+    own = setting(reset, hidden_bias)
     arrays = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
-    options = Options(
-        activation, slope, (reset == "after",), lengths, reverse, starts, start_state, backend, check_finite
-    )
+    options = Options(activation, slope, own, lengths, reverse, starts, start_state, backend, check_finite)
     return gradients(GRU, None, arrays, options, (states, ct, None), check_states)
-
-
-def reset_checked(reset: str, hidden_bias: ArrayLike | None) -> None:
-    """The reset exists, and there is a c_h only where it has one."""
-    check.choice("reset", reset, "before", "after")
-    if hidden_bias is not None and reset == "before":
-        raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")

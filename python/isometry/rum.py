@@ -124,17 +124,8 @@ def rum(
     (True, True)
     """
     law = activation, slope, _settings(lam, eta, r0, starts)
-    arrays = {
-        "x": x,
-        "w": w,
-        "u": u,
-        "b": b,
-        "embed_weight": embed_weight,
-        "embed_bias": embed_bias,
-        "h0": h0,
-        "r0": r0,
-    }
-    arrays["activation_bias"] = activation_bias
+    arrays = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0}
+    arrays |= {"r0": r0, "activation_bias": activation_bias}
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     return states_of(RUM, None, arrays, options, output, _packed)
 
@@ -204,17 +195,8 @@ def rum_vjp(
     ((8, 3), None)
     """
     law = activation, slope, _settings(lam, eta, r0, starts)
-    arrays = {
-        "x": x,
-        "w": w,
-        "u": u,
-        "b": b,
-        "embed_weight": embed_weight,
-        "embed_bias": embed_bias,
-        "h0": h0,
-        "r0": r0,
-    }
-    arrays["activation_bias"] = activation_bias
+    arrays = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0}
+    arrays |= {"r0": r0, "activation_bias": activation_bias}
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     states, _ = states if isinstance(states, tuple) else (states, None)
     ct, memory_ct = ct if isinstance(ct, tuple) else (ct, None)
@@ -242,10 +224,8 @@ def _unpacked(bars: Given) -> Given:
 
 
 def _settings(lam: int, eta: float | None, r0: object, starts: object) -> tuple[bool, float | None]:
-    """Whether there is a memory, and the length of the states, after a check of what only one of both kinds has."""
-    memory, eta = setting(lam, eta)
-    if r0 is not None and not memory:
-        raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
-    if memory and starts is not None:
+    """Whether there is a memory, which takes no marks, and the length of the states."""
+    found = setting(lam, eta, r0)
+    if found[0] and starts is not None:
         raise NotImplementedError("starts must not be given with lam 1: the kernels have no marks for a memory")
-    return memory, eta
+    return found

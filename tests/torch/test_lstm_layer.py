@@ -88,21 +88,28 @@ def test_steps_are_a_call():
 
 
 def test_a_mark_resets_both_states():
-    """To the trained initial states as to the same given; one part may have a state for each mark, the other one."""
+    """Every piece is a call of its own; both trained initial states have a gradient at a mark."""
     layer, x = lstm(trainable_h0=True), draw(T, B, D)
     marks = torch.zeros(T, B, dtype=torch.bool)
     marks[2], marks[4, 1] = True, True
-    first = [layer.h0_l0, layer.c0_l0]
     with torch.no_grad():
-        for k, p in enumerate(first):
-            p.copy_(draw(N, seed=5 + k))
-    results = []
-    for state in (None, [p.expand(1, B, N) for p in first], (first[0].expand(T, 1, B, N), first[1].expand(1, B, N))):
-        found = flat(layer(x, pair(1, B), starts=marks, start_state=state))
-        results.append([*found, *torch.autograd.grad(sum(t.sin().sum() for t in found), first)])
-    for other in results[1:]:
-        alike(results[0], other)
-    assert not torch.equal(results[0][0], layer(x, pair(1, B))[0])
+        layer.h0_l0.copy_(draw(N, seed=5))
+        layer.c0_l0.copy_(draw(N, seed=6))
+    out, (h, c) = layer(x, pair(1, B), starts=marks)
+    first, _ = layer(x[:2], pair(1, B))
+    second, (h_n, c_n) = layer(x[2:])
+    close(out[:2], first)
+    keep = [0, 2, 3]
+    close(out[2:, keep], second[:, keep])
+    alike((h[:, keep], c[:, keep]), (h_n[:, keep], c_n[:, keep]))
+    last, ends = layer(x[4:, 1:2])
+    close(out[4:, 1:2], last)
+    alike((h[:, 1:2], c[:, 1:2]), ends)
+    found = torch.autograd.grad(out.sum(), [layer.h0_l0, layer.c0_l0])
+    expected = torch.autograd.grad(
+        second[:, keep].sum() + layer(x[2:4, 1:2])[0].sum() + last.sum(), [layer.h0_l0, layer.c0_l0]
+    )
+    alike(found, expected)
 
 
 def test_initial_values():
@@ -162,7 +169,7 @@ def test_pairs_in_graphs_and_transforms(keywords):
     layer, x = lstm(2, **keywords), draw(T, B, D)
     state, marks = pair(2 * (1 + layer.bidirectional), B), torch.zeros(T, B, dtype=torch.bool)
     marks[2], marks[3, 1] = True, True
-    call = lambda x, h, c, marks: layer(x, (h, c), starts=marks)
+    call = lambda x, h, c, marks: layer(x, (h, c), starts=marks, start_state=(h, c))
     expected, (h, c) = call(x, *state, marks)
     torch.compiler.reset()
     for found in (

@@ -7,7 +7,6 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
-from derivatives import compiled
 from layers import KINDS, B, D, N, draw, each_kind
 
 T = 9
@@ -119,20 +118,27 @@ def test_shapes_of_input(name):
         assert torch.equal(found, y) and torch.equal(*grads)
 
 
-def test_a_compiled_layer():
-    for name in ("scornn", "gru"):
-        layer = KINDS[name](D, N)
-        x, given = torch.randn(T, B, D), {"starts": marks(), "start_state": torch.randn(T, 1, B, N)}
-        found = compiled(layer)(x, **given)[0]
-        torch.testing.assert_close(found, layer(x, **given)[0])
-
-
 def test_half_precision_and_other_devices():
     layer = it.nn.ScoRNN(D, N).bfloat16()
     y, _ = layer(torch.randn(T, B, D).bfloat16(), starts=marks(), start_state=torch.randn(1, B, N).bfloat16())
     assert y.dtype == torch.bfloat16 and y.isfinite().all()
     far = it.nn.GRU(D, N).to("meta")
     assert far(torch.empty(T, B, D, device="meta"), starts=marks().to("meta"))[0].shape == (T, B, N)
+
+
+def test_a_pair_before_marks():
+    """One part of an LSTM's state may be of each mark, the other one for all; the trained ones are as given."""
+    layer, x, hx = it.nn.LSTM(D, N, trainable_h0=True, dtype=torch.float64), draw(T, B, D), [draw(1, B, N)] * 2
+    first = [layer.h0_l0, layer.c0_l0]
+    with torch.no_grad():
+        for k, p in enumerate(first):
+            p.copy_(draw(N, seed=5 + k))
+    results = []
+    for state in (None, [p.expand(1, B, N) for p in first], (first[0].expand(T, 1, B, N), first[1].expand(1, B, N))):
+        y, (h, c) = layer(x, hx, starts=marks(), start_state=state)
+        results.append((y, h, c, *torch.autograd.grad(y.sin().sum() + (h * c).sum(), first)))
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0])
 
 
 def test_refusals():

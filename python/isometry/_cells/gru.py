@@ -7,7 +7,16 @@ Saved for backward are z, r and c of every step, and with reset "after" W_h h + 
 """
 
 from isometry._cells._declaration import Cell
+from isometry._rules import check
 
 GRU = Cell("gru", as_given="w and x", notes={"w": "the matrices of z, r and h"})
 #: The same with an operator as W_h.
 GORU = Cell("goru", as_given="w and x", notes={"w": "the matrices of z and r"})
+
+
+def setting(reset: str, hidden_bias: object = None) -> tuple[bool]:
+    """Whether r acts on the product, after a check of the keyword, and that there is a c_h only where it does."""
+    check.choice("reset", reset, "before", "after")
+    if hidden_bias is not None and reset == "before":
+        raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
+    return (reset == "after",)

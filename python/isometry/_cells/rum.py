@@ -30,10 +30,13 @@ RUM = Cell(
 )
 
 
-def setting(lam: object, eta: object) -> tuple[bool, float | None]:
-    """Whether there is a memory, and the length of the states, after a check of both keywords."""
+def setting(lam: object, eta: object, r0: object = None) -> tuple[bool, float | None]:
+    """Whether there is a memory, and the length of the states, after a check of both keywords, and of the first memory
+    that only lam 1 has."""
     if check.whole("lam", lam) not in (0, 1):
         raise ValueError(f"lam must be 0, rotations alone, or 1, with an associative memory, not {lam}")
+    if r0 is not None and lam == 0:
+        raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
     if eta is None:
         return lam == 1, None
     length = check.number("eta", eta)

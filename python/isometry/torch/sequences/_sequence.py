@@ -52,12 +52,15 @@ def run(
     brings them into the order of the kernel. `own` declares the user's arrays where they are not the kernel's.
     """
     declaration = own or CELLS[cell].declaration
+    if backend is not None:
+        check.backend(backend)
     reverse = check.flag("reverse", reverse)
     check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
     check.choice("output", output, *check_recurrence.OUTPUTS)
     if checkpoint == "reversible" and transition is not None:
         check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
-    pair = given.pop(START_STATE) if len(declaration.state) > 1 else None
+    parted = len(declaration.state) > 1
+    pair = given.pop(START_STATE) if parted else None
     tensors, dtype = _tensors(declaration, transition, given)
     state = tensors.pop(START_STATE, None)
     sizes = steps, batch, n, units, members = _sizes(declaration, transition, tensors, dtype)
@@ -81,7 +84,7 @@ def run(
     ends, order = _order(lengths, steps, batch, device)
     if order is not None:
         tensors, marks, state = _longest_first(declaration, order, tensors, marks, state)
-    if len(declaration.state) > 1:
+    if parted:
         tensors = _one_state(declaration, tensors)
     if packed is not None:
         tensors = packed(tensors)
@@ -152,11 +155,12 @@ def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype
     """The sizes of the call, after a check that all arrays and the transition have them."""
     shapes: tuple[Shape | None, ...] = tuple([None if t is None else t.shape for t in tensors.values()])
     fits = declaration.check if symbolic() else declaration.known
-    members, stack = None, None if transition is None else transition.batch_shape
-    if stack or (stack is None and tensors["x"].dim() == 4):  # type: ignore[union-attr]
+    members = size = stack = None
+    if transition is not None:
+        stack, size = transition.batch_shape, check_recurrence.recurrence_transition(transition.shape, ())
+    if stack or (stack is None and len(shapes[0] or ()) == 4):
         members, own = declaration.members(shapes, stack)
         shapes = tuple(own)
-    size = None if transition is None else check_recurrence.recurrence_transition(transition.shape, ())
     steps, batch, n = fits(shapes, size if declaration.operator else None)
     if transition is not None and not declaration.operator:
         kind = dtype_name(transition.dtype)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from ..._rules import check
+from ..._cells.gru import setting
 from ..operators._operator import Operator
 from ._sequence import run
 
@@ -125,8 +125,6 @@ def gru(
     >>> torch.allclose(it.gru(x, w, u, b, h0=torch.ones(8)), torch.tensor(1.0))
     True
     """
-    if hidden_bias is not None and reset == "before":
-        raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias}
     given["activation_bias"], given["start_state"] = activation_bias, start_state
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
@@ -148,15 +146,12 @@ def gated(
     starts: Tensor | None,
 ) -> Tensor:
     """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
-    if backend is not None:
-        check.backend(backend)
-    check.choice("reset", reset, "before", "after")
+    own = setting(reset, given["hidden_bias"])
     for name, (other, value) in aliases.items():
         if value is not None:
             if given[name] is not None:
                 raise TypeError(f"{name} and {other} are the same argument: give one of them")
             given[name] = value
     cell = "gru" if transition is None else "goru"
-    own = (reset == "after",)
     rest = activation, slope, lengths, reverse, backend
     return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]

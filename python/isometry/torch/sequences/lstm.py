@@ -8,7 +8,6 @@ from typing import Literal
 from torch import Tensor
 
 from ..._cells.lstm import LSTM
-from ..._rules import check
 from .._dispatch.plan import Tensors
 from ._sequence import Given, run
 
@@ -112,8 +111,6 @@ def lstm(
     >>> torch.allclose(c, torch.tensor(1.0))
     True
     """
-    if backend is not None:
-        check.backend(backend)
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "c0": c0, "activation_bias": None, "start_state": start_state}
     law = "tanh", 0.0, lengths, reverse, backend, _packed
     states, _ = run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts, own=LSTM)

@@ -123,8 +123,6 @@ def recurrence(
     >>> last.shape, upper.grad.shape
     (torch.Size([1, 2]), torch.Size([1]))
     """
-    if backend is not None:
-        check.backend(backend)
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator of isometry.torch", transition)
     check.choice("activation_on", activation_on, "all", "input")

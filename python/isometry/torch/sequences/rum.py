@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ..._cells.rum import setting
-from ..._rules import check
 from ._sequence import Given, beside, run
 
 
@@ -136,15 +135,10 @@ def rum(
     >>> torch.allclose(memory.mT @ memory, torch.eye(8), atol=1e-4)
     True
     """
-    if backend is not None:
-        check.backend(backend)
-    memory, eta = setting(lam, eta)
-    if r0 is not None and not memory:
-        raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
     given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
     given["activation_bias"], given["start_state"] = activation_bias, start_state
     rest = activation, slope, lengths, reverse, backend, _packed
-    return run("rum", None, given, (memory, eta), *rest, checkpoint=checkpoint, output=output, starts=starts)
+    return run("rum", None, given, setting(lam, eta, r0), *rest, checkpoint=checkpoint, output=output, starts=starts)
 
 
 def _packed(tensors: Given) -> Given:
