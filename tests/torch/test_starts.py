@@ -7,7 +7,6 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
-from derivatives import compiled
 from layers import KINDS, B, D, N, draw, each_kind
 
 T = 9
@@ -110,14 +109,6 @@ def test_shapes_of_input(name):
         layer.checkpoint = "none"
         grads = [torch.autograd.grad(z.abs().square().sum(), x)[0] for z in (found, layer(x, starts=starts)[0])]
         assert torch.equal(found, y) and torch.equal(*grads)
-
-
-def test_a_compiled_layer():
-    for name in ("scornn", "gru"):
-        layer = KINDS[name](D, N)
-        x, starts = torch.randn(T, B, D), marks()
-        found = compiled(layer)(x, starts=starts)[0]
-        torch.testing.assert_close(found, layer(x, starts=starts)[0])
 
 
 def test_half_precision_and_other_devices():

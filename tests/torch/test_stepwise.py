@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import isometry.torch as it
 from isometry.torch import stepwise
 from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
 from isometry.torch.formulas import recurrence, rum
@@ -35,17 +34,6 @@ def test_the_mode_of_a_device():
         "cpu",
         "meta",
     )
-
-
-@pytest.mark.parametrize("layer", ["ScoRNN", "ScuRNN", "GRU", "GORU", "RUM", "SoftORNN"])
-def test_layers_on_the_meta_device(layer):
-    """Packed and unpacked, in both directions, with gradients."""
-    net = getattr(it.nn, layer)(D, N, num_layers=2, bidirectional=True).to("meta")
-    x = torch.empty(T, B, D, device="meta", requires_grad=True)
-    y, h_n = net(x)
-    assert y.shape == (T, B, 2 * N) and h_n.shape == (4, B, N)
-    y.abs().sum().backward()
-    assert x.grad.shape == x.shape and all(p.grad.shape == p.shape for p in net.parameters())
 
 
 @pytest.mark.parametrize("eta", [None, 2.0])
