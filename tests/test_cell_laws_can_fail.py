@@ -34,7 +34,7 @@ TABLE = [
     (pieces, UNEQUAL, (broken.constant_start_state, broken.unmarked_first_step, broken.GradientsAcrossMarks)),
     (pieces, {"marked": "each", **UNEQUAL}, (broken.first_state_at_all_marks, broken.unmarked_states_read)),
     (pieces, {"marked": False, "reverse": True, **UNEQUAL}, (broken.sequences_mixed,)),
-    (pieces, {"reverse": True, **UNEQUAL}, (broken.one_direction,)),
+    (pieces, {"reverse": True, **UNEQUAL}, (broken.one_direction, broken.late_marks)),
     (unmarked, {}, (broken.marks_seen,)),
     (kernels, {}, (broken.states_scaled, broken.gradient_scaled)),
     (padded, UNEQUAL, (broken.padding_read,)),

@@ -10,7 +10,6 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
-from layers import NAMES
 from subprocesses import ROOT
 
 FACES = pytest.mark.parametrize("api,array", [(iso, np.asarray), (it, torch.as_tensor)], ids=["numpy", "torch"])
@@ -34,27 +33,6 @@ def test_tolerance_of_from_matrix(api, array, kind):
         else:
             with pytest.raises(ValueError, match="orthogonal"):
                 take(w)
-
-
-@FACES
-def test_numbers(api, array):
-    u = array(np.ones((3, 1)))
-    with pytest.raises(ValueError, match="sign"):
-        api.Householder(u, sign=HUGE)
-    with pytest.raises(ValueError, match="slope"):
-        api.activate(u, "leaky_relu", slope=HUGE)
-    for wrong in (array(np.array([0.1, 0.2])), "0.1", None):
-        with pytest.raises(TypeError, match="slope"):
-            api.activate(u, "leaky_relu", slope=wrong)
-        with pytest.raises(TypeError, match="slope"):
-            api.recurrence(api.Householder(u), array(np.ones((2, 1, 1))), u, activation="leaky_relu", slope=wrong)
-
-
-@FACES
-def test_names(api, array):
-    for wrong in (["tanh"], 3, None):
-        with pytest.raises(TypeError, match="name"):
-            api.activate(array(np.ones(2)), wrong)
 
 
 @FACES
@@ -126,12 +104,3 @@ def test_dense_tensors_only(convert):
     ):
         with pytest.raises(TypeError, match=rf"^{name} must be a dense"):
             call(packed)
-
-
-@pytest.mark.parametrize(
-    "layer", [layer for layer in (getattr(it.nn, name) for name in NAMES) if layer(2, 4).is_complex]
-)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_of_complex_layers(layer, dtype):
-    with pytest.raises(TypeError, match=rf"{layer.__name__}.*float32 or float64"):
-        layer(2, 4).to(dtype)(torch.ones(3, 1, 2, dtype=dtype))

@@ -22,7 +22,7 @@ from laws.test_expressions import converts, picks, products
 from laws.test_formulas import agree, agree_beside, agree_over_time
 from laws.test_layouts import same_bits, untouched
 from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
-from laws.test_recurrence import bptt, cut, loop, marked, marked_bptt
+from laws.test_recurrence import bptt, cut, loop
 from laws.test_structure import apart as members_apart
 from laws.test_structure import everywhere
 from laws.test_threads import threaded
@@ -74,16 +74,6 @@ TABLE = [
     (cut, (), ONE, BROAD, (broken.InitialStateIgnored, broken.LastStepSkipped, broken.SequencesMixed)),
     (bptt, (), ONE, BROAD, (broken.ZeroGradient, broken.ScaledGradient, broken.StateGradientZero, broken.NanGradient)),
     (bptt, (), ONE, TWISTED, (broken.UnconjugatedGradient, broken.Unconjugated)),
-    (
-        marked,
-        (),
-        ONE,
-        BROAD,
-        (broken.MarksIgnored, broken.StartStateIgnored, broken.MarkOneStepLate, broken.InitialStateIgnored),
-    ),
-    (marked, (True,), ONE, BROAD, (broken.MarksIgnored, broken.MarksOfTheOtherDirection, broken.StartStateIgnored)),
-    (marked_bptt, (), ONE, BROAD, (broken.MarksIgnoredBackward, broken.StartStateGradientZero, broken.ZeroGradient)),
-    (marked_bptt, (True,), ONE, BROAD, (broken.MarksIgnoredBackward, broken.StateGradientZero)),
 ]
 NAMES = {wrong: name for name, wrong in vars(broken).items() if isinstance(wrong, type)}
 NAMES |= {wrong: wrong.__name__ for wrong in broken.STRIDES_IGNORED}
@@ -98,7 +88,7 @@ REJECT = [
 def laws(case):
     """Every law that applies to the case."""
     skip = {unitary: not case.object.declaration.unitary, differences: case not in DOUBLE}
-    skip |= dict.fromkeys((loop, cut, bptt, marked, marked_bptt), not case.square)
+    skip |= dict.fromkeys((loop, cut, bptt), not case.square)
     return [(law, extra, batch) for law, extra, batch, _, _ in TABLE if not skip.get(law, False)]
 
 

@@ -1,6 +1,7 @@
 """Every argument of every public function, given a value of the wrong kind: an error that names only this
 argument."""
 
+import inspect
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
+from registry.cells import CELLS, CellCase
 
 HUGE = 10**400
 #: Values that no argument accepts, except for those in SERVED.
@@ -27,7 +29,7 @@ ODD = {
     "a dictionary": {},
     "a masked array": np.ma.masked_array([1.0, 2.0], [0, 1]),
 }
-OPTIONAL = "diagonal signs phases sign h0 b bias activation_bias hidden_bias lengths"
+OPTIONAL = "diagonal signs phases sign h0 c0 starts start_state b bias activation_bias hidden_bias lengths"
 OPTIONAL += " tol m rng generator dtype negative_ones permutation"
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
@@ -51,10 +53,6 @@ def both(face, a):
     check = {"check_finite": True} if face is iso else {}
     own = {"backend": "cpu", **check}
     draw = {"rng" if face is iso else "generator": None, "dtype": None}
-    layer = {
-        "transition": op, "x": a(X), "input_weight": a(V), "h0": None, "bias": None, "activation": "tanh",
-        "activation_bias": None, "slope": 0.1, "activation_on": "all", "lengths": None, "reverse": False, **own,
-    }  # fmt: skip
     return {
         "Householder": (face.Householder, {"vectors": a(U), "sign": 1.0, "phases": None}),
         "Cayley": (face.Cayley, {"upper": a(A), "diagonal": None, "signs": None, "phases": None}),
@@ -77,7 +75,7 @@ def both(face, a):
         "Householder.random": (face.Householder.random, {"n": 4, "m": 2, **draw}),
         "Cayley.random": (face.Cayley.random, {"n": 4, "negative_ones": 2, **draw}),
         "Dense.random": (face.Dense.random, {"n": 4, **draw}),
-        "recurrence": (face.recurrence, layer),
+        **of_cells(face, a),
         "hadamard_transform": (face.hadamard_transform, {"x": a(Z), "scale": 0.5, "out": None, **check}),
         "delta_rule": (face.delta_rule, {**delta(a), **own}),
         "activate": (face.activate, {"z": a(Z), "name": "tanh", "bias": None, "slope": 0.1, **check}),
@@ -89,6 +87,21 @@ def both(face, a):
         "complex_state": (face.complex_state, {"r": a(Z)}),
         "set_num_threads": (face.set_num_threads, {"k": 1}),
     }  # fmt: skip
+
+
+def of_cells(face, a):
+    """The functions of all cells, each with all arguments of its signature."""
+    found = {}
+    for stem, cell in CELLS.items():
+        case = CellCase(cell, next(iter(cell.variants)))
+        drawn = {name: a(value) for name, value in case.draw(np.random.default_rng(0)).items()}
+        lead, given = case.given(drawn, face)
+        function = getattr(face, stem)
+        optional = {k: p.default for k, p in inspect.signature(function).parameters.items() if p.default is not p.empty}
+        others = set() if stem == "recurrence" else {"input_weight", "bias"}  # names that u and b have too
+        own = {"transition": lead[0]} if lead else {}
+        found[stem] = function, {k: v for k, v in optional.items() if k not in others} | given | own
+    return found
 
 
 def delta(a):
@@ -104,8 +117,9 @@ def delta(a):
 def numpy_alone():
     check = {"check_finite": True}
     op, own = iso.Householder(U), {"check_finite": True, "backend": "cpu"}
-    states = iso.recurrence(op, X, V)
-    layer = both(iso, np.asarray)["recurrence"][1]
+    recurrence, layer = of_cells(iso, np.asarray)["recurrence"]
+    states, taken = recurrence(**layer), inspect.signature(iso.recurrence_vjp).parameters
+    layer = {name: value for name, value in layer.items() if name in taken}
     return {
         "apply_vjp": (op.apply_vjp, {"x": Z, "ct": Z, **own}),
         "apply_adjoint_vjp": (op.apply_adjoint_vjp, {"y": Z, "ct": Z, **own}),
@@ -150,32 +164,9 @@ def torch_alone():
     }  # fmt: skip
     layer = it.nn.ORNN(2, 4)
     gated = {k: v for k, v in shared.items() if k != "nonlinearity"}
-    x, w, u = torch.ones(3, 2, 2), torch.ones(3, 4, 4), torch.ones(3, 4, 2)
-    rest = {
-        "h0": None, "reset": "before", "activation": "tanh", "activation_bias": None, "hidden_bias": None,
-        "slope": 0.1, "lengths": None, "reverse": False, "backend": "cpu",
-    }  # fmt: skip
-    own = {k: v for k, v in rest.items() if k != "hidden_bias"}
     return {
-        "gru": (it.gru, {"x": x, "w": w, "u": u, "b": None, **rest}),
         "GRU": (it.nn.GRU, {**gated, "reset": "before"}),
-        "goru": (it.goru, {"transition": it.Dense(w[0]), "x": x, "w": w[:2], "u": u, "b": None, **own}),
         "GORU": (it.nn.GORU, {**shared, "transition": "mesh", "reset": "before", "capacity": 2}),
-        "rum": (
-            it.rum,
-            {
-                "x": x,
-                "w": torch.ones(8, 4),
-                "u": torch.ones(8, 2),
-                "b": None,
-                "embed_weight": torch.ones(4, 2),
-                "embed_bias": None,
-                **{k: v for k, v in rest.items() if k not in ("reset", "hidden_bias")},
-                "r0": None,
-                "lam": 1,
-                "eta": None,
-            },
-        ),
         "RUM": (it.nn.RUM, {**shared, "lam": 0, "eta": None}),
         "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),

@@ -233,49 +233,6 @@ class StateGradientZero(Textbook):
         return {**grads, "h0": np.zeros_like(grads["h0"])}
 
 
-class MarksIgnored(Textbook):
-    """One sequence from the first step to the last, forward."""
-
-    def recurrence(self, x, v, **keywords):
-        return super().recurrence(x, v, **{**keywords, "starts": None})
-
-
-class MarksIgnoredBackward(Textbook):
-    """Gradients cross the marks."""
-
-    def recurrence_vjp(self, x, v, ct, **keywords):
-        return super().recurrence_vjp(x, v, ct, **{**keywords, "starts": None})
-
-
-class StartStateIgnored(Textbook):
-    """Every piece starts from zero."""
-
-    def recurrence(self, x, v, **keywords):
-        return super().recurrence(x, v, **{**keywords, "start_state": None})
-
-
-class MarkOneStepLate(Textbook):
-    def recurrence(self, x, v, **keywords):
-        late = np.roll(keywords["starts"], 1, axis=0) if keywords.get("starts") is not None else None
-        return super().recurrence(x, v, **{**keywords, "starts": late})
-
-
-class MarksOfTheOtherDirection(Textbook):
-    """In reverse order a mark is taken for the last step of its piece."""
-
-    def recurrence(self, x, v, **keywords):
-        if keywords.get("reverse") and keywords.get("starts") is not None:
-            keywords["starts"] = np.roll(keywords["starts"], 1, axis=0)
-        return super().recurrence(x, v, **keywords)
-
-
-class StartStateGradientZero(Textbook):
-    def recurrence_vjp(self, x, v, ct, **keywords):
-        grads = super().recurrence_vjp(x, v, ct, **keywords)
-        given = grads["start_state"] is not None
-        return {**grads, "start_state": np.zeros_like(grads["start_state"]) if given else None}
-
-
 # ---------------------------------------------------------------- expressions
 
 

@@ -1,8 +1,6 @@
-"""recurrence equals a loop of single steps, forward and backward; a sequence cut in two equals the whole, and one with
-marks its pieces."""
+"""recurrence equals a loop of single steps, forward and backward; a sequence cut in two equals the whole."""
 
 import numpy as np
-import pytest
 
 import reference as ref
 from registry import real_of
@@ -53,42 +51,6 @@ def bptt(subject, rng, **sizes):
         close(g, expected["transition"][name], tolerance, f"gradient of {name}", subject.floor(ct))
 
 
-def marked_problem(subject, rng):
-    """Marks of some steps in every column but one, a mark at step 0 and neighbours among them."""
-    x, v, keywords = problem(subject, rng, steps=7, batch=4)
-    starts = np.zeros((7, 4), bool)
-    starts[[2, 3, 5, 0, 4, 6], [0, 0, 0, 1, 1, 2]] = True
-    return x, v, keywords, starts, ref.normal(rng, 4, subject.n, dtype=subject.dtype) / 2
-
-
-def marked(subject, rng, reverse=False):
-    """Every piece is a call of its own: from h0 where it is the first of its column to run, else from start_state."""
-    x, v, keywords, starts, own = marked_problem(subject, rng)
-    found = subject.recurrence(x, v, **keywords, starts=starts, start_state=own, reverse=reverse)
-    tolerance = sequence(subject.dtype, subject.factors, len(x))
-    for s in range(x.shape[1]):
-        for steps, start in ref.pieces(s, len(x), reverse, starts):
-            a, b = min(steps), max(steps) + 1
-            state = {"h0": keywords["h0"], "start_state": own}[start][s : s + 1]
-            part = subject.recurrence(x[a:b, s : s + 1], v, **{**keywords, "h0": state}, reverse=reverse)
-            close(found[a:b, s : s + 1], part, tolerance, f"column {s}, steps {a} to {b}")
-
-
-def marked_bptt(subject, rng, reverse=False):
-    """No gradient crosses a mark: those of the reference, which takes the pieces apart."""
-    x, v, keywords, starts, own = marked_problem(subject, rng)
-    keywords |= {"starts": starts, "start_state": own, "reverse": reverse}
-    ct = ref.normal(rng, *x.shape[:2], subject.n, dtype=subject.dtype)
-    found = subject.recurrence_vjp(x, v, ct, **keywords)
-    expected = ref.recurrence_vjp(subject.reference(), x, v, ct, **keywords)
-    expected["transition"] = subject.reference_matrix_vjp(expected["w"])
-    tolerance = sequence_gradient(subject.dtype, subject.factors, len(x))
-    for name in ("x", "input_weight", "h0", "start_state", "activation_bias"):
-        close(found[name], expected[name], tolerance, f"gradient of {name}", subject.floor(ct))
-    for name, g in found["transition"].items():
-        close(g, expected["transition"][name], tolerance, f"gradient of {name}", subject.floor(ct))
-
-
 def test_recurrence_equals_a_loop(make, seed):
     for n in (3, 8, 20):
         loop(make(n), seed)
@@ -105,15 +67,5 @@ def test_recurrence_vjp(make, seed):
     bptt(make(33), seed, steps=3, batch=9, d=5)
 
 
-@pytest.mark.cpu
-@pytest.mark.parametrize("reverse", [False, True])
-def test_recurrence_with_marks(make, seed, reverse):
-    for n in (3, 20):
-        marked(make(n), seed, reverse)
-        marked_bptt(make(n), seed, reverse)
-
-
-for law in (
-    test_recurrence_equals_a_loop, test_recurrence_cut_in_two, test_recurrence_vjp, test_recurrence_with_marks,
-):  # fmt: skip
+for law in (test_recurrence_equals_a_loop, test_recurrence_cut_in_two, test_recurrence_vjp):
     law.select = lambda case: case.square

@@ -1,7 +1,6 @@
 """EURNN: its parameters and fields, and what capacity and layout decide."""
 
 import pytest
-import torch
 
 import isometry.torch as it
 
@@ -19,16 +18,6 @@ def test_parameters_are_those_of_the_mesh():
     assert parameters(complex=False) == {**shared, "weight_ih": (8, 3), "theta": (7,)}
     recurrent = it.nn.EURNN(3, 8, num_layers=2, complex=False).recurrent_parameters()
     assert [tuple(p.shape) for p in recurrent] == [(7,), (7,)]
-
-
-@pytest.mark.parametrize("keywords", [{"capacity": 5}, {"layout": "fft"}, {"capacity": 3, "complex": False}], ids=str)
-def test_the_layer_is_the_recurrence_over_its_mesh(keywords):
-    layer = it.nn.EURNN(3, 8, nonlinearity="tanh", dtype=torch.float64, **keywords)
-    w, x = layer.recurrent_matrix(), torch.randn(6, 4, 3, dtype=torch.float64)
-    weight = layer.weight_ih_l0 if not layer.is_complex else torch.view_as_complex(layer.weight_ih_l0)
-    expected = it.recurrence(it.Dense(w), x.to(w.dtype), weight, activation="tanh")
-    torch.testing.assert_close(layer(x)[0], expected)
-    torch.testing.assert_close(w.mH @ w, torch.eye(8, dtype=w.dtype))
 
 
 def test_what_is_refused():

@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import contextlib
 import copy
 import functools
 
@@ -67,34 +68,17 @@ def test_what_stays(kind):
     assert it.nn.from_torch(layer.to("meta")).weight_hh_l0.device.type == "meta"
 
 
-def test_steps_of_a_layer_from_torch():
-    for kind in LAYERS:
-        ours, x = it.nn.from_torch(theirs(kind, 2)), draw(T, B, D)
-        with torch.no_grad(), ours.cached():
-            state = None
-            for row in x:
-                state = ours.step(row, state)
-            torch.testing.assert_close(state, ours(x)[1], rtol=1e-12, atol=1e-12)
-
-
 @each
-def test_state_dicts(kind):
-    """Torch's goes in as it is, into a model too; a wrong shape is an error that names the entry."""
-    layer = theirs(kind, 2)
-    make = getattr(it.nn, type(layer).__name__)
-    own = {"reset": "after"} if make is it.nn.GRU else LAYERS[kind][1]
-    ours = torch.nn.Sequential(make(D, N, 2, **own, dtype=torch.float64))
-    state = torch.nn.Sequential(layer).state_dict()
-    kept = copy.deepcopy(state)
-    ours.load_state_dict(state)
-    assert state.keys() == kept.keys()
-    torch.testing.assert_close(ours[0](draw(T, B, D))[0], layer(draw(T, B, D))[0], rtol=1e-12, atol=1e-12)
-    state["0.weight_hh_l1"] = torch.zeros(7, 2)
-    with pytest.raises(RuntimeError, match=r"0\.weight_hh_l1"):
-        ours.load_state_dict(state)
-    del state["0.weight_hh_l1"]
-    with pytest.raises(RuntimeError, match=r"Missing key.*0\.weight_hh_l1"):
-        ours.load_state_dict(state)
+def test_steps_of_a_layer_from_torch(kind):
+    """Inside `cached` and outside, of a batch and of one sequence."""
+    ours = it.nn.from_torch(theirs(kind, 2))
+    for x in (draw(T, B, D), draw(T, D)):
+        for cached in (False, True):
+            with torch.no_grad(), ours.cached() if cached else contextlib.nullcontext():
+                state = None
+                for row in x:
+                    state = ours.step(row, state)
+                torch.testing.assert_close(state, ours(x)[1], rtol=1e-12, atol=1e-12)
 
 
 def test_the_second_bias_of_a_gru():

@@ -1,11 +1,11 @@
-"""`it.nn.GORU`: its transitions, refusals, training."""
+"""`it.nn.GORU`: its transitions, refusals."""
 
 import pytest
 import torch
 
 import isometry.torch as it
 import tolerance
-from layers import B, D, N, T, build, close, draw
+from layers import D, N, build, close
 
 #: transition -> W of its parameters and buffers.
 TRANSITIONS = {
@@ -59,29 +59,3 @@ def test_representation_and_refusals():
     ):
         with pytest.raises(error, match=words):
             it.nn.GORU(D, N, **keywords)
-
-
-@each_transition
-def test_modrelu_without_biases_is_the_identity(transition):
-    layer, plain = (goru(transition=transition, nonlinearity=kind, bias=False) for kind in ("modrelu", "identity"))
-    plain.load_state_dict(layer.state_dict())
-    x = draw(T, B, D)
-    close(layer(x)[0], plain(x)[0])
-
-
-@each_transition
-def test_training_keeps_w_orthogonal(transition):
-    layer = goru(transition=transition, dtype=torch.float32)
-    start = layer.recurrent_matrix().detach()
-    optimizer, losses = torch.optim.Adam(layer.parameters(), lr=0.05), []
-    x = draw(T, B, D, dtype=torch.float32)
-    for _ in range(40):
-        loss = (layer(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.2 * losses[0]
-    after = layer.recurrent_matrix().detach()
-    assert (after - start).abs().max() > 0.05
-    assert it.orthogonality_error(after) < tolerance.UNITARITY

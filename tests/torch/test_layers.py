@@ -10,7 +10,25 @@ import distributed_work
 import isometry.torch as it
 import tolerance
 from derivatives import compiled
-from layers import COMPLEX, LAYERS, NAMES, SOFT, B, D, N, T, build, close, draw, each_kind, each_layer, named, states
+from layers import (
+    COMPLEX,
+    FORMS,
+    LAYERS,
+    NAMES,
+    SOFT,
+    B,
+    D,
+    N,
+    T,
+    build,
+    close,
+    draw,
+    each_kind,
+    each_layer,
+    formed,
+    named,
+    states,
+)
 
 # ---------------------------------------------------------------- parameters
 
@@ -247,8 +265,8 @@ def test_transitions_with_arrays_of_no_entries(cls, n, keywords):
 
 
 def test_modrelu_without_a_bias_has_bias_zero():
-    for name in LAYERS:
-        layer, plain = (build(name, nonlinearity=kind, bias=False) for kind in ("modrelu", "identity"))
+    for name in (*LAYERS, *(form for form in FORMS if form.startswith("goru"))):
+        layer, plain = (formed(name, nonlinearity=kind, bias=False) for kind in ("modrelu", "identity"))
         plain.load_state_dict(layer.state_dict())
         x = draw(T, B, D)
         close(layer(x)[0], plain(x)[0], "modReLU with bias zero is the identity")

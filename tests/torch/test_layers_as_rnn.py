@@ -2,67 +2,27 @@
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_sequence
 
-import tolerance
-from layers import COMPLEX, B, D, N, T, build, draw, each_kind, is_its_twin, is_the_textbook_loop, steps
+from layers import FREE, LAYERS, PLAIN, B, D, N, T, build, draw, each_kind, is_the_textbook_loop, steps
 
 
-def elman(layer, **keywords):
-    """torch.nn.RNN with the same matrices and biases."""
-    twin = torch.nn.RNN(D, N, layer.num_layers, bidirectional=layer.bidirectional, dtype=torch.float64, **keywords)
-    with torch.no_grad():
-        for k in range(layer.num_layers):
-            for reverse in (False, True)[: 1 + layer.bidirectional]:
-                end = f"_l{k}" + "_reverse" * reverse
-                getattr(twin, "weight_ih" + end).copy_(getattr(layer, "weight_ih" + end))
-                getattr(twin, "weight_hh" + end).copy_(layer.recurrent_matrix(k, reverse))
-                getattr(twin, "bias_ih" + end).copy_(getattr(layer, "bias" + end))
-                getattr(twin, "bias_hh" + end).zero_()
-    return twin
-
-
-@pytest.mark.parametrize("name", ["ornn", "scornn"])
-@pytest.mark.parametrize("bidirectional", [False, True], ids=["one-way", "two-way"])
-@pytest.mark.parametrize("batch_first", [False, True], ids=["time-first", "batch-first"])
-def test_a_real_layer_is_torch_rnn_with_its_matrix(name, bidirectional, batch_first):
-    layer = build(name, 2, nonlinearity="tanh", bidirectional=bidirectional, batch_first=batch_first)
-    is_its_twin(layer, elman(layer, batch_first=batch_first))
-
-
-@pytest.mark.parametrize("name", ["ornn", "scornn"])
-def test_gradients_are_those_of_torch_rnn(name):
-    layer = build(name, 2, nonlinearity="tanh", bidirectional=True)
-    twin = elman(layer)
-    lengths, ends = [1, 5, 3], [f"_l{k}{r}" for k in range(2) for r in ("", "_reverse")]
-    grads = []
-    for model in (layer, twin):
-        sequences = [draw(k, D, seed=k).requires_grad_() for k in lengths]
-        h0 = draw(4, 3, N, seed=1).requires_grad_()
-        out, last = model(pack_sequence(sequences, enforce_sorted=False), h0)
-        loss = (out.data * draw(*out.data.shape, seed=2)).sum() + (last * draw(*last.shape, seed=3)).sum()
-        weights = [getattr(model, "weight_ih" + end) for end in ends]
-        biases = [getattr(model, ("bias" if model is layer else "bias_ih") + end) for end in ends]
-        grads.append(torch.autograd.grad(loss, [*sequences, h0, *weights, *biases]))
-    for found, expected in zip(*grads, strict=True):
-        tolerance.close(found, expected, tolerance.sequence_gradient("float64", N, T), "gradient")
-
-
-@pytest.mark.parametrize("name", COMPLEX)
-def test_a_complex_layer_is_the_textbook_loop(name):
+@pytest.mark.parametrize("name", [*LAYERS, *FREE, *PLAIN])
+def test_a_layer_is_the_textbook_loop_with_its_matrix(name):
     layer = build(name, 2, bidirectional=True, nonlinearity="tanh")
+    value = torch.view_as_complex if layer.is_complex else lambda t: t
 
     def run(suffix, y, h):
-        v, b = (torch.view_as_complex(getattr(layer, kind + suffix)) for kind in ("weight_ih", "bias"))
+        v, b = value(getattr(layer, "weight_ih" + suffix)), layer._bias(suffix)
         w = layer.recurrent_matrix(int(suffix[2]), suffix.endswith("reverse"))
 
         def step(h, x):
             z = w @ h + v @ x + b
-            return torch.complex(z.real.tanh(), z.imag.tanh())
+            return torch.complex(z.real.tanh(), z.imag.tanh()) if layer.is_complex else z.tanh()
 
-        return steps(step, y + 0j, h)
+        return steps(step, y.to(v.dtype), h)
 
-    is_the_textbook_loop(layer, torch.complex(draw(4, 3, N, seed=1), draw(4, 3, N, seed=2)), run)
+    h0 = draw(4, 3, N, seed=1)
+    is_the_textbook_loop(layer, torch.complex(h0, draw(4, 3, N, seed=2)) if layer.is_complex else h0, run)
 
 
 @each_kind

@@ -52,13 +52,6 @@ def test_values_and_gradients(name, bidirectional, batch_first, bias, layers):
 
 
 @each_of_torch
-def test_no_initial_state_is_zero(name):
-    theirs, ours = twins(name, D, N, 2)
-    x = draw(T, B, D)
-    assert_close(ours(x), ours(x, zeros(theirs, 2, B)), rtol=0, atol=0)
-
-
-@each_of_torch
 @both_ways
 @pytest.mark.parametrize("enforce_sorted", [True, False])
 def test_packed_sequences_are_each_alone(name, bidirectional, enforce_sorted):
@@ -99,18 +92,6 @@ def test_packed_sequences_of_padded_ones(name):
         for field in ("batch_sizes", "sorted_indices", "unsorted_indices"):
             a, b = getattr(found, field), getattr(expected, field)
             assert (a is None and b is None) or torch.equal(a, b)
-
-
-@each_of_torch
-@both_ways
-def test_a_batch_of_none(name, bidirectional):
-    """Shapes, and a backward pass that gives zeros."""
-    for layer in twins(name, D, N, bidirectional=bidirectional):
-        output, last = layer(draw(T, 0, D))
-        assert output.shape == (T, 0, N * (1 + bidirectional))
-        assert all(t.shape == (1 + bidirectional, 0, N) for t in tree_leaves(last))
-        output.sum().backward()
-        assert all(p.grad is not None and not p.grad.any() for p in layer.parameters())
 
 
 #: Mistakes in a call: how an input of T steps of B sequences, and a state, are changed.
@@ -229,27 +210,29 @@ def test_state_dicts(name, bias):
     assert bias or not any("bias" in key for key in ours.state_dict())
     missing = theirs.state_dict()
     del missing["weight_hh_l1_reverse"]
-    for state in (missing, {**theirs.state_dict(), "own": torch.ones(1)}):
-        with pytest.raises(RuntimeError, match="weight_hh_l1_reverse|own"):
-            AS_TORCH[name][1](D, N, 2, bidirectional=True, bias=bias).load_state_dict(state)
+    wrong = {**theirs.state_dict(), "weight_hh_l1_reverse": torch.zeros(7, 2)}
+    for state, entry in (
+        (missing, r"Missing key.*0\.weight_hh_l1_reverse"),
+        ({**theirs.state_dict(), "own": torch.ones(1)}, r"Unexpected key.*0\.own"),
+        (wrong, r"size mismatch for 0\.weight_hh_l1_reverse"),
+    ):
+        model = torch.nn.Sequential(AS_TORCH[name][1](D, N, 2, bidirectional=True, bias=bias))
+        with pytest.raises(RuntimeError, match=entry):
+            model.load_state_dict({f"0.{key}": value for key, value in state.items()})
 
 
-@each_of_torch
-def test_copies(name):
-    """A deep copy, a pickle and a saved module compute the same and share no memory."""
-    _, ours = twins(name, D, N, 2, bidirectional=True)
-    x = draw(T, B, D)
-    expected = ours(x)
-    stream = io.BytesIO()
-    torch.save(ours, stream)
-    stream.seek(0)
-    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours)), torch.load(stream, weights_only=False)):
-        assert repr(other) == repr(ours)
-        assert_close(other(x), expected, rtol=0, atol=0)
-        with torch.no_grad():
-            for p in other.parameters():
-                p.zero_()
-        assert_close(ours(x), expected, rtol=0, atol=0)
+@pytest.mark.parametrize("name", ["rnn", "lstm"])
+@pytest.mark.parametrize("keywords", [{}, {"bias": False}, {"bidirectional": True}], ids=str)
+def test_names_shapes_and_draws(name, keywords):
+    """The same numbers of the same seed; a GRU has its gates in another order."""
+    states = []
+    for make in AS_TORCH[name]:
+        torch.manual_seed(1)
+        layer = make(D, N, 2, **keywords)
+        states.append(layer.state_dict())
+        states.append([len(row) for row in layer.all_weights])
+    assert list(states[0]) == list(states[2]) and states[1] == states[3]
+    assert_close(states[2], states[0], rtol=0, atol=0)
 
 
 @each_of_torch

@@ -1,14 +1,11 @@
-"""`it.nn.LSTM`: torch.nn.LSTM with pairs of states, its steps, marks and trained initial states."""
+"""`it.nn.LSTM`: torch.nn.LSTM with pairs of states, refusals, graphs and transforms."""
 
 import contextlib
-import copy
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
-import tolerance
 from layers import B, D, N, T, close, draw
 
 
@@ -31,106 +28,6 @@ def twin_of(layer, **keywords):
 def alike(found, expected):
     for a, b in zip(found, expected, strict=True):
         close(a, b)
-
-
-def test_results_are_contiguous_pairs():
-    """As torch's; a pair may be a list."""
-    layer, x, state = lstm(2), draw(T, B, D), pair(2, B)
-    out, last = layer(x, list(state))
-    assert isinstance(last, tuple) and all(t.is_contiguous() for t in (out, *last))
-    alike((out, *last), flat(twin_of(layer)(x, state)))
-
-
-@pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
-@pytest.mark.parametrize("last_only", [False, True], ids=["all", "last"])
-def test_gradients_are_those_of_torch_lstm(last_only, checkpoint):
-    layer = lstm(2, bidirectional=True, last_only=last_only, checkpoint=checkpoint)
-    grads = []
-    for model in (layer, twin_of(layer)):
-        sequences = [draw(k, D, seed=k).requires_grad_() for k in (1, 5, 3)]
-        state = tuple(t.requires_grad_() for t in pair(4, 3))
-        out, (h, c) = model(pack_sequence(sequences, enforce_sorted=False), state)
-        if not last_only:
-            out = out.data
-        elif model is not layer:
-            out = torch.cat((h[2], h[3]), -1)
-        loss = (out * draw(*out.shape, seed=2)).sum() + (h * draw(*h.shape, seed=3)).sum()
-        loss = loss + (c * draw(*c.shape, seed=4)).sum()
-        grads.append(torch.autograd.grad(loss, [*sequences, *state, *model.parameters()]))
-    for found, expected in zip(*grads, strict=True):
-        tolerance.close(found, expected, tolerance.sequence_gradient("float64", N, T), "gradient")
-
-
-def test_second_derivatives():
-    layer, x = lstm(bidirectional=True), draw(3, 2, D)
-    state = [t.requires_grad_() for t in pair(2, 2)]
-
-    def call(x, h, c):
-        out, (h, c) = layer(x, (h, c))
-        return out, h, c
-
-    assert torch.autograd.gradgradcheck(call, (x.requires_grad_(), *state))
-
-
-def test_steps_are_a_call():
-    """One input at a time, inside `cached` and outside, with two layers, with and without a batch."""
-    for model, x in ((lstm(2), draw(T, B, D)), (lstm(2, trainable_h0=True), draw(T, D))):
-        for p in model.parameters():
-            p.data += 0.1
-        expected, last = model(x)
-        for cached in (False, True):
-            with torch.no_grad(), model.cached() if cached else torch.no_grad():
-                state = None
-                for x_t, y_t in zip(x, expected, strict=True):
-                    state = model.step(x_t, state)
-                    close(state[0][-1], y_t)
-            alike(state, last)
-
-
-def test_a_mark_resets_both_states():
-    """Every piece is a call of its own; both trained initial states have a gradient at a mark."""
-    layer, x = lstm(trainable_h0=True), draw(T, B, D)
-    marks = torch.zeros(T, B, dtype=torch.bool)
-    marks[2], marks[4, 1] = True, True
-    with torch.no_grad():
-        layer.h0_l0.copy_(draw(N, seed=5))
-        layer.c0_l0.copy_(draw(N, seed=6))
-    out, (h, c) = layer(x, pair(1, B), starts=marks)
-    first, _ = layer(x[:2], pair(1, B))
-    second, (h_n, c_n) = layer(x[2:])
-    close(out[:2], first)
-    keep = [0, 2, 3]
-    close(out[2:, keep], second[:, keep])
-    alike((h[:, keep], c[:, keep]), (h_n[:, keep], c_n[:, keep]))
-    last, ends = layer(x[4:, 1:2])
-    close(out[4:, 1:2], last)
-    alike((h[:, 1:2], c[:, 1:2]), ends)
-    found = torch.autograd.grad(out.sum(), [layer.h0_l0, layer.c0_l0])
-    expected = torch.autograd.grad(
-        second[:, keep].sum() + layer(x[2:4, 1:2])[0].sum() + last.sum(), [layer.h0_l0, layer.c0_l0]
-    )
-    alike(found, expected)
-
-
-def test_initial_values():
-    """Those of torch; initial states are zero."""
-    layer = lstm(2, bidirectional=True, trainable_h0=True)
-    assert not any(p.any() for name, p in layer.named_parameters() if name[:2] in ("h0", "c0"))
-    torch.manual_seed(0)
-    theirs = torch.nn.LSTM(D, N, 2, bidirectional=True, dtype=torch.float64)
-    ours = lstm(2, bidirectional=True).state_dict()
-    assert list(ours) == list(theirs.state_dict())
-    assert all(torch.equal(ours[key], value) for key, value in theirs.state_dict().items())
-
-
-def test_half_precision_and_copies():
-    layer, x = it.nn.LSTM(D, N), draw(T, B, D, dtype=torch.float32)
-    expected, (h, _) = layer(x)
-    low = copy.deepcopy(layer).bfloat16()
-    out, (h_low, c_low) = low(x.bfloat16())
-    assert out.dtype is h_low.dtype is c_low.dtype is torch.bfloat16
-    torch.testing.assert_close(out.float(), expected, rtol=0.05, atol=0.02)
-    torch.testing.assert_close(h_low.float(), h, rtol=0.05, atol=0.02)
 
 
 def test_representation_and_refusals():

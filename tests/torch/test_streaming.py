@@ -285,16 +285,6 @@ def test_the_memory_of_a_rotational_unit(alone):
         layer.step(x[0], (start, 1))
 
 
-@pytest.mark.parametrize("name", ["scornn", "goru", "rum"])
-def test_steps_in_half_precision(name):
-    layer = build(name, dtype=torch.float32).to(torch.bfloat16)
-    x, h = draw(B, D).bfloat16(), draw(1, B, N).bfloat16()
-    with torch.no_grad(), layer.cached():
-        found = layer.step(x, h)
-        assert found.dtype == torch.bfloat16
-        assert torch.equal(found, layer(x[None], h)[1])
-
-
 @pytest.mark.parametrize("inside", [False, True])
 def test_mistakes_are_those_of_a_call(inside):
     layer, x = build("scurnn", 2), draw(B, D)

@@ -27,6 +27,7 @@ REFLECTION, REFLECTIONS = (
     Transition(lambda n, m=m: [(n, m)], lambda face, u: face.Householder(u), ref.householder) for m in (1, 3)
 )
 CAYLEY = Transition(lambda n: [(n * (n - 1) // 2,)], lambda face, a: face.Cayley(a), ref.cayley)
+ROTATION = Transition(lambda n: [(n,), (n,)], lambda face, *ends: face.Rotation(*ends), ref.rotation)
 DENSE = Transition(lambda n: [(n, n)], lambda face, w: face.Dense(w), ref.dense)
 
 

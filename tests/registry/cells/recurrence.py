@@ -3,7 +3,7 @@
 import numpy as np
 
 import reference as ref
-from registry.cells.entry import CAYLEY, DENSE, REFLECTION, REFLECTIONS, Cell, Variant
+from registry.cells.entry import CAYLEY, DENSE, REFLECTION, REFLECTIONS, ROTATION, Cell, Variant
 
 
 def states(transition, x, input_weight, **arguments):
@@ -17,6 +17,7 @@ RECURRENCE = Cell(
     variants={
         "by factors": Variant(transition=REFLECTION),
         "by W": Variant(transition=CAYLEY),
+        "by rows": Variant(transition=ROTATION, loss=4),
         "any matrix": Variant(transition=DENSE, loss=4),
         "complex, by factors": Variant(transition=REFLECTION, dtype=np.complex128),
         "complex, by W": Variant(transition=REFLECTIONS, dtype=np.complex128),
