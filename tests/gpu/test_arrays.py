@@ -157,24 +157,6 @@ def test_gated_units_on_the_gpu_are_those_of_the_cpu(reset, seed):
             iso.lstm(Array(given["x"]), draw(seed, 4, 12, 12), draw(seed, 4, 12, 5))
 
 
-ACTIVATIONS = ("tanh", "relu", "leaky_relu", "identity", "modrelu", "oplu")
-LAWS = [(name, dtype) for dtype in KINDS.values() for name in ACTIVATIONS] + [("modrelu_realrep", np.float32)]
-
-
-@pytest.mark.parametrize(("activation", "dtype"), LAWS, ids=lambda value: getattr(value, "__name__", value))
-def test_activations_on_the_gpu_are_those_of_the_cpu(activation, dtype, seed):
-    x, v, ct = (draw(seed, *shape, dtype=dtype) for shape in ((6, 3, 5), (12, 5), (6, 3, 12)))
-    units = {"modrelu": 12, "modrelu_realrep": 6}.get(activation)
-    setting = {"activation": activation, "activation_bias": None if units is None else draw(seed, units) / 4}
-    op = iso.Cayley(draw(seed, 66, dtype=dtype) / 8)
-    states = iso.recurrence(op, x, v, **setting)
-    held = Array(x)
-    found = iso.recurrence(op, held, v, **setting, backend="gpu")
-    close(found, states, "states")
-    bars = iso.recurrence_vjp(op, held, v, found, ct, **setting, backend="gpu")
-    close(bars, iso.recurrence_vjp(op, x, v, states, ct, **setting), activation)
-
-
 def test_numpy_arrays_among_them_keep_their_form(seed):
     """Gradients of NumPy arrays in their own shape and field, as on the CPU."""
     op = iso.Cayley(draw(seed, 66, dtype=np.complex64) / 8)

@@ -52,6 +52,7 @@ pub fn operator<T: Scalar>(
         }
         task => task,
     };
+    let formed_there = matches!(task, Task::Matrix(_)) && !given.iter().any(remote);
     let mut uploads = Uploads::new()?;
     let held = Held::new(&mut uploads, object, given, kernels, budget)?;
     let views = held.views();
@@ -84,8 +85,7 @@ pub fn operator<T: Scalar>(
         }
     }
     results.wait(budget)?;
-    let here = given.iter().all(|given| !remote(given));
-    Ok(kernels && here && operators::view(object, given)?.matrix_saves()? == Saves::Result)
+    Ok(formed_there && operators::view(object, given)?.matrix_saves()? == Saves::Result)
 }
 
 /// Waits for the results and the gradient of a matrix that the CPU has formed, which pulls it back.
@@ -98,7 +98,7 @@ fn pull<T: Scalar>(
     budget: &Budget<'_>,
 ) -> Result<()> {
     let mut ct = zeros::<T>(w_bar.len())?;
-    let mut results = results;
+    let mut results = results; // of as short a life as ct
     results.put(w_bar, Bar::Own(&mut ct))?;
     results.wait(budget)?;
     let ct = Given { shape: &[], array: argument::Array::Own(&ct) };
