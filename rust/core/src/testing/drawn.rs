@@ -1,8 +1,10 @@
 //! The arguments of operators, drawn.
 
 use super::fill;
-use crate::argument::{Array, Bar, Given};
+use crate::argument::{Argument, Array, Bar, Given, Kind};
+use crate::operators::OBJECTS;
 use crate::scalar::{Real, Scalar, parts};
+use num_traits::Float;
 
 /// The array of an argument.
 #[derive(Clone, Debug)]
@@ -49,6 +51,16 @@ pub struct Drawn<T: Scalar> {
     pub held: Vec<(Vec<usize>, Held<T>)>,
 }
 
+/// The share of matrix k in an array of `batch`.
+pub fn part<X>(x: &[X], k: usize, batch: usize) -> &[X] {
+    let each = x.len() / batch;
+    &x[k * each..(k + 1) * each]
+}
+
+fn list(object: &str) -> &'static [Argument] {
+    OBJECTS.iter().find(|(name, _)| *name == object).unwrap().1
+}
+
 impl<T: Scalar> Drawn<T> {
     pub fn dense(n: usize, scale: f64) -> Self {
         Drawn { object: "dense", held: vec![(vec![n, n], Held::Own(fill(n * n, scale, 8)))] }
@@ -77,6 +89,56 @@ impl<T: Scalar> Drawn<T> {
         Drawn { object: "fourier", held }
     }
 
+    /// A stack with the arguments of each matrix of these shapes, an entry of a list being a factor; of the last factor only the one
+    /// that the type has. None for an object of complex matrices alone.
+    pub fn stack(object: &'static str, sizes: &[&[usize]], batch: usize) -> Option<Self> {
+        let list = list(object);
+        let draw = |(i, shape): (usize, &&[usize])| {
+            let (argument, len) = (list.get(i).or(list.last())?, batch * shape.iter().product::<usize>());
+            let numbers = || fill::<T::Real>(len, 3.0, 7 + i as u64);
+            let (real, n) = (T::PARTS == 1, *shape.last().unwrap_or(&1));
+            // multiples of k + 1 where that has an inverse modulo n
+            let place = |at: usize| (at % n * if n == 37 { at / n + 1 } else { 1 } + at / n) % n;
+            let pair = |at: usize| (at / 2 % 9 + at % 2 * (1 + at / 18 % 8)) % 9;
+            let held = match (object, argument.name) {
+                ("householder", "sign") if !real => Held::None,
+                ("householder", "sign") => Held::Real(vec![T::Real::of(-0.5); batch]),
+                ("bounded_svd", "margin") => Held::Real(vec![T::Real::of(1.0); batch]),
+                ("cayley" | "exponential", "diagonal") if real => Held::None,
+                ("givens", "pairs") => Held::Integers((0..len).map(|at| pair(at) as i64).collect()),
+                _ => match argument.kind {
+                    Kind::Integer => Held::Integers((0..len).map(|at| place(at) as i64).collect()),
+                    Kind::Complex if real => return None,
+                    Kind::Angles if real && i == 0 => return None,
+                    Kind::Angles if real => Held::None,
+                    Kind::Real if argument.trained => Held::Real(numbers()),
+                    Kind::Real if real => Held::Real(numbers().iter().map(|x| Float::signum(*x)).collect()),
+                    Kind::Real => Held::None,
+                    Kind::Angles => Held::Real(numbers()),
+                    _ => Held::Own(fill(len, 1.0, 7 + i as u64)),
+                },
+            };
+            Some(([&[batch], *shape].concat(), held))
+        };
+        let held = sizes.iter().enumerate().map(draw).collect::<Option<_>>()?;
+        Some(Drawn { object, held })
+    }
+
+    /// Matrix k of a stack.
+    pub fn member(&self, k: usize) -> Self {
+        let one = |(shape, held): &(Vec<usize>, Held<T>)| {
+            let batch = shape[0];
+            let held = match held {
+                Held::None => Held::None,
+                Held::Own(x) => Held::Own(part(x, k, batch).to_vec()),
+                Held::Real(x) => Held::Real(part(x, k, batch).to_vec()),
+                Held::Integers(x) => Held::Integers(part(x, k, batch).to_vec()),
+            };
+            (shape[1..].to_vec(), held)
+        };
+        Drawn { object: self.object, held: self.held.iter().map(one).collect() }
+    }
+
     pub fn given(&self) -> Vec<Given<'_, T>> {
         self.held.iter().map(|(shape, held)| Given { shape, array: held.array() }).collect()
     }
@@ -95,18 +157,26 @@ impl<T: Scalar> Drawn<T> {
         }
     }
 
-    /// NaN in all arrays, for their gradients.
+    /// NaN in all arrays that have a gradient, and no others.
     pub fn rooms(&self) -> Self {
-        let mut rooms = self.clone();
+        let (mut rooms, list) = (self.clone(), list(self.object));
         let nan = T::Real::of(f64::NAN);
-        for (_, held) in &mut rooms.held {
+        for (i, (_, held)) in rooms.held.iter_mut().enumerate() {
             match held {
+                _ if !list.get(i).or(list.last()).is_some_and(|argument| argument.trained) => {
+                    *held = Held::None
+                }
                 Held::Own(own) => own.fill(T::real(nan)),
                 Held::Real(real) => real.fill(nan),
                 _ => {}
             }
         }
         rooms
+    }
+
+    /// The numbers of every array.
+    pub fn numbers(&self) -> Vec<Vec<f64>> {
+        self.held.iter().map(|(_, held)| held.numbers()).collect()
     }
 
     /// The arrays as those of gradients.

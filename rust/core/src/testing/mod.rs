@@ -2,6 +2,7 @@
 
 pub mod drawn;
 pub mod rows;
+pub mod square;
 pub mod tape;
 pub mod threads;
 

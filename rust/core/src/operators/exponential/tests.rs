@@ -2,24 +2,9 @@
 
 use super::*;
 use crate::scalar::{Real, c32, c64};
+use crate::testing::square::{product, unitarity};
 use crate::testing::{fill, near, numbers};
 use num_traits::One;
-
-fn product<W: Scalar>(a: &[W], b: &[W], n: usize) -> Vec<W> {
-    let mut c = vec![W::zero(); n * n];
-    for i in 0..n {
-        for p in 0..n {
-            for j in 0..n {
-                c[i * n + j] += a[i * n + p] * b[p * n + j];
-            }
-        }
-    }
-    c
-}
-
-fn adjoint<W: Scalar>(a: &[W], n: usize) -> Vec<W> {
-    (0..n * n).map(|e| a[e % n * n + e / n].conj()).collect()
-}
 
 /// The sum of M^k / k!, squared.
 fn exp<W: Scalar<Real = f64>>(m: &[W], n: usize) -> Vec<W> {
@@ -95,17 +80,6 @@ impl<T: Scalar> Parameters<T> {
         }
         a
     }
-}
-
-/// max |W^H W - I| / (n eps)
-fn unitarity<T: Scalar>(w: &[T], n: usize) -> f64 {
-    let w: Vec<T::Wide> = w.iter().map(|x| x.widen()).collect();
-    let gram = product(&adjoint(&w, n), &w, n);
-    let off = |(e, x): (usize, &T::Wide)| {
-        let x = if e % (n + 1) == 0 { *x - T::Wide::one() } else { *x }.modulus();
-        if x.is_nan() { f64::INFINITY } else { x }
-    };
-    gram.iter().enumerate().map(off).fold(0.0, f64::max) / (n as f64 * T::Real::EPS.f64())
 }
 
 fn check<T: Scalar>(batch: usize, n: usize, scale: f64, threads: usize) {

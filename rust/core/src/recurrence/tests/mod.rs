@@ -118,6 +118,11 @@ fn sweep<T: Scalar>() {
 }
 
 #[test]
+fn every_cell_has_a_textbook_step() {
+    assert!(super::CELLS.iter().map(|cell| cell.name).eq(CELLS.iter().map(|cell| cell.name)));
+}
+
+#[test]
 fn follows_the_textbook_f32() {
     sweep::<f32>();
 }

@@ -1,6 +1,6 @@
 //! The gradients against V = 2 S^H W_bar D^* S^H written out, and the formula itself against finite differences.
 
-use super::reference::{adjoint, product};
+use crate::testing::square::{adjoint, product};
 use super::{Parameters, Random, for_all_types, relative};
 use crate::argument::Bar;
 use crate::operators::Last;

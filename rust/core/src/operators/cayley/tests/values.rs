@@ -1,7 +1,7 @@
 //! W equals the reference for every size, batch, thread count and last factor, without out-of-bounds access.
 
 use super::guarded::Guarded;
-use super::reference::unitarity;
+use crate::testing::square::unitarity;
 use super::{Parameters, Random, for_all_types, relative, signs};
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
