@@ -154,19 +154,3 @@ def is_the_textbook_loop(layer, h0, run):
                 ways.append(found.flip(0) if r else found)
             y = torch.cat(ways, -1)
         close(out[: len(y), q], y, f"sequence {q}")
-
-
-def is_its_twin(layer, twin):
-    """A module of torch with the same parameters, or copies of them: with and without states and batch, and packed."""
-    count = layer.num_layers * (1 + layer.bidirectional)
-    x, h0 = draw(B, T, D) if layer.batch_first else draw(T, B, D), draw(count, B, N, seed=1)
-    for arguments in ((x,), (x, h0), (draw(T, D),), (draw(T, D), h0[:, 0])):
-        for found, expected in zip(layer(*arguments), twin(*arguments), strict=True):
-            close(found, expected)
-    for lengths in ([5, 4, 4, 1], [1, 4, 5, 4], [3, 3, 3, 3]):
-        packed = pack_sequence([draw(k, D, seed=k) for k in lengths], enforce_sorted=lengths[0] == 5)
-        (found, last), (expected, expected_last) = layer(packed, h0), twin(packed, h0)
-        close(found.data, expected.data, "packed output")
-        close(last, expected_last, "packed h_n")
-        for mine, theirs in zip(found[1:], expected[1:], strict=True):
-            assert (mine is None and theirs is None) or torch.equal(mine, theirs)

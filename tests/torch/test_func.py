@@ -10,6 +10,9 @@ from derivatives import draw, gradients, leaves, same, score
 from isometry._core import CELLS
 from isometry.torch.formulas.activation import activate as formula
 from kernel_calls import recorded
+from registry.cells import CASES, CellCase
+from registry.cells import CELLS as REGISTERED
+from support.cells import TorchCell
 
 N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
 
@@ -32,26 +35,17 @@ def operators(rng):
 
 
 def sequences(rng):
-    """Every cell, with transitions of every kind."""
-    n, x = N, draw(rng, STEPS, BATCH, FEATURES)
-    v, upper = draw(rng, n, FEATURES), draw(rng, n * (n - 1) // 2)
-    gates, inputs = draw(rng, 3, n, n), draw(rng, 3, n, FEATURES)
-    h0 = draw(rng, BATCH, n)
-    r = [draw(rng, 2 * n, n), draw(rng, 2 * n, FEATURES), draw(rng, 2 * n), draw(rng, n, FEATURES), draw(rng, n)]
-    memory = lambda x, *r: torch.cat([t.flatten() for t in it.rum(x, *r, lam=1)])
-    return {
-        "reflections": (lambda u, x, v: it.recurrence(it.Householder(u), x, v), [draw(rng, n, 1), x, v]),
-        "W of reflections": (lambda u, x, v: it.recurrence(it.Householder(u), x, v), [draw(rng, n, n), x, v]),
-        "W": (lambda a, x, v, h: it.recurrence(it.Cayley(a), x, v, h0=h), [upper, x, v, h0]),
-        "lengths": (lambda a, x, v: it.recurrence(it.Cayley(a), x, v, lengths=[1, 3], reverse=True), [upper, x, v]),
-        "gru": (lambda x, w, u, h: it.gru(x, w, u, None, h0=h), [x, gates, inputs, h0]),
-        "goru": (
-            lambda a, x, w, u: it.goru(it.Cayley(a), x, w, u, None),
-            [upper, x, gates[:2].clone(), inputs],
-        ),
-        "rum": (lambda x, *r: it.rum(x, *r)[0], [x, *r]),
-        "rum with a memory": (memory, [x, *r]),
+    """Every cell, with transitions of every kind, and a memory."""
+    found = {
+        str(case): TorchCell(case).function(case.draw(rng, N, STEPS, BATCH, FEATURES))
+        for case in CASES
+        if case.plain or case.variant in ("by W", "by rows", "memory")
     }
+    of_lengths = TorchCell(CellCase(REGISTERED["recurrence"], "by W"))
+    found["lengths"] = of_lengths.function(
+        of_lengths.case.draw(rng, N, STEPS, BATCH, FEATURES), lengths=[1, 3], reverse=True
+    )
+    return found
 
 
 def functions(rng):
@@ -84,7 +78,10 @@ each_case = pytest.mark.parametrize("name", cases(np.random.default_rng(0)))
 #: One of every kind, for slow transforms.
 each_kind = pytest.mark.parametrize(
     "name",
-    ["apply", "matrix", "a stack", "W", "lengths", "goru", "rum with a memory", "ormqr", "geqrf", "delta", "oft"],
+    [
+        *("apply", "matrix", "a stack", "recurrence, by W", "lengths", "goru, by factors", "rum, memory"),
+        *("ormqr", "geqrf", "delta", "oft"),
+    ],
 )
 
 
@@ -135,7 +132,8 @@ def test_vmap_of_grad_equals_a_loop(name, axis, seed, monkeypatch):
         for i in range(3):
             own = [many[k].select(axis, i) if k in mapped else t for k, t in enumerate(at)]
             same([g[i] for g in found], grad(loss, argnums=every)(*own), f"member {i} over {mapped}")
-        if not any(each in name for each in ("gru", "goru", "rum", "activate", "packed", "oft")):
+        gated = name.partition(",")[0] in set(REGISTERED) - {"recurrence"}
+        if not gated and not any(each in name for each in ("activate", "packed", "oft")):
             assert count == len(calls) / 3
 
 
@@ -169,7 +167,7 @@ def test_jacobians(name, seed):
         same(jacrev(one)(at[k]), jacfwd(one)(at[k]), f"argument {k}")
 
 
-@pytest.mark.parametrize("name", ["W", "apply"])
+@pytest.mark.parametrize("name", ["recurrence, by W", "apply"])
 def test_a_pullback_kept_for_later(name, seed):
     """Its tensors carry the wrappers of a transform that has ended, also inside another one."""
     f, at = cases(seed)[name]
@@ -192,16 +190,16 @@ def test_lengths_of_a_batch(seed):
 
 def test_an_inner_gradient_of_a_constant_of_the_outer(seed):
     """Each level differentiates its own argument alone."""
-    f, (upper, x, v, _) = cases(seed)["W"]
-    inner = lambda x, v: grad(lambda x: score(f(upper, x, v, None)))(x).square().sum()
+    f, (upper, x, v, *rest) = cases(seed)["recurrence, by W"]
+    inner = lambda x, v: grad(lambda x: score(f(upper, x, v, *rest)))(x).square().sum()
     leaf = v.clone().requires_grad_()
     point = x.clone().requires_grad_()
-    first = torch.autograd.grad(score(f(upper, point, leaf, None)), point, create_graph=True)[0]
+    first = torch.autograd.grad(score(f(upper, point, leaf, *rest)), point, create_graph=True)[0]
     same(grad(inner, argnums=1)(x, v), torch.autograd.grad(first.square().sum(), leaf)[0])
 
 
 def test_without_recording_around_the_transform(seed):
-    f, at = cases(seed)["W"]
+    f, at = cases(seed)["recurrence, by W"]
     with torch.no_grad():
         found = grad(lambda *at: score(f(*at)), argnums=(0, 1))(*at)
     same(found, gradients(f, at)[:2])
@@ -209,7 +207,7 @@ def test_without_recording_around_the_transform(seed):
         assert not vmap(f)(*(t[None].requires_grad_() for t in at)).requires_grad
 
 
-@pytest.mark.parametrize("name", ["W", "gru", "apply", "matrix"])
+@pytest.mark.parametrize("name", ["recurrence, by W", "gru, before", "apply", "matrix"])
 def test_forward_mode_and_other_devices_take_the_formula(name, seed, monkeypatch):
     """Kernels have no tangents, and no values of the meta device."""
     f, at = cases(seed)[name]

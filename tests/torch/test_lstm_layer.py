@@ -30,6 +30,23 @@ def alike(found, expected):
         close(a, b)
 
 
+def test_trained_initial_states():
+    """h0 and c0 are what a call without states, and a mark, begin with; each has its own gradient."""
+    layer, x = lstm(trainable_h0=True), draw(T, B, D)
+    with torch.no_grad():
+        layer.h0_l0.copy_(draw(N, seed=5))
+        layer.c0_l0.copy_(draw(N, seed=6))
+    marks = torch.zeros(T, B, dtype=torch.bool)
+    marks[0] = True
+    own = [t.detach().expand(1, B, N).clone().requires_grad_() for t in (layer.h0_l0, layer.c0_l0)]
+    expected = layer(x, own)
+    bars = torch.autograd.grad(expected[0].square().sum(), own)
+    for found in (layer(x), layer(x, pair(1, B), starts=marks)):
+        alike(flat(found), flat(expected))
+        trained = torch.autograd.grad(found[0].square().sum(), [layer.h0_l0, layer.c0_l0])
+        alike(trained, [bar.sum((0, 1)) for bar in bars])
+
+
 def test_representation_and_refusals():
     layer = lstm(2, checkpoint="sqrt")
     assert repr(layer) == "LSTM(3, 6, num_layers=2, checkpoint='sqrt')"

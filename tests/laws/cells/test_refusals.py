@@ -35,29 +35,6 @@ OPTIONS = {
     "marks of other sequences": ({"starts": np.zeros((3, 3), bool)}, ValueError, "starts must have"),
     "marks of one axis": ({"starts": np.zeros(3, bool)}, ValueError, "starts must have"),
 }
-BIAS = np.zeros(4, np.float32)
-#: cell -> mistakes in its own settings.
-SETTINGS = {
-    "recurrence": [({"activation_on": "output"}, ValueError, "activation_on")],
-    "gru": [
-        ({"reset": "never"}, ValueError, "reset must be 'before' or 'after'"),
-        ({"hidden_bias": BIAS, "reset": "before"}, ValueError, "hidden_bias must not be given"),
-    ],
-    "goru": [
-        ({"reset": "never"}, ValueError, "reset must be 'before' or 'after'"),
-        ({"hidden_bias": BIAS}, TypeError, "hidden_bias"),
-    ],
-    "lstm": [({"nonlinearity": "tanh"}, TypeError, "nonlinearity")],
-    "rum": [
-        ({"lam": 1, "r0": np.zeros((3, 4, 4), np.float32)}, ValueError, "r0 must have shape"),
-        ({"r0": np.eye(4, dtype=np.float32)}, ValueError, "r0 must not be given"),
-        ({"lam": 2}, ValueError, "lam must be 0"),
-        ({"lam": 0.5}, TypeError, "lam must be an integer"),
-        ({"eta": 0}, ValueError, "eta must be a positive number"),
-        ({"eta": float("nan")}, ValueError, "eta must be a positive number"),
-        ({"eta": "long"}, TypeError, "eta must be"),
-    ],
-}
 
 
 def refused(subject, rng, error, words, change=None, options=None):
@@ -83,7 +60,7 @@ def test_settings(subject, seed):
     """Of the cell alone; the others are those of a call."""
     case = subject.case
     lead, given = case.given({name: subject.take(a) for name, a in case.draw(seed, single=True).items()}, subject.face)
-    for settings, error, words in SETTINGS[case.cell.stem]:
+    for settings, error, words in case.cell.mistakes:
         own = {name: subject.take(a) if isinstance(a, np.ndarray) else a for name, a in settings.items()}
         with pytest.raises(error, match=words):
             getattr(subject.face, case.cell.stem)(*lead, **given | own)

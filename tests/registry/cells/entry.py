@@ -53,6 +53,7 @@ class Cell:
     variants: Mapping[str, Variant]
     first: tuple[str, ...] = ("h0",)  # the arrays that are the initial state
     activations: tuple[str, ...] = ACTIVATIONS
+    mistakes: tuple = ()  # wrong settings, for n = 4, the error and words of its message
     call: Callable | None = None  # (face, arrays, options) -> what `states` gives, where that is not the function's
 
 

@@ -8,7 +8,7 @@ import torch
 import isometry.torch as it
 import reference as ref
 from registry.cells.entry import CAYLEY, DENSE, REFLECTION, REFLECTIONS, Cell, Transition, Variant
-from registry.cells.gru import ARRAYS
+from registry.cells.gru import ARRAYS, BIAS
 
 
 def states(transition, w, **arguments):
@@ -43,6 +43,10 @@ GORU = Cell(
     stem="goru",
     arrays={**ARRAYS, "w": "2 n n"},
     states=states,
+    mistakes=(
+        ({"reset": "never"}, ValueError, "reset must be 'before' or 'after'"),
+        ({"hidden_bias": BIAS}, TypeError, "hidden_bias"),
+    ),
     variants={
         "by factors": Variant(transition=REFLECTION),
         "by W": Variant({"reset": "after"}, transition=CAYLEY),

@@ -25,6 +25,7 @@ LSTM = Cell(
     stem="lstm",
     arrays=ARRAYS,
     states=ref.lstm,
+    mistakes=(({"nonlinearity": "tanh"}, TypeError, "nonlinearity"),),
     variants={"plain": Variant()},
     first=("h0", "c0"),
     activations=(),

@@ -14,6 +14,7 @@ RECURRENCE = Cell(
     stem="recurrence",
     arrays={"x": "T B d", "input_weight": "n d", "h0": "B n", "bias": "n"},
     states=states,
+    mistakes=(({"activation_on": "output"}, ValueError, "activation_on"),),
     variants={
         "by factors": Variant(transition=REFLECTION),
         "by W": Variant(transition=CAYLEY),
