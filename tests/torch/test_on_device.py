@@ -1,6 +1,5 @@
 """Sequences on devices without kernels: which take them step by step, and where a derivative needs care."""
 
-
 import pytest
 import torch
 
