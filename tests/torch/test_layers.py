@@ -13,6 +13,7 @@ from derivatives import compiled
 from layers import (
     COMPLEX,
     FORMS,
+    KINDS,
     LAYERS,
     NAMES,
     SOFT,
@@ -329,15 +330,17 @@ def test_dropout_takes_whole_complex_units():
 # ---------------------------------------------------------------- training
 
 
-@pytest.mark.long
-@each_layer
-def test_orthogonality_survives_training(name):
-    """e(W) in float32 after 2,000 steps of Adam."""
+@pytest.mark.parametrize("steps", [40, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("form", [*LAYERS, *(form for form, (kind, _) in FORMS.items() if kind == "goru")])
+def test_orthogonality_survives_training(form, steps):
+    """e(W) in float32 after steps of Adam."""
     torch.manual_seed(0)
-    layer, head = LAYERS[name](2, 8), torch.nn.Linear(16 if name in COMPLEX else 8, 1)
+    kind, keywords = FORMS.get(form, (form, {}))
+    layer = KINDS[kind](2, 8, **keywords)
+    head = torch.nn.Linear(16 if layer.is_complex else 8, 1)
     start = layer.recurrent_matrix().detach()
     optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=1e-2)
-    for _ in range(2000):
+    for _ in range(steps):
         x = torch.rand(4, 4, 2)
         h = layer(x)[1][0]
         features = torch.cat([h.real, h.imag], -1) if h.is_complex() else h
@@ -346,8 +349,8 @@ def test_orthogonality_survives_training(name):
         loss.backward()
         optimizer.step()
     w = layer.recurrent_matrix().detach()
-    assert (w - start).abs().max() > 0.1, "training moved W"
-    assert name in SOFT or it.orthogonality_error(w) < tolerance.UNITARITY
+    assert (w - start).abs().max() > (0.1 if steps > 40 else 0.02), "training moved W"
+    assert form in SOFT or it.orthogonality_error(w) < tolerance.UNITARITY
 
 
 def test_two_processes_train_as_one(tmp_path):
