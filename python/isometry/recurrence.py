@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
 from isometry._backend import serve
-from isometry._cells.affine import AFFINE
+from isometry._cells.recurrence import RECURRENCE
 from isometry._gradients import gradients
 from isometry._rules import check, check_recurrence
 from isometry._sequences import Options, checked, states_of
@@ -126,7 +126,7 @@ def recurrence(
         check_recurrence.on_the_device(output)
         given, call = _resident(transition, arrays, options, {})
         return _recurrence.recurrence(call, given)  # type: ignore[return-value]
-    return states_of(AFFINE, transition, arrays, options, output)[0]
+    return states_of(RECURRENCE, transition, arrays, options, output)[0]
 
 
 def recurrence_vjp(
@@ -199,7 +199,7 @@ def recurrence_vjp(
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
         given, call = _resident(transition, arrays, options, {"states": states, "ct": ct})
         return _recurrence.recurrence_vjp(call, given, given.pop("states"), given.pop("ct"))
-    return gradients(AFFINE, transition, arrays, options, (states, ct, None), check_states)
+    return gradients(RECURRENCE, transition, arrays, options, (states, ct, None), check_states)
 
 
 # ---------------------------------------------------------------- arguments
@@ -216,12 +216,12 @@ def _resident(
     """The arrays and the results in single precision, and the call on the GPU."""
     check_recurrence.starts_served(gpu=options.starts is not None or options.start_state is not None)
     taken = partial(_calls.single, check_finite=check.flag("check_finite", options.check_finite))
-    required = AFFINE.required
+    required = RECURRENCE.required
     given = {name: None if a is None and name not in required else taken(name, a) for name, a in arrays.items()}
     if given["activation_bias"] is not None:
         check.real("activation_bias", given["activation_bias"].dtype.name)
     own = {name: taken(name, a) for name, a in results.items()}
-    right = checked(AFFINE, transition, given, options, {name: (a,) for name, a in own.items()})
+    right = checked(RECURRENCE, transition, given, options, {name: (a,) for name, a in own.items()})
     check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)  # no ensemble
     law = options.activation, float(options.slope), bool(options.settings[0]), right.lengths, options.reverse
     held = transition._resident(right.dtype, right.check_finite)
