@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import isometry as iso
-from isometry import _core
+from isometry import _cells, _core
 from isometry._objects import declaration
 from isometry._objects._declaration import Argument, Declaration
 from isometry.operators._declared import Declared
@@ -28,6 +28,13 @@ def test_a_shape_that_does_not_fit_is_refused_by_name(stem: str) -> None:
     first, *rest = own.arguments
     with pytest.raises(ValueError, match=f"^{first.name} must have"):
         own.check((), *(None for _ in rest))
+
+
+@pytest.mark.parametrize("name", _core.CELLS)
+def test_what_is_declared_of_a_cell_names_arguments_of_the_core(name: str) -> None:
+    cell = _cells.declaration(name)
+    arguments = {row[0] for row in _core.CELLS[name][0]}
+    assert cell.name == name and {*cell.notes, *cell.shared} <= arguments >= set(cell.kernel)
 
 
 def test_sizes_may_follow_from_others() -> None:

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
-from isometry._cells.gru import GORU, setting
+from isometry._cells.goru import GORU
+from isometry._cells.gru import setting
 from isometry._gradients import gradients
 from isometry._sequences import Options, states_of
 from isometry.operators._operator import Operator

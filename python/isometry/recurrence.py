@@ -12,7 +12,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
-from isometry._cells.affine import AFFINE
+from isometry._cells.recurrence import RECURRENCE
 from isometry._gradients import gradients
 from isometry._rules import check
 from isometry._sequences import Options, states_of
@@ -121,7 +121,7 @@ def recurrence(
     law = activation, slope, (activation_on == "input",)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    return states_of(AFFINE, transition, arrays, options, output)[0]
+    return states_of(RECURRENCE, transition, arrays, options, output)[0]
 
 
 def recurrence_vjp(
@@ -191,4 +191,4 @@ def recurrence_vjp(
     law = activation, slope, (activation_on == "input",)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    return gradients(AFFINE, transition, arrays, options, (states, ct, None), check_states)
+    return gradients(RECURRENCE, transition, arrays, options, (states, ct, None), check_states)

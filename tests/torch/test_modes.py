@@ -9,47 +9,53 @@ from torch.library import opcheck
 
 import isometry.torch as it
 from derivatives import compiled, draw, leaves, same, score
+from isometry._cells import declaration
+from isometry._cells._declaration import Array
+from isometry._core import CELLS
 from kernel_calls import recorded
 
 N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
+SIZES = {"T": STEPS, "B": BATCH, "d": FEATURES, "n": N}
 
 
-def arguments(rng, cell, stem, own):
-    """The arguments of `isometry::sequence` for a cell."""
-    n, x = N, draw(rng, STEPS, BATCH, FEATURES)
-    tensors = {
-        "recurrence": [x, draw(rng, n, FEATURES), None, draw(rng, n), None],
-        "gru": [x, draw(rng, 3, n, n), draw(rng, 3, n, FEATURES), None, draw(rng, BATCH, n), None, None],
-        "goru": [x, draw(rng, 2, n, n), draw(rng, 3, n, FEATURES), draw(rng, 3, n), None, None, None],
-        "lstm": [x, draw(rng, 4 * n, n), draw(rng, 4 * n, FEATURES), draw(rng, 4 * n), draw(rng, BATCH, 2 * n), None],
-        "rum": [x, draw(rng, 2 * n, n), draw(rng, 3 * n, FEATURES), None, None, None, None],
-    }[cell]
-    numbers = {"recurrence": [0.0], "gru": [1.0], "goru": [0.0], "lstm": [], "rum": [1.0, float("nan")]}[cell]
-    return (cell, stem, "tanh", 0.1, numbers, False, "none", False), tensors, own
+def arguments(rng, cell, stem="", own=(), number=1.0):
+    """The arguments of `isometry::sequence` for a cell: every second array that may be left out is, `number` stands for
+    each setting."""
+    rows, settings, *_ = CELLS[cell]
+    arrays = [(Array(name, axes), optional) for name, axes, optional in rows[:-2]]
+    tensors = [None if optional and i % 2 else draw(rng, *a.shape(SIZES)) for i, (a, optional) in enumerate(arrays)]
+    call = (cell, stem, "tanh", 0.1, [number] * len(settings), False, "none", False)
+    return call, [*tensors, None], list(own)
 
 
-def cases(rng):
-    """Every cell, with transitions by factors and by W."""
-    return {
-        "a matrix": arguments(rng, "recurrence", "dense", [draw(rng, N, N)]),
-        "reflections": arguments(rng, "recurrence", "householder", [draw(rng, N, 1), None, None]),
-        "W of an operator": arguments(rng, "recurrence", "cayley", [draw(rng, 6), None, None, None]),
-        "gru": arguments(rng, "gru", "", []),
-        "goru": arguments(rng, "goru", "cayley", [draw(rng, 6), None, None, None]),
-        "lstm": arguments(rng, "lstm", "", []),
-        "rum": arguments(rng, "rum", "", []),
-    }
+CAYLEY = "cayley", lambda rng: [draw(rng, 6), None, None, None]
+#: The cell, and the object of its transition with how to draw that one's arguments.
+EXAMPLES = {
+    "a matrix": ("recurrence", "dense", lambda rng: [draw(rng, N, N)]),
+    "reflections": ("recurrence", "householder", lambda rng: [draw(rng, N, 1), None, None]),
+    "W of an operator": ("recurrence", *CAYLEY),
+    **{
+        cell: (cell, *(CAYLEY if row[6] else ("", lambda _rng: [])))
+        for cell, row in CELLS.items()
+        if cell != "recurrence"
+    },
+}
 
 
-@pytest.mark.parametrize("example", ["a matrix", "reflections", "W of an operator", "gru", "goru", "lstm", "rum"])
+def drawn(rng, example):
+    cell, stem, own = EXAMPLES[example]
+    return arguments(rng, cell, stem, own(rng), number=float(cell != "recurrence"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_operators_of_sequences(example, seed):
     """Both are what torch asks of an operator: schema, fake results, no derivative of their own."""
-    call, tensors, own = cases(seed)[example]
+    call, tensors, own = drawn(seed, example)
     tensors = [*tensors, *own, None, None, None]
     given = (*call, tensors, None, True)
     opcheck(torch.ops.isometry.sequence.default, given)
     out = torch.ops.isometry.sequence(*given)
-    cts = [torch.ones_like(t) for t in out[: 1 + (example == "rum")]]
+    cts = [torch.ones_like(t) for t in out[: 1 + declaration(call[0]).memory(*call[4])]]
     backward = (*call, tensors, out, cts, [t is not None for t in tensors])
     opcheck(torch.ops.isometry.sequence_backward.default, backward)
 
@@ -58,7 +64,7 @@ def test_operators_of_sequences(example, seed):
 @pytest.mark.parametrize("example", ["a matrix", "gru", "lstm"])
 def test_operators_of_the_last_state(example, checkpoint, seed):
     """The same where the last state of each sequence is all that is returned."""
-    call, tensors, own = cases(seed)[example]
+    call, tensors, own = drawn(seed, example)
     tensors = [*tensors, *own, None, None, None]
     given = (*call[:-2], checkpoint, True, tensors, None, True)
     opcheck(torch.ops.isometry.sequence.default, given)

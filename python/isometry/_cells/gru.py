@@ -1,4 +1,4 @@
-"""The gated recurrent unit: z and r are gates, W_h a matrix of w or an operator.
+"""The gated recurrent unit: z and r are gates, W_h a matrix of w.
 
 h_t = z * h_{t-1} + (1 - z) * c,  z, r = sigma(W_g h_{t-1} + U_g x_t + b_g),
 c = phi(W_h (r * h_{t-1}) + U_h x_t + b_h), or phi(r * (W_h h_{t-1} + c_h) + U_h x_t + b_h) with reset "after".
@@ -10,8 +10,6 @@ from isometry._cells._declaration import Cell
 from isometry._rules import check
 
 GRU = Cell("gru", as_given="w and x", notes={"w": "the matrices of z, r and h"})
-#: The same with an operator as W_h.
-GORU = Cell("goru", as_given="w and x", notes={"w": "the matrices of z and r"})
 
 
 def setting(reset: str, hidden_bias: object = None) -> tuple[bool]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -39,3 +41,9 @@ def formula(
         return (z * h + (1 - z) * c,)
 
     return drive, (first(h0, drive, n),), step
+
+
+def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:
+    """W and U of the gates, and of the new state."""
+    _, w, u, *_ = arrays
+    return [w[:2].flatten(0, 1), *w[2:], u[:2].flatten(0, 1), u[2]]

@@ -203,7 +203,7 @@ class Held:
         start = None if start is None else start.detach()
         if stem == "dense":
             _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
-        matrices = arrays(CELLS[cell].operands(call, plain, own))
+        matrices = arrays(CELLS[cell].operands(plain, own if call.stem == "dense" else ()))
         _, out = empty((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
         return Step(call, arrays(plain), arrays(own), at, start, out, self._layer.hidden_size)

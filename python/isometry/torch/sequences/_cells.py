@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from ... import _core
 from ..._backend import Place
+from ..._cells import declaration
 from ..._cells._declaration import Cell
-from ..._cells.affine import AFFINE
-from ..._cells.gru import GORU, GRU
-from ..._cells.lstm import STACKED
-from ..._cells.rum import RUM
 from .._dispatch.function import Array
-from ..formulas import gru, lstm, recurrence, rum
-from ..formulas.sequence import Formula, Law
+from ..formulas.sequence import Formula, Law, Operands
 
 Arrays = tuple[Array | None, ...]
 Tensors = Sequence[Any]
@@ -52,7 +49,7 @@ class Kernels(NamedTuple):
 
     declaration: Cell
     formula: Formula
-    operands: Callable[[Call, Tensors, Tensors], Tensors]
+    operands: Operands
 
 
 def _given(call: Call, read: Read) -> tuple[str, Any, tuple[Any, ...], Any, Any]:
@@ -81,35 +78,13 @@ def backward(
     )
 
 
-def _affine_operands(call: Call, arrays: Tensors, own: Tensors) -> Tensors:
-    return [arrays[1], *own] if call.stem == "dense" else [arrays[1]]
-
-
-def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
-    _, w, u, *_ = arrays
-    return [w[:2].flatten(0, 1), *w[2:], u[:2].flatten(0, 1), u[2]]
-
-
-def _lstm_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
-    return arrays[1:3]
-
-
-def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
-    _, w, u, *_ = arrays
-    return [w, *u.split((len(w), len(u) - len(w)))]
+def _found(name: str) -> Kernels:
+    module = import_module(f"isometry.torch.formulas.{name}")
+    return Kernels(declaration(name), module.formula, module.operands)
 
 
 #: By the name of the cell in a graph.
-CELLS = {
-    kernels.declaration.name: kernels
-    for kernels in (
-        Kernels(AFFINE, recurrence.formula, _affine_operands),
-        Kernels(GRU, gru.formula, _gru_operands),
-        Kernels(GORU, gru.formula, _gru_operands),
-        Kernels(STACKED, lstm.formula, _lstm_operands),
-        Kernels(RUM, rum.formula, _rum_operands),
-    )
-}
+CELLS = {name: _found(name) for name in _core.CELLS}
 
 #: The arrays that the kernel of a cell takes.
 NAMES = {cell: list(kernels.declaration.kernel) for cell, kernels in CELLS.items()}

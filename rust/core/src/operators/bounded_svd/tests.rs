@@ -15,7 +15,8 @@ fn dense<W: Scalar<Real = f64>>(
         let (b, i, j) = (at / (n * k), at / k % n, at % k);
         let term = |q: usize| {
             let sigma = 1.0 + margins[b] * (numbers[1][b * r + q] / 2.0).tanh();
-            let (u, v) = (complex(&numbers[0], (b * n + i) * r + q), complex(&numbers[2], (b * k + j) * r + q));
+            let (u, v) =
+                (complex(&numbers[0], (b * n + i) * r + q), complex(&numbers[2], (b * k + j) * r + q));
             (u * v.conj()).scale(sigma)
         };
         (0..r).map(term).sum()

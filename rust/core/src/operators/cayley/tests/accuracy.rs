@@ -1,8 +1,8 @@
 //! e(W) = max |W^H W - I| / (n eps) <= 20 for any ||A||, and the check detects every W that is worse.
 
-use crate::testing::square::unitarity;
 use super::{Parameters, Random, for_all_types, relative};
 use crate::scalar::{Real, Scalar};
+use crate::testing::square::unitarity;
 use crate::{Budget, Cpu};
 
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! The gradients against V = 2 S^H W_bar D^* S^H written out, and the formula itself against finite differences.
 
-use crate::testing::square::{adjoint, product};
 use super::{Parameters, Random, for_all_types, relative};
 use crate::argument::Bar;
 use crate::operators::Last;
 use crate::operators::cayley::Cayley;
 use crate::scalar::{Real, Scalar, c64};
+use crate::testing::square::{adjoint, product};
 use crate::{Budget, Cpu};
 
 /// Gradients of matrix b: upper, diagonal, phases.

@@ -1,11 +1,11 @@
 //! W equals the reference for every size, batch, thread count and last factor, without out-of-bounds access.
 
 use super::guarded::Guarded;
-use crate::testing::square::unitarity;
 use super::{Parameters, Random, for_all_types, relative, signs};
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
 use crate::side::Side;
+use crate::testing::square::unitarity;
 use crate::{Budget, Cpu, Error, operators::cayley::Cayley};
 
 fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {

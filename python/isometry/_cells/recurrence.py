@@ -2,4 +2,4 @@
 
 from isometry._cells._declaration import Cell
 
-AFFINE = Cell("recurrence", as_given="transition and x", shared=("h0",), real=False)
+RECURRENCE = Cell("recurrence", as_given="transition and x", shared=("h0",), real=False)
