@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core, gpu
+from isometry import _core, _marks, gpu
 from isometry._arrays import (
     Array,
     DType,
@@ -269,7 +269,7 @@ def prepared(
         check_recurrence.start_state(options.starts, a.shape, right.shape, members)
     if options.starts is not None:
         check_recurrence.starts_served(gpu=place == "gpu")
-        marks = _marks(options.starts, steps, batch, members)
+        marks = _marks.taken(options.starts, steps, batch, members)
     if right.check_finite:
         if transition is not None:
             transition._check_held(True)
@@ -279,7 +279,7 @@ def prepared(
             for a in parts:
                 finite(name, a)
         for a in own_state or ():
-            finite(START_STATE, a if a.ndim < 3 + (members is not None) else _at_marks(a, options.starts))
+            finite(START_STATE, a if a.ndim < 3 + (members is not None) else _marks.at(a, options.starts))
         finite("ct", memory_ct)
     arrays = _kernel_arrays(cell, given, own_state, batch, n, members, packed)
     for name, array in arrays.items():
@@ -327,7 +327,7 @@ def _kernel_arrays(
         a = given[name]
         if a is not None:
             arrays[name] = _each(a, batch, rank, members, name)
-    own = None if own_state is None else _before_marks(joined(own_state, -1), batch, members)
+    own = None if own_state is None else _marks.before(joined(own_state, -1), batch, members)
     if len(cell.state) > 1:
         parts = [arrays[name] for name in cell.state]
         for name in cell.state[1:]:
@@ -359,38 +359,10 @@ def _each(a: Array, batch: int, rank: int, members: int | None, name: str = STAR
     return np.broadcast_to(a, (lead, batch, *core))
 
 
-def _before_marks(state: Array, batch: int, members: int | None) -> Array:
-    """The state before all marks or before each, with an entry for each sequence, and the members as first axis."""
-    lead = state.shape[:-2] or (() if members is None else (1,))
-    state = np.broadcast_to(state, (*lead, batch, state.shape[-1]))
-    return np.moveaxis(state, 1, 0) if len(lead) == 2 else state
-
-
-def _at_marks(state: Array, starts: Any) -> Array:
-    """The states that are read of those of all steps."""
-    marks = np.asarray(starts)
-    marks = marks if marks.ndim == state.ndim - 1 else marks[:, None]
-    shape = np.broadcast_shapes(marks.shape, state.shape[:-1])
-    return np.broadcast_to(state, (*shape, state.shape[-1]))[np.broadcast_to(marks, shape)]
-
-
 def joined(parts: Sequence[Array], axis: int) -> Array:
     """Arrays side by side along that axis, counted from the last; those before it are broadcast."""
     lead = np.broadcast_shapes(*[a.shape[:axis] for a in parts])
     return np.concatenate([np.broadcast_to(a, (*lead, *a.shape[axis:])) for a in parts], axis)
-
-
-def _marks(starts: ArrayLike, steps: int, batch: int, members: int | None) -> Array:
-    """The marks (T, B) as integers, with the members as first axis."""
-    try:
-        given = np.asarray(starts)
-    except (TypeError, ValueError) as error:
-        check.unreadable("starts", error)
-    check_recurrence.starts(given.dtype.name, given.shape, steps, batch, members)
-    found = given.astype(np.int64)
-    if members is None:
-        return found
-    return np.moveaxis(found, 1, 0) if found.ndim == 3 else found[None]
 
 
 def of_kernel(a: Array, call: Call) -> Array:

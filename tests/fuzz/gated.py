@@ -125,15 +125,22 @@ class Unit:
         n, batch, steps = self.n, self.batch, self.steps
         starts = ((batch, n), (1, n), (n,), (steps, batch, n), (steps, 1, n))
         d = self.arrays["x"].shape[2]
+        stack = lambda own: lambda s: s[1:] == own  # one more axis is that of the members of an ensemble
         known = {
             "x": Numbers(
-                3, lambda s: len(s) == 3 and min(s[:2]) > 0 and s[2] == d, {-1: "u"}, real=True, precision=False
+                3,
+                lambda s: len(s) == 4 or (len(s) == 3 and min(s[:2]) > 0 and s[2] == d),
+                {-1: "u"},
+                real=True,
+                precision=False,
             ),
-            "w": Numbers(3, lambda s: s == (3, n, n), {-1: "w|u", -2: "w|u"}, real=True),
-            "h0": Numbers(1, lambda s: s in ((batch, n), (n,)), real=True, required=False),
+            "w": Numbers(3, lambda s: s[-3:] == (3, n, n), {-1: "w|u", -2: "w|u"}, real=True),
+            "h0": Numbers(1, lambda s: s in ((batch, n), (n,)) or s[1:] == (batch, n), real=True, required=False),
             "start_state": Numbers(1, lambda s: s in starts, real=True, required=False),
         }
-        made = {name: draw.exactly(a.shape, real=True, required=name == "u") for name, a in self.arrays.items()}
+        made = {
+            name: Numbers(a.ndim, stack(a.shape), real=True, required=name == "u") for name, a in self.arrays.items()
+        }
         return {name: known.get(name, site) for name, site in made.items()}
 
     def unwelcome(self):
