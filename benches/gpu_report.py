@@ -8,7 +8,8 @@ A report in Markdown, a section for each question:
 2. the budgets of docs/gpu.md, counted
 3. arrays that stay on the GPU, arrays that are copied, the CPU, and torch, on CUDA where there is a device
 4. the tiles of products: milliseconds for each shape
-5. layers, the delta rule and parametrised weights on CUDA beside torch's own, where there is a device
+5. rates: a step of a recurrence, a large product, a wait, copies
+6. layers, the delta rule and parametrised weights on CUDA beside torch's own, where there is a device
 
 Exit status: 1 if a law fails, a value is wrong or a budget is exceeded, or there is no adapter.
 """
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     lines, right = [], True
     start = time.perf_counter()
     try:
-        for section in (head, laws, budgets, arrays, tiles, on_cuda):
+        for section in (head, laws, budgets, arrays, tiles, rates, on_cuda):
             for line in section(options.short):
                 if isinstance(line, bool):
                     right &= line
@@ -128,10 +130,10 @@ def arrays(short: bool) -> Section:
     yield from table(("", *sides), rows)
 
 
-def medians(functions: dict[str, Callable[[], object]], short: bool) -> dict[str, str]:
-    """Milliseconds of alternating runs."""
+def medians(functions: dict[str, Callable[[], object]], short: bool, unit: float = 1e3) -> dict[str, str]:
+    """Milliseconds of alternating runs, or other units of which a second has so many."""
     samples = alternate(functions, 0.2 if short else 3.0, min_rounds=QUICK_ROUNDS)
-    return {name: f"{1e3 * statistics.median(times):.3f}" for name, times in samples.items()}
+    return {name: f"{unit * statistics.median(times):.3f}" for name, times in samples.items()}
 
 
 def tiles(short: bool) -> Section:
@@ -161,6 +163,47 @@ def tiles(short: bool) -> Section:
     yield right
 
 
+def rates(short: bool) -> Section:
+    """Microseconds of a step by the size of the state, and what a call cannot be faster than."""
+    yield "\n## Rates\n"
+    batch, steps, rows, right = 64, 10 if short else 200, [], True
+    for n in (8, 16) if short else (32, 64, 128, 256, 512, 1024):
+        shapes = (n, n), (steps, batch, 8), (n, 8), (steps, batch, n)
+        w, *others = (gpu_calls.draw(*shape, seed=i) / shape[-1] ** 0.5 for i, shape in enumerate(shapes))
+        x, v, ct = map(iso.gpu.Array, others)
+        keywords: Any = {"activation": "tanh", "backend": "gpu"}
+        forward = partial(iso.recurrence, iso.Dense(iso.gpu.Array(w)), x, v, **keywords)
+        states = forward()
+        backward = partial(iso.recurrence_vjp, *forward.args, states, ct, **keywords)
+        found = medians({"forward": waited(forward), "backward": waited(backward)}, short, 1e6 / steps)
+        expected = iso.recurrence(iso.Dense(w), *others[:2], activation="tanh", backend="cpu")
+        right &= bool(abs(states.download() - expected).max() < 1e-4)
+        rows.append((n, *found.values()))
+    yield from table(("n, of 64 sequences", "microseconds of a step forward", "backward"), rows)
+    yield right
+    side, count = (64, 1 << 12) if short else (8192, 1 << 26)
+    square, host = iso.gpu.Array(gpu_calls.draw(side, side, seed=0)), np.ones(count, np.float32)
+    there = iso.gpu.Array(host)
+    functions = {
+        "a wait": iso.gpu.synchronize,
+        f"a product of side {side}": waited(partial(iso.Dense(square).apply, square, backend="gpu")),
+        f"{host.nbytes >> 10} KiB to the GPU": waited(partial(iso.gpu.Array, host)),
+        "and back": there.download,
+    }
+    yield "\nIn milliseconds: " + ", ".join(f"{name} {ms}" for name, ms in medians(functions, short).items())
+    yield bool((there.download() == host).all())
+
+
+def waited(function: Callable[[], object]) -> Callable[[], None]:
+    """The call, and a wait for it."""
+
+    def run() -> None:
+        function()
+        iso.gpu.synchronize()
+
+    return run
+
+
 def on_cuda(short: bool) -> Section:
     """The calls of torch tensors on a device of torch."""
     yield "\n## Tensors on CUDA, milliseconds forward and backward\n"
@@ -170,7 +213,8 @@ def on_cuda(short: bool) -> Section:
     with gpu.full_precision():
         for title, functions in gpu_torch.pairs("cuda", short):
             found = medians(functions, short)
-            yield f"- {title}: " + ", ".join(f"{name} {ms}" for name, ms in found.items())
+            times = ", ".join(f"{name} {ms}" for name, ms in found.items())
+            yield f"- {title}: {times}; gradients differ from those of the CPU by {gpu_torch.apart(functions):.1e}"
 
 
 if __name__ == "__main__":

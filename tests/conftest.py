@@ -12,6 +12,7 @@ import faces
 import place
 from backends import SINGLE
 from registry import CASES
+from selection import leave_out
 
 settings.register_profile("repository", deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 settings.load_profile("repository")
@@ -58,11 +59,6 @@ def pytest_collection_modifyitems(config, items):
         leave_out(config, items, of_the_cpu)
     if config.getoption("device") != "cpu":
         leave_out(config, items, of_the_host)
-
-
-def leave_out(config, items, which):
-    config.hook.pytest_deselected(items=list(filter(which, items)))
-    items[:] = [item for item in items if not which(item)]
 
 
 def of_the_cpu(item):

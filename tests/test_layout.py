@@ -229,6 +229,16 @@ def test_one_version():
     assert f"[{workspace}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_every_rust_file_is_compiled():
+    """Its module is declared: by the file above it, or as an object by the macro."""
+    for path in sorted((ROOT / "rust").glob("*/src/**/*.rs")):
+        name, above = (path.parent.name, path.parents[1]) if path.stem == "mod" else (path.stem, path.parent)
+        if path.stem in ("lib", "main") or above.name == "operators":
+            continue
+        texts = [p.read_text() for p in (above / "mod.rs", above / "lib.rs", above.with_suffix(".rs")) if p.exists()]
+        assert any(re.search(rf"\bmod {name};", text) for text in texts), f"{path.relative_to(ROOT)} is in no module"
+
+
 def test_files_stay_small():
     long = {str(p.relative_to(ROOT)): n for p in sources() if (n := len(p.read_text().splitlines())) > BUDGET}
     assert not long, f"over {BUDGET} lines"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,19 @@ def pairs(device: str, short: bool = False) -> Iterator[tuple[str, Functions]]:
             linear = module.orthogonal(nn.Linear(n, 2 * n, device=device), orthogonal_map=name)
             sides[side] = waited(trained(linear, torch.randn(batch, n, device=device)))
         yield f"orthogonal weight, {2 * n} x {n}, {name}", sides
+
+
+def apart(functions: Functions) -> float:
+    """The largest relative difference of a gradient from that of the CPU; 0 where the CPU is not among the sides."""
+    if "the CPU" not in functions:
+        return 0.0
+    expected: Any = functions["the CPU"]()
+    differences = [0.0]
+    for name in ("isometry", 'backend="gpu"'):
+        found: Any = functions[name]() if name in functions else ()
+        for a, b in zip(found, expected, strict=False):
+            differences.append(float((a.cpu() - b).norm() / b.norm().clamp(min=1e-6)))
+    return max(differences)
 
 
 def waited(call: Callable[[], object]) -> Callable[[], object]:

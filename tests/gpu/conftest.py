@@ -1,6 +1,5 @@
 """Tests of the GPU backend: not run without an adapter, unless ISOMETRY_REQUIRE_GPU=1 asks for one."""
 
-import os
 from functools import cache
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 import isometry as iso
 from gpu_memory import poison
+from selection import only_where_present
 
 
 @cache
@@ -22,10 +22,7 @@ def missing():
 
 def pytest_collection_modifyitems(config, items):
     """Without an adapter these tests are not run."""
-    own = {item for item in items if item.nodeid.startswith("tests/gpu/")}
-    if own and missing() is not None and os.environ.get("ISOMETRY_REQUIRE_GPU") != "1":
-        config.hook.pytest_deselected(items=[*own])
-        items[:] = [item for item in items if item not in own]
+    only_where_present(config, items, "tests/gpu/", missing, "ISOMETRY_REQUIRE_GPU")
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import isometry
-from isometry import _core
 from isometry.cli.errors import UsageError
 from isometry.cli.settings import Settings
 from isometry.gpu._coverage import has_cell, has_object
@@ -43,14 +42,11 @@ def left_to_cpu(layer: nn.Module) -> str:
     from torch.nn import RNNBase
 
     from isometry.torch.nn._base import RecurrentLayer
-    from isometry.torch.nn._transition import PlainLayer
 
     name = type(layer).__name__
     if not isinstance(layer, RecurrentLayer | RNNBase):
         return ""
-    own = [base.__name__.lower() for base in type(layer).__mro__ if base.__name__.lower() in _core.CELLS]
-    cell = "recurrence" if isinstance(layer, PlainLayer) else own[0] if own else None
-    if isinstance(layer, RNNBase) or cell is None or not has_cell(cell):
+    if isinstance(layer, RNNBase) or not layer._cell or not has_cell(layer._cell):
         return f"the GPU has no kernels for {name}, which the CPU computes"
     transition = getattr(layer, "_object", None)
     if transition is None or has_object(transition._declaration.stem):

@@ -42,6 +42,9 @@ class RecurrentLayer(Stepping, LayerParameters):
     _own_keywords: tuple[str, ...] = ()
     """Attributes shown by ``repr`` after those of ``torch.nn.RNN``."""
 
+    _cell: str = ""
+    """The cell of the core whose kernels compute a recurrence, if one does."""
+
     def __init__(
         self,
         input_size: int,

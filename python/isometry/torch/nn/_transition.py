@@ -250,6 +250,7 @@ class PlainLayer(TransitionLayer):
     """A layer of h <- phi(W h + V x + b)."""
 
     _own_keywords: tuple[str, ...] = ("nonlinearity",)
+    _cell = "recurrence"
     slope = 0.1
 
     def _check_keywords(self) -> None:

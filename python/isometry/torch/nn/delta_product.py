@@ -307,9 +307,9 @@ class _Step(NamedTuple):
 
     @full_precision
     def _computed(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
-        layer, call = self.layer, Options(self.layer.householders, 1.0, True)
+        layer, options = self.layer, Options(self.layer.householders, 1.0, True)
         h0 = None if h0 is None else h0.expand(x.shape[0], *layer._state)
-        (o, state), _ = DELTA_RULE.run(call, (*layer._drawn(self.weights, x.unsqueeze(1)), h0, None), False, at)
+        (o, state), _ = DELTA_RULE.run(options, (*layer._drawn(self.weights, x.unsqueeze(1)), h0, None), False, at)
         return o.flatten(1), state.view(shape)
 
 

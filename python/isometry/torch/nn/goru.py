@@ -90,7 +90,7 @@ class GORU(GatedLayer, TransitionLayer):
     """
 
     _own_keywords = ("transition", "reset", "nonlinearity", "capacity")
-    _matrices = 2
+    _cell, _matrices = "goru", 2
 
     def __init__(
         self,

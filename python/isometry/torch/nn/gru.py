@@ -62,6 +62,7 @@ class GRU(GatedLayer):
     """
 
     _own_keywords = ("reset",)
+    _cell = "gru"
     _second: bool  # whether there is a second bias
 
     def __init__(

@@ -65,6 +65,8 @@ class LSTM(RecurrentLayer):
     (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]), torch.Size([1, 5, 8]))
     """
 
+    _cell = "lstm"
+
     if TYPE_CHECKING:
 
         @overload  # type: ignore[override]

@@ -69,6 +69,7 @@ class RUM(RecurrentLayer):
     """
 
     _own_keywords = ("lam", "eta", "nonlinearity")
+    _cell = "rum"
 
     def __init__(
         self,

@@ -2,8 +2,7 @@
 
 `torch.compile` would record the operations of every step: minutes of compilation, and anew for each number of steps.
 What does not depend on the steps is traced, and fused with what is around it. The operators have no derivative of their
-own, and a Function connects them. Nothing in them waits for a value, so CUDA graphs can hold them
-(`mode="reduce-overhead"`).
+own, and a Function connects them. Nothing in them waits for a value.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ _SCHEMA = (
     "str cell, str activation, float slope, float[] settings, bool last, bool reverse, "
     "Tensor? inside, Tensor?[] arrays, "
 )
+#: The place of `last` among the encoded settings.
+_LAST = 4
 
 
 def _decoded(encoded: Sequence[Any], inside: Tensor | None) -> Loop:
@@ -39,23 +40,24 @@ def _encoded(call: Loop) -> tuple[Any, ...]:
     return call.cell, law.activation, law.slope, [nan if s is None else s for s in law.settings], law.last, call.reverse
 
 
-def _own(call: Loop) -> bool:
-    """Whether the states are saved beside the result, which is not all of them."""
-    return call.law.last or call.inside is not None
+def _whole(encoded: Sequence[Any], inside: Tensor | None) -> bool:
+    """Whether the result is all states as they are; else these are saved beside it."""
+    return not encoded[_LAST] and inside is None
 
 
 def _forward(*arguments: Any) -> list[Tensor]:
     *encoded, inside, arrays, saving = arguments
-    call = _decoded(encoded, inside)
-    result, found, saved = call.run_prepared(arrays, saving)
-    return [result, *saved, *((found,) if _own(call) else ())] if saving else [result]
+    result, found, saved = _decoded(encoded, inside).run_prepared(arrays, saving)
+    if not saving:
+        return [result]
+    return [result, *saved] if _whole(encoded, inside) else [result, found, *saved]
 
 
 def _of_shapes(*arguments: Any) -> list[Tensor]:
     """Of one step, whose axis is then that of all: the number of steps may be a symbol."""
     *encoded, inside, (drive, *others), saving = arguments
     first = _forward(*encoded, None if inside is None else inside[:1], (drive[:1], *others), saving)
-    kept = int(encoded[4])  # the last state has no axis of steps
+    kept = int(encoded[_LAST])  # the last state has no axis of steps
     return [
         t.new_empty((drive.shape[0], *t.shape[1:]) if k >= kept and t.dim() > 1 else t.shape)
         for k, t in enumerate(first)
@@ -93,20 +95,20 @@ class _Steps(Function):
     """The states in a graph, with the gradients of the prepared arrays that are wanted."""
 
     @staticmethod
-    def forward(ctx: Any, call: Any, encoded: Any, asked: Any, inside: Any, *arrays: Any) -> Tensor:
-        result, *saved = STEPS(*encoded, inside, arrays, True)
+    def forward(ctx: Any, encoded: Any, asked: Any, inside: Any, *arrays: Any) -> Tensor:
+        result, *states = STEPS(*encoded, inside, arrays, True)
+        if _whole(encoded, inside):
+            states = [result, *states]
         ctx.encoded, ctx.asked, ctx.count = encoded, asked, len(arrays)
-        ctx.save_for_backward(inside, *arrays, *(() if _own(call) else (result,)), *saved)
+        ctx.save_for_backward(inside, *arrays, *states)
         return result  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         inside, *kept = ctx.saved_tensors
-        arrays, states = kept[: ctx.count], kept[ctx.count :]
-        own = ctx.encoded[4] or inside is not None
-        found, saved = (states[-1], states[:-1]) if own else (states[0], states[1:])
+        arrays, (found, *saved) = kept[: ctx.count], kept[ctx.count :]
         grads = STEPS_BACKWARD(*ctx.encoded, inside, arrays, found, saved, ct, ctx.asked)
-        return (None, None, None, None, *[g if w else None for g, w in zip(grads, ctx.asked, strict=True)])
+        return (None, None, None, *[g if w else None for g, w in zip(grads, ctx.asked, strict=True)])
 
 
 def in_graph(call: Loop, given: Sequence[Any]) -> Tensor:
@@ -114,5 +116,5 @@ def in_graph(call: Loop, given: Sequence[Any]) -> Tensor:
     arrays, encoded = distinct(*prepared(call, given)), _encoded(call)
     asked = wanted(arrays)
     if True in asked:
-        return _Steps.apply(call, encoded, asked, call.inside, *arrays)  # type: ignore[no-any-return, no-untyped-call]
+        return _Steps.apply(encoded, asked, call.inside, *arrays)  # type: ignore[no-any-return, no-untyped-call]
     return STEPS(*encoded, call.inside, arrays, False)[0]  # type: ignore[no-any-return]

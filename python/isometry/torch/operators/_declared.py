@@ -205,9 +205,8 @@ class Declared(Operator):
         how = mode(x, *arguments)
         if how in WITHOUT_KERNELS or (how is not GRAPH and (not x.numel() or self._vacant(arguments))):
             return self._rows_by_formula(arguments, x, adjoint)
-        return computed(self._calls.apply, how, backend, (adjoint, self._shape[1 if adjoint else 0]), (x, *arguments))[
-            0
-        ]
+        settings = adjoint, self._shape[1 if adjoint else 0]
+        return computed(self._calls.apply, how, backend, settings, (x, *arguments))[0]
 
     def _factors(self, dtype: torch.dtype) -> tuple[str, Arguments] | None:
         arguments = self.arguments(dtype)

@@ -119,6 +119,7 @@ class Operator(Expressions):
     _product: ClassVar[type[Any]]
     _transpose: ClassVar[type[Any]]
 
+    #: Not indexed by a bool, which torch.compile of torch 2.11 refuses.
     _shape: tuple[int, int]
     _batch_shape: tuple[int, ...]
     _dtype: torch.dtype

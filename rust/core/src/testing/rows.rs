@@ -96,7 +96,7 @@ fn differences<W: Scalar<Real = f64>>(
     found
 }
 
-/// Every call of a stack of operators, on so many rows of both sides, with 1, 2 and 3 threads and with what forward saves, against the
+/// Every call of a stack of operators and of its adjoint, on so many rows, with 1, 2 and 3 threads and with what forward saves, against the
 /// matrices W that `dense` gives for the real parts of its trained arguments: W, W x, x_bar, and where `gradients`, those of
 /// the arguments.
 pub fn check<T: Scalar>(

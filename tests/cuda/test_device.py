@@ -1,4 +1,5 @@
-"""Layers on a CUDA device: the values of the CPU, no waiting for values, capture in a graph, compilation."""
+"""Layers, parametrised weights and the delta rule on a CUDA device: the values of the CPU, no waiting for values,
+capture in a graph, compilation."""
 
 import contextlib
 import copy
