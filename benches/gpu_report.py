@@ -214,7 +214,8 @@ def on_cuda(short: bool) -> Section:
         for title, functions in gpu_torch.pairs("cuda", short):
             found = medians(functions, short)
             times = ", ".join(f"{name} {ms}" for name, ms in found.items())
-            yield f"- {title}: {times}; gradients differ from those of the CPU by {gpu_torch.apart(functions):.1e}"
+            apart = ", ".join(f"{side} {by:.1e}" for side, by in gpu_torch.apart(functions).items())
+            yield f"- {title}: {times}" + (f"; gradients differ from those of the CPU by: {apart}" if apart else "")
 
 
 if __name__ == "__main__":
