@@ -1,0 +1,1 @@
+"""A study of every layer on tasks of many kinds, from which docs/choosing.md is written."""

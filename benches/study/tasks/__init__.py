@@ -1,0 +1,53 @@
+"""The tasks of the study: a list by name, each with the kind that the guide knows it by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from . import control, forecast, memory, series, signals, text, tracking
+from ._task import Task
+
+
+class Listed(NamedTuple):
+    kind: str
+    make: Callable[[], Task]
+
+
+RECALL = "something to remember over many steps"
+SHORT = "a short sequence to classify, up to a hundred steps"
+LONG = "a long sequence to classify"
+NOISY = "a noisy or modulated signal to classify"
+NEXT = "a signal to continue, or a number to estimate from it"
+TEXT = "text"
+TRACKING = "state tracking: symbols, each of which changes a state"
+CONTROL = "control with memory"
+
+TASKS = {
+    "copying": Listed(RECALL, memory.Copying),
+    "adding": Listed(RECALL, memory.Adding),
+    "cue": Listed(RECALL, memory.Cue),
+    "italy-power": Listed(SHORT, partial(series.Series, "ItalyPowerDemand")),
+    "japanese-vowels": Listed(SHORT, partial(series.Series, "JapaneseVowels")),
+    "basic-motions": Listed(SHORT, partial(series.Series, "BasicMotions")),
+    "digits": Listed(SHORT, series.Digits),
+    "gunpoint": Listed(LONG, partial(series.Series, "GunPoint")),
+    "arrowhead": Listed(LONG, partial(series.Series, "ArrowHead")),
+    "trace": Listed(LONG, series.Trace),
+    "osuleaf": Listed(LONG, partial(series.Series, "OSULeaf")),
+    "plaid": Listed(LONG, partial(series.Series, "PLAID", every=4)),
+    "mnist": Listed(LONG, series.Mnist),
+    "radio": Listed(NOISY, signals.Radio),
+    "tones": Listed(NOISY, signals.Tones),
+    "chirps": Listed(NOISY, signals.Chirps),
+    "mackey-glass": Listed(NEXT, forecast.MackeyGlass),
+    "ecg": Listed(NEXT, forecast.Ecg),
+    "oscillator": Listed(NEXT, forecast.Oscillator),
+    "english": Listed(TEXT, partial(text.Text, "english")),
+    "python": Listed(TEXT, partial(text.Text, "python")),
+    "permutations": Listed(TRACKING, tracking.Permutations),
+    "counting": Listed(TRACKING, tracking.Counting),
+    "cart-pole": Listed(CONTROL, control.CartPole),
+    "crossing": Listed(CONTROL, control.Crossing),
+}

@@ -1,0 +1,125 @@
+"""Control with memory, learnt by an actor and a critic (A2C) from whole episodes; the score is a share of the most."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from ._task import BATCH, Task
+
+DISCOUNT, ENTROPY, VALUE = 0.97, 0.01, 0.5
+TESTED = 128  # episodes
+
+
+class Episodes(NamedTuple):
+    """What was seen (T, B, inputs), done (T, B), earned (T, B), and whether the episode still went on (T, B)."""
+
+    seen: Tensor
+    actions: Tensor
+    rewards: Tensor
+    alive: Tensor
+
+
+class Control(Task):
+    """Outputs for `actions` and one for the value; an episode has `most` steps at most, and earns `best` at most."""
+
+    last_only, measure, chance = False, "return, of the most", 0.0
+    actions: int
+    most: int
+    best: float
+
+    def start(self, rng: Any, count: int) -> Tensor:
+        """The states of environments, (count, numbers)."""
+        raise NotImplementedError
+
+    def seen(self, state: Tensor, step: int) -> Tensor:
+        raise NotImplementedError
+
+    def act(self, state: Tensor, action: Tensor, step: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The next states, rewards, and which episodes have ended."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def play(self, network: Any, rng: Any, count: int, *, greedy: bool) -> Episodes:
+        """Whole episodes, one call of the layer for each step."""
+        state, memory, alive = self.start(rng, count), None, torch.ones(count, dtype=torch.bool)
+        found: list[tuple[Tensor, ...]] = []
+        for step in range(self.most):
+            seen = self.seen(state, step)
+            hidden, memory = network.layer(seen[None], *([] if memory is None else [memory]))
+            logits = network.read(hidden[0])[:, : self.actions]
+            noise = 0 if greedy else torch.from_numpy(rng.gumbel(size=logits.shape).astype(np.float32))
+            action = (logits + noise).argmax(-1)
+            state, reward, ended = self.act(state, action, step)
+            found.append((seen, action, reward * alive, alive))
+            alive = alive & ~ended
+            if not alive.any():
+                break
+        return Episodes(*(torch.stack(part) for part in zip(*found, strict=True)))
+
+    def update(self, network: Any, rng: Any) -> Tensor:
+        episodes = self.play(network, rng, BATCH, greedy=False)
+        values = network(episodes.seen)
+        logits, critic = values[..., : self.actions].log_softmax(-1), values[..., self.actions]
+        returns, ahead = torch.empty_like(critic), torch.zeros(BATCH)
+        for t in reversed(range(len(returns))):
+            ahead = returns[t] = episodes.rewards[t] + DISCOUNT * ahead
+        returns = returns / (self.best * (1 - DISCOUNT) if self.best > 1 / (1 - DISCOUNT) else self.best)
+        advantage = returns - critic.detach()
+        chosen = logits.gather(-1, episodes.actions[..., None])[..., 0]
+        entropy = -(logits.exp() * logits).sum(-1)
+        each = -chosen * advantage + VALUE * (returns - critic).square() - ENTROPY * entropy
+        return (each * episodes.alive).sum() / episodes.alive.sum()
+
+    def score(self, network: nn.Module) -> float:
+        episodes = self.play(network, np.random.default_rng(10_007), TESTED, greedy=True)
+        return max(0.0, float(episodes.rewards.sum(0).mean() / self.best))
+
+
+class CartPole(Control):
+    """The pole on a cart of Barto, Sutton and Anderson 1983, of which positions are seen and no velocities."""
+
+    inputs, outputs, actions, most, best = 2, 3, 2, 120, 120.0
+    chance = 0.18
+
+    def start(self, rng: Any, count: int) -> Tensor:
+        return torch.from_numpy(rng.uniform(-0.05, 0.05, (count, 4)).astype(np.float32))
+
+    def seen(self, state: Tensor, _step: int) -> Tensor:
+        return state[:, [0, 2]] * torch.tensor([1.0, 10.0])
+
+    def act(self, state: Tensor, action: Tensor, _step: int) -> tuple[Tensor, Tensor, Tensor]:
+        x, speed, angle, turn = state.unbind(-1)
+        force = 20.0 * action - 10.0
+        push = (force + 0.05 * turn**2 * angle.sin()) / 1.1
+        turning = (9.8 * angle.sin() - angle.cos() * push) / (0.5 * (4 / 3 - 0.1 * angle.cos() ** 2 / 1.1))
+        moving = push - 0.05 * turning * angle.cos() / 1.1
+        after = torch.stack([x + 0.02 * speed, speed + 0.02 * moving, angle + 0.02 * turn, turn + 0.02 * turning], -1)
+        ended = (after[:, 0].abs() > 2.4) | (after[:, 2].abs() > 12 * np.pi / 180)
+        return after, torch.ones(len(x)), ended
+
+
+class Crossing(Control):
+    """A corridor of 40 noisy steps: the sign that was shown at its begin says where to turn at its end."""
+
+    inputs, outputs, actions, most, best = 4, 3, 2, 40, 1.0
+    chance = 0.5
+
+    def start(self, rng: Any, count: int) -> Tensor:
+        noise = rng.standard_normal((count, self.most)).astype(np.float32)
+        signs = rng.integers(0, 2, (count, 1)).astype(np.float32)
+        return torch.from_numpy(np.concatenate([signs, noise], 1))
+
+    def seen(self, state: Tensor, step: int) -> Tensor:
+        sign = one_hot(state[:, 0].long(), 2).float() * (step == 0)
+        end = torch.full((len(state), 1), float(step == self.most - 1))
+        return torch.cat([sign, state[:, step + 1 : step + 2], end], 1)
+
+    def act(self, state: Tensor, action: Tensor, step: int) -> tuple[Tensor, Tensor, Tensor]:
+        last = step == self.most - 1
+        right = (action == state[:, 0].long()).float() * last
+        return state, right, torch.full((len(state),), last)

@@ -1,0 +1,66 @@
+"""One run: a layer on a task, by a rule that is the same for all.
+
+Adam, batches of 32, gradients clipped to norm 1, a rate that falls to zero linearly over the updates. What determines
+an orthogonal or unitary W has a fifth of the rate (`recurrent_parameters`); a W that is stored itself is kept unitary
+by `CayleyRMSprop`. The score is that of the last update, on data that were not trained on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import isometry.torch as it
+
+from .layers import Choice, Network
+from .tasks import TASKS
+
+CLIP, SLOWER = 1.0, 0.2
+
+
+def optimisers(network: Network, rate: float) -> list[torch.optim.Optimizer]:
+    layer: Any = network.layer
+    slow = list(layer.recurrent_parameters()) if hasattr(layer, "recurrent_parameters") else []
+    known = {id(parameter) for parameter in slow}
+    rest = [parameter for parameter in network.parameters() if id(parameter) not in known]
+    found: list[torch.optim.Optimizer] = [torch.optim.Adam(rest, lr=rate)]
+    if isinstance(layer, it.nn.FullCapacityURNN):
+        found += [it.optim.CayleyRMSprop(slow, lr=SLOWER * rate, reorthogonalize=True, pairs=True)]
+    elif slow:
+        found += [torch.optim.Adam(slow, lr=SLOWER * rate)]
+    return found
+
+
+def train(name: str, choice: Choice, rate: float, seed: int, updates: int) -> dict[str, Any]:
+    """The score, the milliseconds of an update, the parameters."""
+    torch.manual_seed(seed)
+    rng, task = np.random.default_rng(seed), TASKS[name].make()
+    network = Network(choice, task.inputs, task.outputs, last_only=task.last_only)
+    steps = optimisers(network, rate)
+    falling = [torch.optim.lr_scheduler.LambdaLR(o, lambda k: 1 - k / updates) for o in steps]
+    begin, broken = time.perf_counter(), 0
+    for _ in range(updates):
+        loss = task.update(network, rng)
+        for each in steps:
+            each.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = float(nn.utils.clip_grad_norm_(network.parameters(), CLIP))
+        if math.isfinite(norm):
+            for each in steps:
+                each.step()
+        else:
+            broken += 1
+        for schedule in falling:
+            schedule.step()
+    seconds = time.perf_counter() - begin
+    network.eval()
+    with torch.no_grad():
+        score = task.score(network)
+    parameters = sum(parameter.numel() for parameter in network.layer.parameters())
+    found = {"score": round(score, 5) if math.isfinite(score) else 0.0, "ms": round(1e3 * seconds / updates, 2)}
+    return found | {"parameters": parameters} | ({"not finite": broken} if broken else {})

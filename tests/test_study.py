@@ -1,0 +1,73 @@
+"""benches/study: tasks that need no data train, runs are continued, and the guide picks what scores best."""
+
+import json
+
+import pytest
+
+from study import guide, run
+from study.layers import Choice, choices
+from study.tasks import TASKS
+from study.train import train
+
+GRU = Choice("GRU", "")
+MADE = (
+    "adding",
+    "chirps",
+    "copying",
+    "counting",
+    "crossing",
+    "cue",
+    "mackey-glass",
+    "oscillator",
+    "permutations",
+    "radio",
+)
+
+
+@pytest.mark.parametrize("name", [*MADE, "tones", "cart-pole", "english", "python"])
+def test_a_task_trains(name):
+    found = train(name, GRU, 1e-3, 0, 2)
+    assert 0 <= found["score"] <= 1 and "not finite" not in found
+    assert 0 <= TASKS[name].make().chance < 1
+
+
+@pytest.mark.parametrize("layer", ["EURNN", "FullCapacityURNN", "torch LSTM"])
+def test_a_layer_learns(layer):
+    """A complex one, one that stores W, one of torch."""
+    choice = next(choice for choice in choices() if choice.layer == layer)
+    assert train("mackey-glass", choice, 5e-3, 0, 40)["score"] > 0.3
+
+
+def test_runs_are_continued(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "QUARTER", 1)
+    monkeypatch.setattr(run, "UPDATES", 2)
+    words = ["--tasks", "counting", "--layers", "GRU", "--processes", "1", "--out", str(tmp_path / "results.jsonl")]
+    assert run.main([*words, "--budget", "0"]) == 0 and run.read(tmp_path / "results.jsonl") == {}
+    assert run.main(words) == 0
+    done = run.read(tmp_path / "results.jsonl")
+    assert [name.rsplit(" | ", 1)[1] for name in done] == ["1"] * len(run.RATES) + ["2"] * len(run.SEEDS)
+    capsys.readouterr()
+    assert run.main(words) == 0 and capsys.readouterr().out == ""
+
+
+def test_the_guide(tmp_path, capsys):
+    """The mean over the tasks of a kind decides, in which all other tasks count as one."""
+    scores = {
+        "copying": (1.0, 0.5, 0.125),
+        "adding": (0.8, 0.4, 0.9),
+        "cue": (0.9, 0.6, 0.125),
+        "tones": (0.2, 1.0, 0.125),
+    }
+    file = tmp_path / "results.jsonl"
+    with file.open("w", encoding="utf-8") as out:
+        for task, of_layers in scores.items():
+            for layer, score in zip(("A, tanh", "B", "torch GRU"), of_layers, strict=True):
+                for seed in run.SEEDS:
+                    name = f"{task} | {layer} | 0.001 | {seed} | {run.UPDATES}"
+                    out.write(json.dumps({"run": name, "score": score, "ms": 1.0, "parameters": 1}) + "\n")
+    assert guide.main(["--results", str(file)]) == 0
+    text = capsys.readouterr().out
+    first = text.split("### ")[1].splitlines()[4]
+    assert first.startswith("| A, tanh | 0.7")  # of 1, 0.89, 1, and 0.09 of the task of another kind
+    assert "| adding | A, tanh | 0.800 | torch GRU | 0.900 | no | yes |" in text
+    assert text.endswith("Near the best on 1 of 4 tasks, below torch's GRU or LSTM on 1.\n")
