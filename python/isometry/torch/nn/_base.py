@@ -179,8 +179,8 @@ class RecurrentLayer(Stepping, LayerParameters):
             unless that is marked. In the other direction each piece is read from its own end.
         start_state : Tensor, optional
             The state before marked steps, shaped as ``hx``, or with the steps in front for a state of each mark, (T,
-            num_layers * directions, B, hidden_size), whatever ``batch_first``; a pair where the state is one. Without it
-            they are zero, or the trained ones with ``trainable_h0``. Entries without a mark are not read.
+            num_layers * directions, B, hidden_size), whatever ``batch_first``; a pair where the state is one. Without
+            it they are zero, or the trained ones with ``trainable_h0``. Entries without a mark are not read.
 
         Returns
         -------
