@@ -73,8 +73,8 @@ python-tests: build
 	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal -m "not alone and not long and not extra"
 	"$(BIN)/python" -m pytest -q $(SLOW) -m "alone and not long and not extra" $(ALONE)
 
-extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, skorch, Lightning, ...), which it installs
-	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra extra
+extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, sb3-contrib, TorchRL, ...), which it installs
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra extra --extra rl
 	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal -m extra
 
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).

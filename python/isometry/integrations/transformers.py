@@ -1,18 +1,16 @@
 """Hugging Face transformers' models with delta rules, computed by the kernels of `it.fla` on the CPU.
 
-Models look up the functions of their rule in their modules at every call. `register` replaces these functions, so it
-serves models that exist already as well as later ones, and instances, copies and saved models hold nothing of it.
+Models look up the functions of their rule in their modules at every call; `register` replaces these functions.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import wraps
 from importlib.metadata import version
 from inspect import signature
-from threading import RLock
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -22,7 +20,9 @@ from torch.nn.functional import pad
 from isometry.torch import fla
 from isometry.torch._dispatch.function import widened
 
-Function = Callable[..., Any]
+from ._registration import Function, Registration, Swap, Swaps, known
+
+__all__ = ["Registration", "register"]
 
 #: The oldest version of transformers that is served.
 OLDEST = "5.15"
@@ -60,32 +60,6 @@ _SIGNATURES = {
 }
 
 
-class Registration:
-    """The result of `register`: `remove()`, or the end of a `with` block, restores the functions of transformers."""
-
-    def remove(self) -> None:
-        """End this registration; with the last one, the functions of transformers are in their places again."""
-        with _lock:
-            if self in _held:
-                _held.remove(self)
-                if not _held:
-                    _restore()
-
-    def __enter__(self) -> Registration:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
-
-
-#: Of the two below, which all threads share.
-_lock = RLock()
-_held: set[Registration] = set()
-_replaced: list[tuple[ModuleType, str, Function, Function]] = []
-
-
 def register() -> Registration:
     """Make transformers' models with delta rules compute them by this package's kernels on the CPU.
 
@@ -121,26 +95,15 @@ def register() -> Registration:
     >>> with register():  # doctest: +SKIP
     ...     model.generate(**inputs)
     """
-    registration = Registration()
-    with _lock:
-        if not _held:
-            _replace()
-        _held.add(registration)
-    return registration
+    return _SWAPS.add()
 
 
-def _replace() -> None:
-    """All functions of all models, or, in a version that is not known, none."""
-    _replaced.extend([(module, name, *_served(module, name)) for module, names in _modules() for name in names])
-    for module, name, _, new in _replaced:
-        setattr(module, name, new)
+def _find() -> list[Swap]:
+    """All functions of all models."""
+    return [Swap(module, name, _served(module, name)) for module, names in _modules() for name in names]
 
 
-def _restore() -> None:
-    for module, name, original, new in _replaced:
-        if getattr(module, name) is new:  # else another package has replaced it, and may call it
-            setattr(module, name, original)
-    _replaced.clear()
+_SWAPS = Swaps(_find)
 
 
 def _modules() -> list[tuple[ModuleType, tuple[str, ...]]]:
@@ -157,26 +120,14 @@ def _modules() -> list[tuple[ModuleType, tuple[str, ...]]]:
     return found
 
 
-def _known(module: ModuleType, name: str) -> Function:
-    """The function of a model, if it takes what it is known to take."""
-    function: Function | None = getattr(module, name, None)
-    if function is None:
-        raise _unknown(f"{module.__name__} has no {name}")
-    # The package `kernels` makes it a module without parameters, and may give the instance another `forward`.
-    call = type(function).forward if isinstance(function, torch.nn.Module) else function
-    if tuple(key for key in signature(call).parameters if key != "self") != _SIGNATURES[name]:
-        raise _unknown(f"{name} of {module.__name__} takes {signature(call)}")
-    return function
-
-
-def _served(module: ModuleType, name: str) -> tuple[Function, Function]:
-    """The function of a model, and what replaces it."""
-    original = _known(module, name)
+def _served(module: ModuleType, name: str) -> Function:
+    """What replaces the function of a model."""
+    original = known(module, name, _SIGNATURES[name], _unknown)
     if name != _CONVOLUTION:
-        return original, _rule(original, name)
+        return _rule(original, name)
     if not hasattr(module, "ACT2FN"):
         raise _unknown(f"{module.__name__} has no ACT2FN")
-    return original, _convolution(original, module.ACT2FN)
+    return _convolution(original, module.ACT2FN)
 
 
 def _unknown(why: str) -> RuntimeError:

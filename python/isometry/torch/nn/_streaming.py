@@ -245,17 +245,21 @@ def held_for_steps(layer: Any) -> Held | None:
 
 
 class Cached:
-    """A context in which `held` is not None. No generator, which would leave the context when it is collected."""
+    """A context in which `held` is not None. No generator, which would leave the context when it is collected.
+
+    One that is entered again still has what it held.
+    """
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
+        self._held = Held(layer)
         self._outer: list[bool] = []  # of the entries that have not ended, whether they are the layer's outermost
 
     def __enter__(self) -> None:
         now, key = _HELD.get(), (self._layer, get_ident())
         self._outer.append(key not in now)
         if self._outer[-1]:
-            _HELD.set({**now, key: Held(self._layer)})
+            _HELD.set({**now, key: self._held})
 
     def __exit__(self, *_: object) -> None:
         if self._outer.pop():  # contexts of several layers may end in any order
