@@ -5,7 +5,7 @@
 docs/figures/speeds.png      ratios of `benches/bench.py`, from speeds.json
 docs/figures/beside.png      milliseconds of one orthogonal weight, from beside.json
 docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
-README.md                    the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from speeds.json and beside.json
+README.md, speed.md          the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from beside.json and speeds.json
 docs/measurements.md         the same, from cores.json
 
 `benches/measure.py` makes the measured files.
@@ -26,7 +26,7 @@ from reproduction.pictures import shrink
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-README, MEASUREMENTS = ROOT / "README.md", ROOT / "docs/measurements.md"
+README, SPEED, MEASUREMENTS = ROOT / "README.md", ROOT / "docs/speed.md", ROOT / "docs/measurements.md"
 RUNS = {"scornn": "ScoRNN", "lstm": "LSTM"}
 HEAD = "times as fast as the fastest torch peer measured"
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"
@@ -243,9 +243,9 @@ def filled(text: str, tables: dict[str, list[str]]) -> str:
 
 def tables() -> dict[Path, dict[str, list[str]]]:
     """The tables of the pages, by their marks."""
-    own = {"speeds": speeds_table(read("speeds.json")), "beside": beside_table(read("beside.json"))}
+    own = {README: {"beside": beside_table(read("beside.json"))}, SPEED: {"speeds": speeds_table(read("speeds.json"))}}
     measured = (FIGURES / "cores.json").exists()
-    return {README: own} | ({MEASUREMENTS: {"cores": cores_table(read("cores.json"))}} if measured else {})
+    return own | ({MEASUREMENTS: {"cores": cores_table(read("cores.json"))}} if measured else {})
 
 
 def main() -> None:

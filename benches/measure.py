@@ -1,4 +1,4 @@
-"""Measures what the README shows and writes it to docs/figures; run by `make measurements`, on an idle machine.
+"""Measures what the README and docs/speed.md show and writes it to docs/figures, on an idle machine; `make measurements`.
 
     python benches/measure.py [speeds] [beside] [copying] [cores] [--threads N] [--groups NAME,...]
 
@@ -8,7 +8,7 @@ copying    `isometry train copying` of each model: docs/figures/copying-MODEL.cs
 cores      `benches/bench.py --cores --quick`, one thread and two in turns: docs/figures/cores.json
 
 Without names it measures all of them; with --groups the rows of other groups stay as they are. `make figures` draws the
-pictures and writes the README's tables from these files.
+pictures and writes their tables from these files.
 """
 
 from __future__ import annotations

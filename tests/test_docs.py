@@ -75,6 +75,10 @@ def test_a_broken_link_is_found():
     assert broken(readme, "#no-such-heading") and broken(readme, "no-such-file.md") and broken(readme, "Makefile#help")
 
 
+def test_the_readme_is_read_in_minutes():
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+
+
 def test_every_document_is_in_the_index():
     """From the README one reaches every document."""
     seen, ahead = set(), [ROOT / "README.md"]
