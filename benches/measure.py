@@ -1,4 +1,4 @@
-"""Measures what the README and docs/speed.md show and writes it to docs/figures, on an idle machine; `make measurements`.
+"""Measures what the README and docs/speed.md show, on an idle machine, into docs/figures; run by `make measurements`.
 
     python benches/measure.py [speeds] [beside] [copying] [cores] [--threads N] [--groups NAME,...]
 
