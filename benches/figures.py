@@ -6,7 +6,7 @@ docs/figures/speeds.png      ratios of `benches/bench.py`, from speeds.json
 docs/figures/beside.png      milliseconds of one orthogonal weight, from beside.json
 docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
 README.md, speed.md          the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from beside.json and speeds.json
-docs/measurements.md         the same, from cores.json
+benches/measurements.md      the same, from cores.json
 
 `benches/measure.py` makes the measured files.
 """
@@ -26,7 +26,7 @@ from reproduction.pictures import shrink
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-README, SPEED, MEASUREMENTS = ROOT / "README.md", ROOT / "docs/speed.md", ROOT / "docs/measurements.md"
+README, SPEED, MEASUREMENTS = ROOT / "README.md", ROOT / "docs/speed.md", ROOT / "benches/measurements.md"
 RUNS = {"scornn": "ScoRNN", "lstm": "LSTM"}
 HEAD = "times as fast as the fastest torch peer measured"
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"

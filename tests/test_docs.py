@@ -15,7 +15,7 @@ DOCUMENTS = [
     *sorted((ROOT / "benches").glob("*.md")),
 ]
 #: The documents that name sources.
-GUIDES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "benches/README.md", "docs/measurements.md")
+GUIDES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "benches/README.md", "benches/measurements.md")
 CODE = re.compile(r"^```[\s\S]*?^```$|^(?:    .*\n)+|`[^`\n]*`", re.MULTILINE)
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^)\s]+)\)")
 PATH = re.compile(r"`([\w.<>-]*(?:/[\w.<>-]*)+|[\w<>-]+\.(?:md|py|pyi|rs|toml|wgsl))`")
@@ -133,7 +133,7 @@ def test_the_table_of_serial_shares():
         "| one | b | 2.5 | 2.0 | 0.70 | 1.9 times |  |",
     ]
     assert lines[-1].startswith("*P, 2 threads")
-    page = (ROOT / "docs/measurements.md").read_text()
+    page = (ROOT / "benches/measurements.md").read_text()
     assert lines[2] in figures.filled(page, {"cores": lines})
 
 

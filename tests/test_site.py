@@ -72,9 +72,10 @@ def test_no_package_is_missing_from_the_reference(site):
 def test_links_lead_to_the_pages_of_the_site(site):
     to = lambda document, link: site["pages"].target(ROOT / document, link, OUT)
     assert to("docs/gpu.md", "../README.md#install") == "project/readme.md#install"
-    assert to("docs/math/cayley.md", "../../ARCHITECTURE.md") == "../project/architecture.md"
+    architecture = to("docs/math/cayley.md", "../../ARCHITECTURE.md#threads")
+    assert architecture == site["pages"].REPOSITORY + "ARCHITECTURE.md#threads"
     assert to("README.md", "docs/math/cayley.md#numbers") == "../math/cayley.md#numbers"
-    assert to("ARCHITECTURE.md", "CONTRIBUTING.md#rules") == "contributing.md#rules"
+    assert to("README.md", "SECURITY.md#reporting") == "security.md#reporting"
     assert to("README.md", "docs/figures/copying.png") == "../figures/copying.png"
     assert to("docs/gpu.md", "https://wgpu.rs") == "https://wgpu.rs" and to("docs/gpu.md", "#numbers") == "#numbers"
     assert to("docs/README.md", "../examples") is None

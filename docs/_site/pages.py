@@ -20,16 +20,12 @@ import entries
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-#: Documents outside of docs/, and the page that each becomes.
+#: Documents outside of docs/, and the page that each becomes; what is for contributors stays in the repository.
 OUTSIDE = {
     "README.md": "project/readme.md",
-    "ARCHITECTURE.md": "project/architecture.md",
-    "CONTRIBUTING.md": "project/contributing.md",
-    "CHANGELOG.md": "project/changelog.md",
     "SECURITY.md": "project/security.md",
-    "CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
-    "benches/README.md": "project/benches.md",
 }
+REPOSITORY = "https://github.com/isometry-ml/isometry/blob/main/"
 CODE_OR_LINK = re.compile(
     r"(?P<code>^```[\s\S]*?^```$|^(?:    .*\n)+|`[^`\n]*`)"
     r"|(?P<open>!?\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\()(?P<target>[^)\s]+)\)",
@@ -57,6 +53,8 @@ def target(document: Path, link: str, out: Path) -> str | None:
         return None
     at, own = page(to), page(document)
     assert own is not None
+    if at is None and to.suffix == ".md":
+        return REPOSITORY + to.relative_to(ROOT).as_posix() + (f"#{anchor}" if anchor else "")
     start = out / own.parent
     path = Path(os.path.relpath(to if at is None else out / at, start)).as_posix()
     return f"{path}#{anchor}" if anchor else path
