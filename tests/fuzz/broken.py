@@ -376,7 +376,6 @@ BROKEN = (
     ("lengths ignored", CELLS, TORCH_FUNCTIONS, without("lengths"), "gru"),
     ("marks ignored", CELLS, TORCH_FUNCTIONS, without("starts", "start_state"), "gru"),
     ("the state before marks without gradient", CELLS, TORCH_FUNCTIONS, on_array("start_state", cut_off), "gru"),
-    ("states scaled", CELLS, TORCH_FUNCTIONS, enlarged, "gru"),
     ("a weight without gradient", CELLS, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
     ("both parts of a state scaled", CELLS, TORCH_FUNCTIONS, enlarged, "lstm"),
     ("the last state scaled", CELLS, IN_FUNCTIONS, last_scaled, "goru"),
