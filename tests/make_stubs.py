@@ -1,4 +1,4 @@
-"""The new files of an object or of a cell, written by `make object NAME=<stem>` and `make cell NAME=<stem>` from `tests/stubs`.
+"""The new files of an object or of a cell, which `make object NAME=<stem>` and `make cell NAME=<stem>` write.
 
 An object is W = diag(e^{i phases}): once the printed entries are made, the package builds and every law holds. A cell
 is a leaky integrator; its lines in lists of the core are written too, and it works at once. Then replace the formula
