@@ -77,6 +77,7 @@ class LSTM(RecurrentLayer):
             *,
             starts: Tensor | None = None,
             start_state: tuple[Tensor, Tensor] | None = None,
+            mask: Tensor | None = None,
         ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
 
         @overload
