@@ -40,14 +40,11 @@ SHOWN: dict[str, tuple[str, ...]] = {
 GROUPS = (
     SHOWN
     | {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
-    | {"one": ("rows.torch.one:rows",)}
+    | {"one": ("rows.torch.one:rows",), "rl": ("rows.agents:rows",)}
 )
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings.
 APART = {"numpy": "rows.numpy.process:entries"}
 NAMES = (*GROUPS, *APART)
-NAMED = (
-    "qwen",
-    "gpu",
-    "one",
-)  # run only if they are named: they need the package transformers, an adapter, have no bar
+# Run only if they are named: they need other packages, an adapter, or have no bar.
+NAMED = ("qwen", "rl", "gpu", "one")
 CORES = (*SHOWN, "one")  # what `--cores` times

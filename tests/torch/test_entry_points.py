@@ -34,6 +34,7 @@ OTHERS = {
     "flatten_parameters",
     "is_complex",
     "slope",
+    "proj_size",
 }
 PARAMETRISED = {
     "weight-normed": parametrizations.weight_norm,

@@ -6,6 +6,8 @@ Nothing is copied: a view has the very dictionary of parameters of its layer, so
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,10 +32,10 @@ class _GRU(GRU):
 class View:
     """A view of a layer, and the steps of it."""
 
-    def __init__(self, layer: Any) -> None:
-        own = {"reset": "after"} if type(layer) is nn.GRU else {}
+    def __init__(self, layer: Any, kind: Any) -> None:
+        own = {"reset": "after"} if kind is _GRU else {}
         sizes = {name: getattr(layer, name) for name in ("input_size", "hidden_size", "num_layers", "bias")}
-        self.layer: Any = _KINDS[type(layer)](**sizes, bidirectional=layer.bidirectional, **own, device="meta")
+        self.layer: Any = kind(**sizes, bidirectional=layer.bidirectional, **own, device="meta")
         self.layer._parameters = layer._parameters
         self.names = frozenset(layer._parameters)
         self.step = Steps()
@@ -41,24 +43,25 @@ class View:
 
 #: Torch's names of parameters by ours.
 _THEIRS = {ours: theirs for theirs, ours in NAMES.items()}
-_KINDS: dict[Any, Any] = {nn.LSTM: LSTM, nn.GRU: _GRU}
+_KINDS: dict[type, Any] = {nn.LSTM: LSTM, nn.GRU: _GRU}
 _VIEWS: WeakKeyDictionary[nn.Module, View] = WeakKeyDictionary()
 
 
-def view(layer: nn.Module) -> View | None:
-    """The view of an LSTM or GRU of torch on the CPU, which computes with the time in front.
+def view(layer: nn.Module, alike: Mapping[type, type] = MappingProxyType({})) -> View | None:
+    """The view of an LSTM or GRU of torch on the CPU, or of another class that computes like one of them.
 
-    None for a layer that is more than its parameters: with hooks, computed weights or ``proj_size``, of a subclass, or
-    compiled.
+    It has the time in front. None for a layer that is more than its parameters: with hooks, computed weights or
+    ``proj_size``, of a subclass, or compiled.
     """
-    if type(layer) not in _KINDS or torch.compiler.is_compiling():
+    kind = _KINDS.get(alike.get(type(layer), type(layer)))
+    if kind is None or torch.compiler.is_compiling():
         return None
+    own: Any = layer
     found = _VIEWS.get(layer)
     if found is None or found.layer._parameters is not layer._parameters:
-        if layer.proj_size or additions(layer, tuple(layer._parameters)):
+        if own.proj_size or additions(layer, tuple(layer._parameters)):
             return None
-        found = _VIEWS[layer] = View(layer)
-    own: Any = layer
+        found = _VIEWS[layer] = View(layer, kind)
     if additions(layer, found.names) or own.weight_ih_l0.device.type != "cpu":
         return None
     vars(found.layer).update(training=own.training, dropout=own.dropout)

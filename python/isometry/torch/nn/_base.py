@@ -29,6 +29,7 @@ from ._contract import (
     check_starts,
     unbatched,
 )
+from ._masking import masked
 from ._parameters import LayerParameters
 from ._streaming import Kernel, OneStep, Stepping
 
@@ -151,6 +152,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         *,
         starts: Tensor | None = None,
         start_state: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]: ...
 
     @overload
@@ -163,6 +165,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         *,
         starts: Tensor | None = None,
         start_state: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Any, Tensor]:
         """Run the layer; arguments and results are those of ``torch.nn.RNN``.
 
@@ -181,6 +184,9 @@ class RecurrentLayer(Stepping, LayerParameters):
             The state before marked steps, shaped as ``hx``, or with the steps in front for a state of each mark, (T,
             num_layers * directions, B, hidden_size), whatever ``batch_first``; a pair where the state is one. Without
             it they are zero, or the trained ones with ``trainable_h0``. Entries without a mark are not read.
+        mask : Tensor, bool, optional
+            The steps that are part of each sequence, shaped as ``starts``; at the others, whose input is not read, the
+            state and the output stay what they were. Not together with ``starts``.
 
         Returns
         -------
@@ -190,7 +196,13 @@ class RecurrentLayer(Stepping, LayerParameters):
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``; a pair where the state is one.
         """
-        output, last = self._output(input, self._one_state(hx, input), starts, start_state)
+        given = self._one_state(hx, input)
+        if mask is None:
+            output, last = self._output(input, given, starts, start_state)
+        elif starts is not None or start_state is not None:
+            raise ValueError("mask must not be given together with starts or start_state")
+        else:
+            output, last = masked(self, input, given, mask)
         return output, self._parted(last)
 
     def _output(

@@ -33,6 +33,7 @@ class PairLayer(CellLayer):
             *,
             starts: Tensor | None = None,
             start_state: tuple[Tensor, Tensor] | None = None,
+            mask: Tensor | None = None,
         ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
 
         @overload

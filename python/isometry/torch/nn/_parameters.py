@@ -31,6 +31,9 @@ class LayerParameters(Contiguous):
     is_complex: bool = False
     """Whether the states are complex."""
 
+    proj_size = 0
+    """torch's projection of the output, which no layer has."""
+
     def _register(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
         """Make all of them, without values."""
         self._directions = 2 if self.bidirectional else 1
@@ -94,9 +97,19 @@ class LayerParameters(Contiguous):
 
     @property
     def all_weights(self) -> list[list[nn.Parameter]]:
-        """The parameters of each recurrence, in the order of ``h_n``."""
+        """The parameters of each recurrence, in the order of ``h_n``; those of the input first, as torch has them."""
         settle(self, "all_weights")
-        return [[getattr(self, name + suffix) for name in self._names] for suffix in self._suffixes]
+        return [[getattr(self, name) for name in names] for names in self._ordered()]
+
+    def _ordered(self) -> list[list[str]]:
+        """The names of the parameters of each recurrence, in that order."""
+        names = sorted(self._names, key=lambda name: name != "weight_ih")
+        return [[name + suffix for name in names] for suffix in self._suffixes]
+
+    @property
+    def _all_weights(self) -> list[list[str]]:
+        """Of which attributes programs written for torch's layers read weights in its order and shapes."""
+        return self._ordered()
 
     def reset_parameters(self) -> None:
         """Draw all initial values again, and set the buffers; ``torch.manual_seed`` makes them reproducible."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ._contract import LayerKeywords
-from ._gates import GatedLayer, is_torch, reordered
+from ._gates import NAMES, GatedLayer, is_torch, reordered, together
 
 
 class GRU(GatedLayer):
@@ -90,6 +90,13 @@ class GRU(GatedLayer):
             return arrays
         return arrays | {"b": torch.cat((b[:2] + second[:2], b[2:])), "hidden_bias": second[2]}
 
+    @property
+    def _all_weights(self) -> list[list[str]]:
+        if self.reset != "after":
+            return self._ordered()
+        names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if self.bias else ()))
+        return [[_as_torch(type(self), name, suffix) for name in names] for suffix in self._suffixes]
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Torch's own names and shapes are recognised; without second biases these are zero."""
         errors = rest[-1]
@@ -106,3 +113,11 @@ class GRU(GatedLayer):
                 own: Tensor = getattr(self, "hidden_bias" + suffix)
                 state_dict.setdefault(f"{prefix}hidden_bias{suffix}", torch.zeros_like(own))
         super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def _as_torch(kind: type[GRU], name: str, suffix: str) -> str:
+    """The property that reads an array of a layer in torch's shape; made where it is asked for, once per class."""
+    own, attribute = NAMES[name] + suffix, f"torch_{name}{suffix}"
+    if not hasattr(kind, attribute):
+        setattr(kind, attribute, property(lambda layer: together(getattr(layer, own))))
+    return attribute
