@@ -1,10 +1,7 @@
 """Torch's recurrent layers on these kernels and back: what the layers share with torch, and what they refuse."""
 
-import argparse
-import collections
 import contextlib
 import copy
-import functools
 
 import pytest
 import torch
@@ -12,21 +9,8 @@ from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
 from layers import B, D, N, T, draw
+from of_torch import each, theirs
 from support import modules
-
-LAYERS = {
-    "tanh": (torch.nn.RNN, {}),
-    "relu": (torch.nn.RNN, {"nonlinearity": "relu"}),
-    "gru": (torch.nn.GRU, {}),
-    "lstm": (torch.nn.LSTM, {}),
-}
-each = pytest.mark.parametrize("kind", LAYERS)
-
-
-def theirs(kind, *sizes, **keywords):
-    make, own = LAYERS[kind]
-    torch.manual_seed(3)
-    return make(D, N, *sizes, **own, **keywords, dtype=torch.float64)
 
 
 @each
@@ -95,30 +79,6 @@ def test_the_second_bias_of_a_gru():
             it.nn.GRU(D, N, bias=bias).load_state_dict(torch.nn.GRU(D, N, bias=bias).state_dict())
 
 
-def test_a_model():
-    """Layers in places of their own, one in two places, a subclass left alone; all or none are replaced."""
-
-    class Own(torch.nn.GRU):
-        pass
-
-    shared = torch.nn.GRU(N, N)
-    model = torch.nn.ModuleDict({"a": torch.nn.RNN(D, N), "b": shared, "c": Own(D, N), "d": torch.nn.LSTM(D, N)})
-    model["again"] = shared
-    assert it.nn.from_torch(model) is model
-    assert type(model["a"]) is it.nn.RNN and type(model["b"]) is it.nn.GRU and model["again"] is model["b"]
-    assert type(model["c"]) is Own and type(model["d"]) is it.nn.LSTM
-    with pytest.raises(TypeError, match="subclass Own"):
-        it.nn.from_torch(model["c"])
-    with pytest.raises(NotImplementedError, match="proj_size"):
-        it.nn.from_torch(torch.nn.LSTM(D, N, proj_size=2))
-    model = torch.nn.Sequential(torch.nn.RNN(D, N), torch.nn.LSTM(D, N, proj_size=2))
-    with pytest.raises(NotImplementedError, match="proj_size"):
-        it.nn.from_torch(model)
-    assert type(model[0]) is torch.nn.RNN
-    with pytest.raises(TypeError, match="module must be"):
-        it.nn.from_torch(shared.state_dict())
-
-
 @pytest.mark.parametrize(
     ("layer", "why"),
     [
@@ -159,21 +119,22 @@ ADDED = {
 
 @each
 def test_what_was_added_is_refused(kind):
-    """In both directions, alone and in a model, of which nothing is then replaced."""
+    """In both directions. In a model, such a layer stays on the way here; on the way back nothing is replaced."""
     for name, add in ADDED.items():
         layer, ours = theirs(kind), it.nn.from_torch(theirs(kind))
         add(layer, "weight_hh_l0")
         model = torch.nn.Sequential(theirs(kind), torch.nn.Sequential(layer))
-        for call, where in (
-            (lambda layer=layer: it.nn.from_torch(layer), "module"),
-            (lambda model=model: it.nn.from_torch(model), "'1.0'"),
-        ):
-            with pytest.raises(NotImplementedError, match=f"^from_torch keeps no hooks .* remove .* of {where} first"):
-                call()
-        assert type(model[0]) is type(layer) is type(model[1][0]), name
+        with pytest.raises(NotImplementedError, match="^from_torch keeps no hooks .* remove .* of module first"):
+            it.nn.from_torch(layer)
+        why = it.nn.from_torch(model, report=True)[1].left
+        assert why[0][0] == "1.0" and "keeps no hooks" in why[0][1] and "of '1.0' first" in why[0][1]
+        assert type(model[0]) is not type(layer) is type(model[1][0]), name
         add(ours, "weight_hh_l0")
-        with pytest.raises(NotImplementedError, match="^to_torch keeps no hooks .* of layer first"):
-            it.nn.to_torch(ours)
+        model = torch.nn.Sequential(it.nn.from_torch(theirs(kind)), torch.nn.Sequential(ours))
+        for given, where in ((ours, "layer"), (model, "'1.0'")):
+            with pytest.raises(NotImplementedError, match=f"^to_torch keeps no hooks .* of {where} first"):
+                it.nn.to_torch(given)
+        assert type(model[0]) is type(ours), name
 
 
 @each
@@ -230,69 +191,7 @@ def test_shared_parameters(kind):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     back = it.nn.to_torch(model[0])
     assert back.weight_hh_l0 is back.weight_hh_l1
-    model = torch.nn.Sequential(theirs(kind), torch.nn.Linear(D, N), theirs(kind))
-    model[1].weight = model[2].weight_ih_l0
-    with pytest.raises(NotImplementedError, match=r"weight_ih_l0 of '2' is shared with '1\.weight'"):
-        it.nn.from_torch(model)
-    assert type(model[0]) is type(theirs(kind))
-
-
-class Holder(torch.nn.Module):
-    """Calls its layer by an attribute that is no submodule."""
-
-    def __init__(self, layer, hold):
-        super().__init__()
-        self.body = layer
-        self.__dict__["held"] = hold(layer)
-
-
-def test_places_that_a_call_does_not_read(kind="gru"):
-    """Compiled, distributed, sharded, held by an attribute, as its weights: named, and no layer is replaced."""
-    holds = (
-        lambda layer: layer,
-        lambda layer: [layer],
-        lambda layer: {"a": (layer,)},
-        lambda layer: collections.deque([layer]),
-        lambda layer: argparse.Namespace(own=argparse.Namespace(layer=layer)),
-        lambda layer: layer.forward,
-        lambda layer: functools.partial(layer, hx=None),
-        lambda layer: lambda x: layer(x),
-        lambda layer: lambda x, layer=layer: layer(x),
-    )
-    with modules.Process():
-        for path, make in [
-            ("1._orig_mod", modules.WRAPPERS["compiled"]),
-            ("1.module", modules.WRAPPERS["distributed"]),
-            ("1.0", lambda layer: modules.WRAPPERS["sharded"](torch.nn.Sequential(layer))),
-            ("1", modules.scripted),
-            *(("1.body", lambda layer, hold=hold: Holder(layer, hold)) for hold in holds),
-            ("1.body.weight_hh_l0", lambda layer: Holder(layer, lambda layer: [layer.weight_hh_l0])),
-        ]:
-            model = torch.nn.Sequential(theirs(kind), make(theirs(kind)))
-            with pytest.raises(NotImplementedError, match=f"^from_torch: '{path}' is "):
-                it.nn.from_torch(model)
-            assert type(model[0]) is type(theirs(kind))
-    with pytest.raises(NotImplementedError, match="^from_torch: '_orig_mod' is compiled"):
-        it.nn.from_torch(modules.WRAPPERS["compiled"](theirs(kind)))
-
-
-@pytest.mark.parametrize("wrap", ["around", "in place"])
-def test_a_compiled_model_reads_its_layers(wrap, kind="lstm"):
-    """It calls the new ones, before and after its first call."""
-    model, x = torch.nn.Sequential(theirs(kind)), draw(T, B, D)
-    expected, outer = model(x)[0], model
-    if wrap == "around":
-        outer = modules.WRAPPERS["compiled"](model)
-    else:
-        model.compile(backend="eager")
-    for first in (False, True):
-        if first:
-            outer(x)
-        assert it.nn.from_torch(outer) is outer
-        torch.testing.assert_close(outer(x)[0], expected, rtol=0, atol=1e-12)
-        outer(x)[0].sum().backward()
-        assert all(p.grad is not None for p in outer.parameters())
-        model[0] = theirs(kind)
+    assert it.nn.to_torch(model)[1].weight_ih_l0 is model[0].weight_ih_l0
 
 
 WEIGHTS = [torch.int8, torch.uint8, torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2]
@@ -300,7 +199,7 @@ WEIGHTS = [torch.int8, torch.uint8, torch.complex64, torch.float8_e4m3fn, torch.
 
 @each
 def test_weights_that_no_layer_stores(kind):
-    """A closed list of dtypes, by name; dense; one dtype, and the sizes of the layer. All or none are replaced."""
+    """A closed list of dtypes, by name; dense; one dtype, and the sizes of the layer."""
 
     def changed(change):
         layer = theirs(kind)
@@ -316,6 +215,8 @@ def test_weights_that_no_layer_stores(kind):
     ]
     for change, error, named in wrong:
         model = torch.nn.Sequential(theirs(kind), changed(change))
-        with pytest.raises(error, match=f"^weight_hh_l0 of '1' must .*{named}"):
-            it.nn.from_torch(model)
-        assert type(model[0]) is type(theirs(kind))
+        with pytest.raises(error, match=f"^weight_hh_l0 of module must .*{named}"):
+            it.nn.from_torch(model[1])
+        why = it.nn.from_torch(model, report=True)[1].left[0][1]
+        assert why.startswith("weight_hh_l0 of '1' must ") and named in why
+        assert type(model[0]) is not type(model[1]) is type(theirs(kind))

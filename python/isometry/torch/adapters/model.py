@@ -79,8 +79,8 @@ def attach(
     modules = [module for module in model.modules() if module not in trained]
     with all_or_nothing(modules):
         layers = dict(reversed([(layer, name) for name, layer in chosen(model, targets)]))
-        if (why := unseen(model, layers)) is not None:
-            raise ValueError(f"targets: {why}")
+        for layer, why in unseen(model, layers).items():
+            raise ValueError(f"targets: {layers[layer]!r} {why}")
         freeze(modules)
         for layer, name in layers.items():
             try:
@@ -265,8 +265,8 @@ def _ended(model: nn.Module, instead: Callable[[Adapter], nn.Linear]) -> nn.Modu
     if isinstance(model, Adapter):
         raise TypeError("model must contain the adapters: that of a single layer has linear and merge()")
     names = dict(reversed([(adapter, name) for name, adapter in adapters(model)]))
-    if (why := unseen(model, names)) is not None:
-        raise ValueError(f"model: {why}")
+    for adapter, why in unseen(model, names).items():
+        raise ValueError(f"model: {names[adapter]!r} {why}")
     by: dict[Adapter, nn.Linear] = {}
     for adapter, name in names.items():
         if (what := adapter._additions()) is not None:

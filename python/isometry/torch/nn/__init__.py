@@ -3,7 +3,7 @@
 from .delta_product import DeltaProduct
 from .eurnn import EURNN
 from .exprnn import ExpRNN
-from .from_torch import from_torch, to_torch
+from .from_torch import from_torch
 from .full_capacity_urnn import FullCapacityURNN
 from .goru import GORU
 from .gru import GRU
@@ -17,6 +17,7 @@ from .rum import RUM
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
 from .soft_ornn import SoftORNN
+from .to_torch import to_torch
 from .unitary_ornn import UnitaryORNN
 from .urnn import URNN
 

@@ -41,10 +41,10 @@ class GatedLayer(CellLayer):
         self._draw_weights(suffix, "weight_hh", "weight_ih")
 
 
-def is_torch(state: MutableMapping[str, Tensor], prefix: str) -> bool:
-    """Whether a state dict has the names or shapes of torch."""
-    weight = state.get(f"{prefix}weight_hh_l0")
-    return f"{prefix}bias_ih_l0" in state or (weight is not None and weight.dim() == 2)
+def is_torch(state: MutableMapping[str, Tensor], prefix: str, suffix: str) -> bool:
+    """Whether a state dict has the names or shapes of torch; the suffix is that of one recurrence."""
+    weight = state.get(f"{prefix}weight_hh{suffix}")
+    return f"{prefix}bias_ih{suffix}" in state or (weight is not None and weight.dim() == 2)
 
 
 def apart(t: Tensor) -> Tensor:

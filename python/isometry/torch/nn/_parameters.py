@@ -37,8 +37,7 @@ class LayerParameters(Contiguous):
     def _register(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
         """Make all of them, without values."""
         self._directions = 2 if self.bidirectional else 1
-        ways = ("", "_reverse")[: self._directions]
-        self._suffixes = [f"_l{k}{way}" for k in range(self.num_layers) for way in ways]
+        self._suffixes = self._all_suffixes()
         for number, suffix in enumerate(self._suffixes):
             features = self.input_size if number < self._directions else self.hidden_size * self._directions
             shapes = self._shapes(features)
@@ -53,6 +52,11 @@ class LayerParameters(Contiguous):
                 self.register_buffer(name + suffix, torch.empty_like(value, device=weight.device, dtype=kind))
 
     # ------------------------------------------------------------ hooks
+
+    def _all_suffixes(self) -> list[str]:
+        """The suffixes of the recurrences, in the order of ``h_n``."""
+        ways = ("", "_reverse")[: self._directions]
+        return [f"_l{k}{way}" for k in range(self.num_layers) for way in ways]
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         """Names and stored shapes of the parameters of one recurrence that reads ``features`` inputs."""

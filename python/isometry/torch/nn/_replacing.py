@@ -67,42 +67,42 @@ def carry(module: nn.Module, plain: nn.Module, found: nn.Module) -> str | None:
     return None
 
 
-def unseen(model: nn.Module, leaving: Mapping[Any, str]) -> str | None:
-    """Why a call of the model would still reach layers, or parameters, that leave it, if so; values are their names."""
+def unseen(model: nn.Module, leaving: Mapping[Any, str]) -> dict[Any, str]:
+    """Why a call of the model would still reach layers, or parameters, that leave it; values are their names."""
+    found: dict[Any, str] = {}
     for path, module in model.named_modules():
         kinds = {kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("torch.")}
-        if "OptimizedModule" in kinds and module._modules.get("_orig_mod") in leaving:
-            name = leaving[module._modules["_orig_mod"]]
-            return f"{name!r} is compiled, and torch.compile calls the layer that it was given: compile afterwards"
+        if "OptimizedModule" in kinds and (layer := module._modules.get("_orig_mod")) in leaving:
+            why = "is compiled, and torch.compile calls the layer that it was given: compile afterwards"
+            found.setdefault(layer, why)
         for keeper in kinds & _KEEPERS:
-            inside = [leaving[layer] for layer in module.modules() if layer in leaving]
-            if inside:
-                return (
-                    f"{inside[0]!r} is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
-                )
+            why = f"is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
+            for layer in module.modules():
+                if layer in leaving:
+                    found.setdefault(layer, why)
         for name, value in vars(module).items() if module not in leaving else ():
             if name in ("_modules", "_parameters") or name in _HOOKS:
                 continue
-            if (held := _held(value, leaving)) is not None:
+            for held in _held(value, leaving):
                 where = f"{path}.{name}" if path else name
-                return f"{leaving[held]!r} is also held by the attribute {where!r}, where it would stay"
-    return None
+                why = f"is also held by the attribute {where!r}, where it would stay"
+                found.setdefault(held, why)
+    return found
 
 
-def _held(value: Any, leaving: Mapping[Any, str]) -> Any:
-    """One of those that is an attribute's value, or that containers, functions and objects in it hold; else None."""
-    level, seen = [value], set()
+def _held(value: Any, leaving: Mapping[Any, str]) -> list[Any]:
+    """Those that are an attribute's value, or that containers, functions and objects in it hold."""
+    found, level, seen = [], [value], set()
     for _ in range(_DEPTH):
         parts: list[Any] = []
         for each in level:
             if isinstance(each, nn.Module | Tensor):
-                if each in leaving:
-                    return each
+                found += [each] if each in leaving else []
             elif id(each) not in seen:
                 seen.add(id(each))
                 parts += _parts(each)
         level = parts[:_MOST]
-    return None
+    return found
 
 
 def _parts(value: Any) -> Iterable[Any]:

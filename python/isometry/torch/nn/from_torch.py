@@ -1,31 +1,40 @@
-"""`from_torch` and `to_torch`: torch's recurrent layers on the kernels of this package, and back."""
+"""`from_torch`: torch's recurrent layers on the kernels of this package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from ..._rules import check
-from .._dispatch.function import dtype_name
 from ._base import RecurrentLayer
-from ._gates import NAMES, apart, together
-from ._replacing import additions, carry, check_weight, unseen
-from .gru import GRU
-from .lstm import LSTM
-from .rnn import RNN
+from ._conversion import CELLS, LAYERS, Prepared, Way, prepared, replace, to_ours
+from ._replacing import unseen
+from ._subclasses import rebased, unfit
 
-#: Torch's layers and ours.
-_KINDS: dict[Any, Any] = {nn.RNN: RNN, nn.GRU: GRU, nn.LSTM: LSTM}
-_OURS = {ours: theirs for theirs, ours in _KINDS.items()}
-#: The names of parameters there, and here.
-_GRU, _SAME = NAMES, {name: name for name in NAMES}
-_SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
+_NAMES = {kind.__name__ for kind in (nn.RNNBase, nn.RNNCellBase, nn.RNNCell, *LAYERS, *CELLS)}
+#: What an error of a layer inside a model is: the layer stays, with this reason.
+_REFUSED = (NotImplementedError, TypeError, ValueError)
+#: How many layers a warning names.
+_SHOWN = 3
 
 
-def from_torch(module: nn.Module) -> Any:
+class Report(NamedTuple):
+    """What `from_torch` did with the recurrent modules of a model: names, each with a reason."""
+
+    replaced: list[tuple[str, str]]
+    left: list[tuple[str, str]]
+
+    def __str__(self) -> str:
+        lines = [f"from_torch replaced {len(self.replaced)} and left {len(self.left)} of the recurrent modules"]
+        return "\n  ".join(lines + [f"{name or 'module'}: {why}" for name, why in (*self.replaced, *self.left)])
+
+
+def from_torch(module: nn.Module, *, cells: bool = False, subclasses: bool = False, report: bool = False) -> Any:
     """Convert a ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or all of them in a model, to layers of this package.
 
     The weights are copied.
@@ -33,8 +42,14 @@ def from_torch(module: nn.Module) -> Any:
     Parameters
     ----------
     module : torch.nn.Module
-        A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a module that contains some. Subclasses of these layers inside a
-        module are left as they are.
+        A ``torch.nn.RNN``, ``GRU`` or ``LSTM``, or a module that contains some.
+    cells : bool
+        Convert ``LSTMCell`` and ``GRUCell`` too.
+    subclasses : bool
+        Convert subclasses too, if they compute by torch's forward: without a forward of their own, or with one that
+        calls ``super().forward``. Their methods stay.
+    report : bool
+        Return what was done as well.
 
     Returns
     -------
@@ -46,18 +61,30 @@ def from_torch(module: nn.Module) -> Any:
         For any other module, the module itself, with its layers replaced in place. A layer that is used in several
         places is replaced by one new layer, and parameters that layers share are shared afterwards. Make the optimiser
         afterwards, since the parameters are new.
+    Report
+        With ``report``, as the second of a pair: ``replaced`` and ``left``, lists of (name, reason) of the recurrent
+        modules. Without it a warning names layers of torch that were left.
 
     Raises
     ------
-    NotImplementedError
-        A layer with ``proj_size``, with hooks, of its parameters too, with a forward, parameters, buffers or submodules
-        that were added to it, with weights that a hook computes (``weight_norm``, ``prune``), or that shares one with a
-        module of another kind. A layer that was compiled by itself, by ``torch.compile`` or ``torch.jit``, is inside a
-        ``DistributedDataParallel`` or FSDP, or is also held by an attribute that is no submodule: a call of the model
-        would not reach the new layer. No layer of a model is then replaced.
     TypeError
-        If module is not a module, or is a subclass of one of torch's layers, or a weight is not dense, or not float16,
-        bfloat16, float32 or float64.
+        If module is not a module; if it is neither a layer of torch nor contains modules, or is a subclass or cell that
+        was not asked for; or a weight is not dense, or not float16, bfloat16, float32 or float64.
+    NotImplementedError
+        If module is a layer with ``proj_size``, with hooks, of its parameters too, with a forward, parameters, buffers
+        or submodules that were added to it, or with weights that a hook computes (``weight_norm``, ``prune``).
+
+    Warns
+    -----
+    UserWarning
+        If nothing in a model was replaced that holds no layers of this package, or layers were left.
+
+    Notes
+    -----
+    Inside a model, a layer stays, with the reason, where an error above stands for a layer alone; where its weights are
+    parametrized, or shared with a module that stays; and where a call of the model would not reach a new one: because
+    the layer was compiled by itself, by ``torch.compile`` or ``torch.jit``, is inside a ``DistributedDataParallel`` or
+    FSDP, or is also held by an attribute that is no submodule. Quantised modules stay too.
 
     Examples
     --------
@@ -66,143 +93,119 @@ def from_torch(module: nn.Module) -> Any:
     >>> ours = it.nn.from_torch(theirs)
     >>> torch.allclose(ours(x)[0], theirs(x)[0], atol=1e-6)
     True
+    >>> model = torch.nn.ModuleDict({"a": torch.nn.LSTM(3, 8), "b": torch.nn.GRUCell(8, 8)})
+    >>> model, report = it.nn.from_torch(model, report=True)
+    >>> report.left
+    [('b', 'is a GRUCell, which cells=True converts')]
     """
     if not isinstance(module, nn.Module):
         check.kind("module", "a torch.nn.Module", module)
-    if type(module) in _KINDS:
-        return _layer(module, "module", {}, {})
-    if isinstance(module, nn.RNNBase):
-        name = type(module).__name__
-        raise TypeError(f"module must be a torch.nn.RNN, GRU or LSTM itself, not the subclass {name}")
-    layers: dict[nn.Module, str] = {}
-    weights: dict[Tensor, str] = {}
-    others: dict[Tensor, str] = {}
-    for path, each in module.named_modules():
-        if type(each) in _KINDS:
-            layers[each] = path
-            weights |= {p: f"{path}.{name}" for name, p in each.named_parameters()}
+    asked = check.flag("cells", cells), check.flag("subclasses", subclasses)
+    report = check.flag("report", report)
+    theirs, why = _standing(module, *asked)
+    if theirs is not None:
+        found: Any = prepared(module, "module", _way(module, theirs), {}).filled({})
+        done = Report([("", _became(theirs))], [])
+        return (found, done) if report else found
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase) or not module._modules:
+        why = why or f"is a {type(module).__name__}"
+        raise TypeError(f"module must be a torch.nn.RNN, GRU or LSTM itself, or contain some: it {why}")
+    done, unexpected = _converted(module, *asked)
+    if not done.replaced and not any(isinstance(each, RecurrentLayer) for each in module.modules()):
+        what = _some(done.left) if done.left else "it has no torch.nn.RNN, GRU or LSTM"
+        warnings.warn(f"from_torch replaced nothing in {type(module).__name__}: {what}", stacklevel=2)
+    elif unexpected and not report:
+        count = len(unexpected) + len(done.replaced)
+        warnings.warn(f"from_torch left {len(unexpected)} of {count} layers: {_some(unexpected)}", stacklevel=2)
+    return (module, done) if report else module
+
+
+def _some(left: list[tuple[str, str]]) -> str:
+    more = f"; and {len(left) - _SHOWN} more (report=True lists them)" if len(left) > _SHOWN else ""
+    return "; ".join(f"{name!r} ({why})" for name, why in left[:_SHOWN]) + more
+
+
+def _became(theirs: Any) -> str:
+    return f"a torch.nn.{theirs.__name__}"
+
+
+def _way(module: Any, theirs: Any) -> Way:
+    kind: Any = type(module)
+    ours = {**LAYERS, **CELLS}[theirs]
+    return to_ours(module, theirs, None if kind is theirs else rebased(kind, theirs, ours))
+
+
+def _standing(module: nn.Module, cells: bool, subclasses: bool) -> tuple[Any, str | None]:
+    """The class of torch that a module is to be converted as; or none, and why it stays if it is recurrent."""
+    kind, known = type(module), {**LAYERS, **CELLS}
+    if isinstance(module, torch.jit.ScriptModule):
+        return None, "is compiled by torch.jit" if module.original_name in _NAMES else None
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+        if parametrize.is_parametrized(module):
+            return None, "has parametrized weights: torch.nn.utils.parametrize.remove_parametrizations first"
+        theirs = next((each for each in kind.__mro__ if each in known), None)
+        if theirs is None:
+            return None, f"is a {kind.__name__}, which this package does not have"
+        if theirs in CELLS and not cells:
+            return None, f"is a {kind.__name__}, which cells=True converts"
+        if kind is theirs:
+            return theirs, None
+        if not subclasses:
+            return None, f"is the subclass {kind.__name__}: subclasses=True converts those that keep torch's forward"
+        why = unfit(kind, theirs, known[theirs])
+        return (theirs, None) if why is None else (None, f"is a subclass that does more than torch's layer: {why}")
+    for each in kind.__mro__:
+        if each.__name__ in _NAMES and each.__module__.startswith("torch."):
+            return None, f"is a {each.__module__}.{each.__name__}, which is quantised or can be"
+    return None, None
+
+
+def _converted(model: nn.Module, cells: bool, subclasses: bool) -> tuple[Report, list[tuple[str, str]]]:
+    """Replaces the layers of a model; what was done, and what stayed though it is a layer that was asked for."""
+    layers: dict[nn.Module, Any] = {}
+    paths: dict[Any, str] = {}
+    left: dict[str, str] = {}
+    for path, each in model.named_modules():
+        if any(path.startswith(above + ".") for above in left):
             continue
-        others |= {p: f"{path}.{name}" for name, p in each._parameters.items() if p is not None}
-        if isinstance(each, torch.jit.ScriptModule) and each.original_name in {kind.__name__ for kind in _KINDS}:
-            kind = each.original_name
-            raise NotImplementedError(f"from_torch: {path or 'module'!r} is a {kind} that torch.jit has compiled")
-    if (why := unseen(module, layers | weights)) is not None:
-        raise NotImplementedError(f"from_torch: {why}")
+        theirs, why = _standing(each, cells, subclasses)
+        if theirs is not None:
+            layers[each], paths[each] = theirs, path
+        elif why is not None:
+            left[path] = why
+    weights = {p: f"{path}.{name}" for each, path in paths.items() for name, p in each.named_parameters()}
+    stay: dict[nn.Module, str] = {}
+    for thing, why in unseen(model, paths | weights).items():
+        for each in layers:
+            if thing is each or any(thing is p for p in each.parameters()):
+                stay.setdefault(each, why)
+    ready = _ready(model, {each: kind for each, kind in layers.items() if each not in stay}, paths, stay)
     copies: dict[Tensor, nn.Parameter] = {}
-    made = {layer: _layer(layer, repr(path), copies, others) for layer, path in layers.items()}
-    for parent in list(module.modules()):
-        for name, child in list(parent._modules.items()):
-            if child in made:
-                setattr(parent, name, made[child])
-    return module
+    replace(model, {each: one.filled(copies) for each, one in ready.items()})
+    unexpected = [(paths[each], why) for each, why in stay.items()]
+    replaced = [(paths[each], _became(layers[each])) for each in ready]
+    return Report(replaced, [*left.items(), *unexpected]), unexpected
 
 
-def to_torch(layer: RNN | GRU | LSTM) -> Any:
-    """Convert an `RNN`, `GRU` or `LSTM` of this package to the layer of torch.
-
-    Parameters
-    ----------
-    layer : RNN, GRU or LSTM
-        One that torch has: a `GRU` with ``reset="after"``; an `RNN` with tanh or relu and a free W; none with
-        ``trainable_h0`` or ``last_only``.
-
-    Returns
-    -------
-    torch.nn.RNN, torch.nn.GRU or torch.nn.LSTM
-        A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
-        with its ``requires_grad``, in the same mode of training, with the attributes that were set on the layer alone.
-
-    Raises
-    ------
-    TypeError
-        If torch has no such layer.
-    NotImplementedError
-        If the layer has hooks or other additions, as in `from_torch`.
-
-    Examples
-    --------
-    >>> import torch, isometry.torch as it
-    >>> it.nn.to_torch(it.nn.RNN(3, 8))
-    RNN(3, 8)
-    """
-    why = None if type(layer) in _OURS else "it is no RNN, GRU or LSTM of isometry.torch"
-    if isinstance(layer, RecurrentLayer):
-        for name in ("trainable_h0", "last_only"):
-            why = why or (f"torch has no {name}" if getattr(layer, name) else None)
-    if type(layer) is GRU:
-        why = why or ("torch resets after the product: reset is 'before'" if layer.reset == "before" else None)
-    if type(layer) is RNN:
-        why = why or ("torch has no transition" if layer.transition is not None else None)
-        plain = layer.nonlinearity in ("tanh", "relu")
-        why = why or (None if plain else f"torch has no nonlinearity {layer.nonlinearity!r}")
-    if why is not None:
-        raise TypeError(f"layer {type(layer).__name__} cannot become one of torch: {why}")
-    law = {"nonlinearity": layer.nonlinearity} if type(layer) is RNN else {}
-    names = {ours: theirs for theirs, ours in (_GRU if type(layer) is GRU else _SAME).items()}
-    own = {"reset": "after"} if type(layer) is GRU else law
-    way = _Way("to_torch", _OURS[type(layer)], own, law, names, together if type(layer) is GRU else None)
-    return _converted(layer, "layer", way, {}, {})
-
-
-class _Way(NamedTuple):
-    """How a layer is converted."""
-
-    function: str
-    kind: Any
-    own: dict[str, Any]  # the keywords of the layer besides those that all have
-    new: dict[str, Any]  # those of the new one
-    names: dict[str, str]
-    arranged: Callable[[Tensor], Tensor] | None
-
-
-def _layer(module: Any, where: str, copies: dict[Tensor, nn.Parameter], others: dict[Tensor, str]) -> Any:
-    """The layer of this package for one of torch."""
-    if module.proj_size:
-        raise NotImplementedError("from_torch has no layers with proj_size")
-    gated = type(module) is nn.GRU
-    law = {"nonlinearity": module.nonlinearity} if type(module) is nn.RNN else {}
-    new = {"reset": "after"} if gated else law
-    way = _Way("from_torch", _KINDS[type(module)], law, new, _GRU if gated else _SAME, apart if gated else None)
-    return _converted(module, where, way, copies, others)
-
-
-def _converted(layer: Any, where: str, way: _Way, copies: dict[Tensor, nn.Parameter], others: dict[Tensor, str]) -> Any:
-    """A new layer with copies of the parameters, ``copies`` those of layers before; none may be one of ``others``."""
-    given = {name: getattr(layer, name) for name in _SHARED}
-    # no random numbers are drawn on the meta device
-    plain = type(layer)(**given | {"dropout": 0.0}, **way.own, device="meta")
-    what = additions(layer, plain._parameters)
-    if what is not None:
-        raise NotImplementedError(
-            f"{way.function} keeps no hooks and nothing else that was added to a layer, and no weights that a hook "
-            f"computes (weight_norm, spectral_norm, prune): remove {what} of {where} first"
-        )
-    weights = dict(layer.named_parameters(remove_duplicate=False))
-    dtype, device = layer.weight_ih_l0.dtype, layer.weight_ih_l0.device
-    for name, p in weights.items():
-        argument = f"{name} of {where}"
-        check_weight(argument, p)
-        check.exact(argument, tuple(p.shape), tuple(plain.get_parameter(name).shape))
-        if p.dtype is not dtype:
-            raise TypeError(f"{argument} must be {dtype_name(dtype)}, as weight_ih_l0 is, not {dtype_name(p.dtype)}")
-        if p in others:
-            raise NotImplementedError(f"{way.function} copies parameters, but {argument} is shared with {others[p]!r}")
-    found = way.kind(**given, **way.new, device="meta", dtype=dtype).to_empty(device=device)
-    if (attribute := carry(layer, plain, found)) is not None:
-        raise NotImplementedError(f"{way.function}: the attribute {attribute!r} of {where} means another thing there")
-    for name, p in weights.items():
-        stem, _, suffix = name.rpartition("_l")
-        new = f"{way.names[stem]}_l{suffix}"
-        if p not in copies:
-            copies[p] = _filled(found.get_parameter(new), p, way.arranged)
-        setattr(found, new, copies[p])
-    return found.train(layer.training)
-
-
-@torch.no_grad()
-def _filled(target: nn.Parameter, source: Tensor, arranged: Callable[[Tensor], Tensor] | None) -> nn.Parameter:
-    """A parameter with the values of another, its attributes and its ``requires_grad``."""
-    target.copy_(source if arranged is None else arranged(source))
-    vars(target).update(vars(source))
-    target.requires_grad_(source.requires_grad)
-    return target
+def _ready(
+    model: nn.Module, layers: Mapping[nn.Module, Any], paths: Mapping[Any, str], stay: dict[nn.Module, str]
+) -> dict[nn.Module, Prepared]:
+    """The new layers, without values; ``stay`` gets those that are refused, and those that share weights with them."""
+    while True:
+        others = {
+            p: f"{path}.{name}"
+            for path, each in model.named_modules()
+            if each not in layers or each in stay
+            for name, p in each._parameters.items()
+            if p is not None
+        }
+        ready, before = {}, len(stay)
+        for each, theirs in layers.items():
+            if each in stay:
+                continue
+            try:
+                ready[each] = prepared(each, repr(paths[each]), _way(each, theirs), others)
+            except _REFUSED as error:
+                stay[each] = str(error)
+        if len(stay) == before:
+            return ready

@@ -100,7 +100,7 @@ class GRU(GatedLayer):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Torch's own names and shapes are recognised; without second biases these are zero."""
         errors = rest[-1]
-        if is_torch(state_dict, prefix):
+        if is_torch(state_dict, prefix, self._suffixes[0]):
             if self.reset != "after":
                 errors.append(
                     f"{type(self).__name__}(reset='before') cannot take the weights of torch.nn.GRU, which resets "
