@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   ?= $(CURDIR)/.venv
 BIN    := $(VENV)/bin
-RUST   := $(wildcard Cargo.toml Cargo.lock rust/*/Cargo.toml) $(shell find rust -name '*.rs' 2>/dev/null)
+RUST   := $(wildcard Cargo.toml Cargo.lock rust/*/Cargo.toml) $(shell find rust -name '*.rs' -o -name '*.wgsl' 2>/dev/null)
 
 # What takes long is listed at the end of every run.
 SLOW   := --durations 20 --durations-min 5

@@ -1,6 +1,6 @@
 // h = phi(z) and z_bar = phi'(z)^H g of two features: neighbours (2p, 2p + 1), or (p, p + n/2) where phi acts on the halves of a
 // row. phi' is computed from y, which is h, or z where h does not determine it. On complex numbers all
-// nonlinearities but modReLU act on both parts separately.
+// nonlinearities but modReLU act on both parts separately. NaN passes through all.
 
 const IDENTITY: u32 = 0;          // z                          y = h
 const TANH: u32 = 1;              // tanh z                     h
@@ -70,29 +70,32 @@ fn hyperbolic(x: T) -> T {
     p = fma(p, q, T(-1.0 / 3.0));
     let near = fma(p * q, size, size);
     let far = T(1.0) - T(2.0) / (exp(T(2.0) * size) + T(1.0));
-    return sign(x) * select(far, near, size < T(0.25));
+    return keep_parts(x, sign(x) * select(far, near, size < T(0.25)));
 }
+
+const TINY: f32 = 1.1754944e-38;   // the least number that is not denormal
 
 struct Polar {
     e: vec2<f32>,
     r: f32,
 }
 
-// z / |z| and |z| without overflow; 0 and 0 of 0.
+// z / |z| and |z| without overflow; 0 and 0 of 0 and of denormal numbers. WGSL divides by 2^-126 to 2^126 alone.
 fn polar(z: vec2<f32>) -> Polar {
     let top = max(abs(z.x), abs(z.y));
-    if top == 0.0 {
+    let by = power(top);
+    let u = by * z;
+    let s = sqrt(dot(u, u));
+    if !is_nan(s) && top < TINY {
         return Polar(vec2<f32>(0.0), 0.0);
     }
-    let u = z / top;
-    let s = sqrt(dot(u, u));
-    return Polar(u / s, top * s);
+    return Polar(u / s, s / by);
 }
 
 fn modrelu(z: vec2<f32>, b: f32) -> vec2<f32> {
     let p = polar(z);
     let t = p.r + b;
-    if p.r == 0.0 || t <= 0.0 {
+    if !is_nan(t) && (p.r == 0.0 || t <= 0.0) {
         return vec2<f32>(0.0);
     }
     return t * p.e;
@@ -101,16 +104,30 @@ fn modrelu(z: vec2<f32>, b: f32) -> vec2<f32> {
 // z_bar = g + (b / r) (g - e along), and along behind it
 fn modrelu_pull(z: vec2<f32>, b: f32, g: vec2<f32>) -> vec3<f32> {
     let p = polar(z);
-    if p.r == 0.0 || p.r + b <= 0.0 {
+    if !is_nan(p.r) && p.r == 0.0 {
         return vec3<f32>(0.0);
     }
-    let along = dot(p.e, g);
+    let t = p.r + b;
+    if !is_nan(t) && t <= 0.0 {
+        return vec3<f32>(0.0);
+    }
+    let along = keep(t, dot(p.e, g));
     return vec3<f32>(g + b / p.r * (g - along * p.e), along);
 }
 
 fn modrelu_real(z: f32, b: f32) -> f32 {
     let t = abs(z) + b;
-    return select(0.0, sign(z) * t, t > 0.0);
+    return keep(t, select(0.0, sign(z) * t, t > 0.0));
+}
+
+// w; NaN where the same part of z is
+fn keep_each(z: Pair, w: Pair) -> Pair {
+    return Pair(keep_parts(z.a, w.a), keep_parts(z.b, w.b));
+}
+
+// w; NaN in both where a part of either of z is
+fn keep_both(z: Pair, w: Pair) -> Pair {
+    return keep_each(z, keep_each(Pair(z.b, z.a), w));
 }
 
 fn complex_parts(x: T) -> vec2<f32> {
@@ -123,13 +140,13 @@ fn value(phi: RowActivation, z: Pair, b: vec2<f32>) -> Pair {
             return Pair(hyperbolic(z.a), hyperbolic(z.b));
         }
         case RELU: {
-            return Pair(max(z.a, ZERO), max(z.b, ZERO));
+            return keep_each(z, Pair(max(z.a, ZERO), max(z.b, ZERO)));
         }
         case LEAKY_RELU: {
-            return Pair(max(phi.slope * z.a, z.a), max(phi.slope * z.b, z.b));
+            return keep_each(z, Pair(max(phi.slope * z.a, z.a), max(phi.slope * z.b, z.b)));
         }
         case OPLU: {
-            return Pair(max(z.a, z.b), min(z.a, z.b));
+            return keep_both(z, Pair(max(z.a, z.b), min(z.a, z.b)));
         }
         case MODRELU: {
             return Pair(number(modrelu_real(real(z.a), b.x)), number(modrelu_real(real(z.b), b.y)));
@@ -157,19 +174,19 @@ fn pull(phi: RowActivation, y: Pair, g: Pair, b: vec2<f32>) -> Pulled {
             return Pulled(Pair((T(1.0) - y.a * y.a) * g.a, (T(1.0) - y.b * y.b) * g.b), none);
         }
         case RELU: {
-            return Pulled(Pair(select(ZERO, g.a, y.a > ZERO), select(ZERO, g.b, y.b > ZERO)), none);
+            return Pulled(keep_each(y, Pair(select(ZERO, g.a, y.a > ZERO), select(ZERO, g.b, y.b > ZERO))), none);
         }
         case LEAKY_RELU: {
             let a = select(phi.slope * g.a, g.a, y.a > ZERO);
-            return Pulled(Pair(a, select(phi.slope * g.b, g.b, y.b > ZERO)), none);
+            return Pulled(keep_each(y, Pair(a, select(phi.slope * g.b, g.b, y.b > ZERO))), none);
         }
         case OPLU: {
-            return Pulled(Pair(select(g.a, g.b, y.b > y.a), select(g.b, g.a, y.b > y.a)), none);
+            return Pulled(keep_both(y, Pair(select(g.a, g.b, y.b > y.a), select(g.b, g.a, y.b > y.a))), none);
         }
         case MODRELU: {
-            let e = vec2<f32>(sign(real(y.a)), sign(real(y.b)));
-            let bar = Pair(select(ZERO, g.a, y.a != ZERO), select(ZERO, g.b, y.b != ZERO));
-            return Pulled(bar, e * vec2<f32>(real(g.a), real(g.b)));
+            let e = keep_each(y, Pair(sign(y.a), sign(y.b)));
+            let bar = keep_each(y, Pair(select(ZERO, g.a, y.a != ZERO), select(ZERO, g.b, y.b != ZERO)));
+            return Pulled(bar, vec2<f32>(real(e.a) * real(g.a), real(e.b) * real(g.b)));
         }
         case MODRELU_COMPLEX: {
             let p = modrelu_pull(complex_parts(y.a), b.x, complex_parts(g.a));

@@ -1,7 +1,7 @@
 //! Nonlinearities on the device: h = phi(z), z_bar = phi'(z)^H h_bar, of the table in [`isometry_core::activation`].
 //!
 //! `activation.wgsl` has the formulas as functions of two features, for shaders to import; the kernels here apply them to rows.
-//! What NaN becomes is not defined: WGSL promises nothing about it.
+//! NaN passes through all, as on the CPU: it is found by its bits (`bits.wgsl`).
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -86,7 +86,7 @@ fn kinks_and_ties() {
 #[test]
 fn tiny_and_huge_numbers() {
     for field in [Field::Real, Field::Complex] {
-        for size in [1e-30, 1e-10, 100.0, 1e30] {
+        for size in [1e-30, 1e-10, 100.0, 1e30, 2e38] {
             let scale = |z: &C| C(f64::from((z.0 * size) as f32), f64::from((z.1 * size) as f32));
             let z: Vec<C> = numbers(field, 12, 8).iter().map(scale).collect();
             check(field, 3, 4, &z, &format!("{size:e}"), 1.0 / f64::min(size, 1.0));

@@ -22,12 +22,6 @@ fn largest(x: T) -> f32 {
     return max(abs(real(x)), abs(imag(x)));
 }
 
-// 2^-e for x = f 2^e, 1 <= f < 2: exact, which exp2 need not be
-fn power(x: f32) -> f32 {
-    let e = (bitcast<u32>(x) >> 23u) & 255u;
-    return bitcast<f32>(min(254u - min(e, 253u), 253u) << 23u);
-}
-
 var<workgroup> parts: array<f32, WIDTH * HEIGHT>;
 
 @compute @workgroup_size(WIDTH, HEIGHT)

@@ -5,7 +5,6 @@
 // h is the state before the step, f_u = (h - k) u (1 - u), y the number from which phi' is read.
 
 const LANES: u32 = 64;
-const TINY: f32 = 1.1754944e-38;   // below it a vector counts as zero
 
 // Places of the numbers.
 const OVERLAP: u32 = 0;   // w.a
@@ -82,7 +81,7 @@ fn most(local: u32, x: vec4<f32>) -> vec4<f32> {
     return over(local, x, true);
 }
 
-// The number by which a vector is divided before it is squared, and the inverse length of what is left.
+// The number by which a vector is divided before it is squared, and the inverse length of what is left; below TINY it counts as zero.
 struct Scale {
     by: f32,
     inverse: f32,
@@ -90,8 +89,8 @@ struct Scale {
 }
 
 fn scale_of(largest: f32, square: f32) -> Scale {
-    let length = max(sqrt(square), 0.5);
-    return Scale(max(largest, TINY), 1.0 / length, largest * length < TINY);
+    let length = keep(square, max(sqrt(square), 0.5));
+    return Scale(max(largest, TINY), 1.0 / length, !is_nan(square) && largest * length < TINY);
 }
 
 fn scaled(s: Scale, x: f32) -> f32 {

@@ -99,9 +99,10 @@ fn finish(turn: Turn, j: u32, products: vec4<f32>) {
     let sums = sums_of(turn, j);
     let slope = frames[turn.first + SLOPE];
     var found = vec2<f32>(0.0);
-    if slope > 0.0 && n == 2u {
+    let turns = is_nan(slope) || slope > 0.0;
+    if turns && n == 2u {
         found = plane(turn, j);
-    } else if slope > 0.0 {
+    } else if turns {
         let a = frames[place_of(A, turn.here, j)];
         let bar = sums.y * slope;
         found.x = frames[turn.first + OF_E] * (sums.x + bar - products.x * a);

@@ -8,6 +8,11 @@ const PARTS: u32 = 2;
 const ZERO: T = vec2<f32>(0.0, 0.0);
 const ONE: T = vec2<f32>(1.0, 0.0);
 
+// y; x in the parts where that is NaN
+fn keep_parts(x: T, y: T) -> T {
+    return vec2<f32>(keep(x.x, y.x), keep(x.y, y.y));
+}
+
 fn conj_if(x: T, yes: bool) -> T {
     return vec2<f32>(x.x, select(x.y, -x.y, yes));
 }

@@ -8,6 +8,11 @@ const PARTS: u32 = 1;
 const ZERO: T = 0.0;
 const ONE: T = 1.0;
 
+// y; x where that is NaN
+fn keep_parts(x: T, y: T) -> T {
+    return keep(x, y);
+}
+
 fn conj_if(x: T, yes: bool) -> T {
     return x;
 }
