@@ -19,7 +19,7 @@ PACKAGES = {
 }
 #: The list of the pages of mathematics: a table of the operators, and all pages.
 PAGES = "docs/math/README.md"
-ALWAYS = ("Adjoint", "Columns", "Composition", "Operator")
+ALWAYS = ("Adjoint", "BlockDiagonal", "Columns", "Composition", "Operator")
 
 
 def objects():
