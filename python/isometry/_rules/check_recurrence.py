@@ -53,6 +53,11 @@ def activation_units(
     return features // per_unit
 
 
+def within_blocks(name: str, each: int) -> bool:
+    """Whether the activation of blocks of so many features is that of all features, whose pairs do not lie in two."""
+    return name not in ("oplu_halves", "modrelu_realrep") and (name != "oplu" or each % 2 == 0)
+
+
 def slope(value: float) -> None:
     """A number, 0 <= slope < 1."""
     if not 0 <= check.number("slope", value) < 1:
