@@ -80,14 +80,9 @@ def run(
     blocks = blocks_of(declaration, transition, activation, n, heads)
     if members is not None:
         check_recurrence.of_ensemble(checkpoint)
-        tensors, marks, state = arranged(declaration, tensors, batch, marks, state)
-    else:
-        tensors = _each(declaration, tensors, batch)
+    tensors, marks, state = _placed(declaration, tensors, sizes, (blocks, heads), marks, state)
     if blocks:
         members, transition = blocks, getattr(transition, "operator", None)
-        tensors, marks, state = divided(declaration, tensors, blocks, marks, state)
-    elif heads > 1:
-        tensors = whole(declaration, tensors)
     ends, order = _order(lengths, steps, batch, device)
     if order is not None:
         tensors, marks, state = _longest_first(declaration, order, tensors, marks, state)
@@ -182,12 +177,28 @@ def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype
     return steps, batch, n, None if units is None else tuple(units), members
 
 
-def _each(declaration: Cell, tensors: Given, batch: int) -> Given:
-    """The arrays with an entry for each sequence."""
+def _placed(
+    declaration: Cell,
+    tensors: Given,
+    sizes: Sizes,
+    parts: tuple[int, int],
+    marks: Tensor | None,
+    state: Tensor | None,
+) -> tuple[Given, Tensor | None, Tensor | None]:
+    """The arrays with an entry for each sequence, and the members of an ensemble, or the blocks, as first axis.
+
+    `parts` are the blocks that the call falls into, and those by which its matrices are given.
+    """
+    _, batch, *_, members = sizes
+    if members is not None:
+        return arranged(declaration, tensors, batch, marks, state)
     for name, axes in declaration.each:
         t = tensors[name]
         tensors[name] = None if t is None else t.expand(batch, *t.shape[-axes:])
-    return tensors
+    blocks, heads = parts
+    if blocks:
+        return divided(declaration, tensors, blocks, marks, state)
+    return whole(declaration, tensors) if heads > 1 else tensors, marks, state
 
 
 def _parts(declaration: Cell, pair: Any, x: Any) -> list[Tensor]:
