@@ -86,6 +86,15 @@ def unitary_matrix(distance: float, bound: float, complex_: bool) -> None:
         )
 
 
+def block_diagonal(distance: float, bound: float, heads: int) -> None:
+    """A matrix to set is this far from the nearest one of so many blocks; NaN is refused too."""
+    if not distance <= bound:
+        raise ValueError(
+            f"w must be block-diagonal, with heads = {heads} blocks of the same size: the numbers outside of them are "
+            f"{distance:.1e} in Frobenius norm, tolerance {bound:.1e}"
+        )
+
+
 def reached_matrix(distance: float, bound: float) -> None:
     """A matrix to set is this far from that of the parameters; NaN is refused too."""
     if not distance <= bound:

@@ -21,6 +21,7 @@ from ._contract import (
     Sweep,
     check_constructor,
     check_dtype,
+    check_heads,
     check_hidden,
     check_input,
     check_start_state,
@@ -42,6 +43,12 @@ class RecurrentLayer(Stepping, LayerParameters):
     _own_keywords: tuple[str, ...] = ()
     """Attributes shown by ``repr`` after those of ``torch.nn.RNN``."""
 
+    _divisible: bool = False
+    """Whether the recurrent matrices may be block-diagonal, with ``heads`` blocks."""
+
+    heads: int
+    """The number of these blocks."""
+
     _cell: str = ""
     """The cell of the core whose kernels compute a recurrence, if one does."""
 
@@ -55,6 +62,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        heads: int = 1,
         trainable_h0: bool = False,
         checkpoint: Literal["none", "sqrt", "reversible"] = "none",
         last_only: bool = False,
@@ -79,6 +87,9 @@ class RecurrentLayer(Stepping, LayerParameters):
         self.batch_first = batch_first
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
+        self._heads = check_heads(type(self).__name__, heads, hidden_size, self._divisible)
+        if self._divisible:
+            self.heads = self._heads
         self.trainable_h0 = trainable_h0
         self.checkpoint: Literal["none", "sqrt", "reversible"] = checkpoint
         self.last_only = last_only
@@ -300,6 +311,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         parts = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
         parts += [f"{k}={getattr(self, k)}" for k, default in defaults.items() if getattr(self, k) != default]
+        parts += [f"heads={self._heads}"] if self._heads > 1 else []
         parts += [f"{k}={getattr(self, k)!r}" for k in self._own_keywords]
         parts += ["trainable_h0=True"] if self.trainable_h0 else []
         parts += [f"checkpoint={self.checkpoint!r}"] if self.checkpoint != "none" else []

@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 
 from ..._rules import check, check_recurrence
+from ..sequences._blocks import whole
+from ..sequences._cells import CELLS
+from ..sequences.gru import gated
 from ._base import RecurrentLayer
+from ._contract import Sweep
 from ._streaming import Kernel
 
 #: Torch's name and ours.
@@ -27,6 +31,7 @@ class GatedLayer(RecurrentLayer):
 
     reset: Literal["before", "after"]
     _matrices = 3
+    _divisible = True
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
@@ -34,8 +39,9 @@ class GatedLayer(RecurrentLayer):
         check_recurrence.checkpoint(self.checkpoint, affine=False, memory=False)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        shapes: dict[str, tuple[int, ...]] = {"weight_hh": (self._matrices, n, n), "weight_ih": (3, n, features)}
+        n, k = self.hidden_size, self._head_size
+        w = self._of_heads(self._matrices, k, k)
+        shapes: dict[str, tuple[int, ...]] = {"weight_hh": w, "weight_ih": (3, n, features)}
         return shapes | {"bias": (3, n)} if self.bias else shapes
 
     def _reset(self, suffix: str) -> None:
@@ -46,9 +52,19 @@ class GatedLayer(RecurrentLayer):
         w, u = self._read("weight_hh" + suffix), self._read("weight_ih" + suffix)
         return x, w, u, self._read("bias" + suffix) if self.bias else None
 
+    def _states(self, transition: Any, sweep: Sweep, law: tuple[str, Tensor | None, Tensor | None]) -> Tensor:
+        """The states of one recurrence; `law` is the activation, its own bias, and the second bias of the candidate."""
+        x, w, u, b = self._given(sweep.suffix, sweep.x)
+        activation, own_bias, hidden_bias = law
+        given = {"x": x, "w": w, "u": u, "b": b, "h0": sweep.h0, "hidden_bias": hidden_bias}
+        given |= {"activation_bias": own_bias, "start_state": sweep.start_state}
+        rest = sweep.lengths, sweep.reverse, None, sweep.checkpoint, sweep.output, sweep.starts
+        return gated(transition, given, {}, self.reset, activation, 0.1, *rest, heads=self._heads)
+
     def _gates(self, cell: str, suffix: str, activation: str, own_bias: Tensor | None) -> Kernel:
         """The kernel of one recurrence."""
         _, w, u, b = self._given(suffix, self.weight_ih_l0)
+        w = w if self._heads == 1 else whole(CELLS[cell].declaration, {"w": w})["w"]
         arrays = {"w": w, "u": u, "b": b, "activation_bias": own_bias}
         return Kernel(cell, (float(self.reset == "after"),), activation, 0.1, arrays)
 

@@ -7,8 +7,7 @@ from typing import Any, Literal, Unpack
 import torch
 from torch import Tensor
 
-from ..sequences.gru import gru
-from ._contract import LayerKeywords, Sweep
+from ._contract import DivisibleKeywords, Sweep
 from ._gates import GatedLayer, is_torch, reordered
 from ._streaming import Kernel
 
@@ -72,7 +71,7 @@ class GRU(GatedLayer):
         num_layers: int = 1,
         *,
         reset: Literal["before", "after"] = "before",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.reset = reset
         super().__init__(input_size, hidden_size, num_layers, **keywords)
@@ -94,8 +93,7 @@ class GRU(GatedLayer):
         return self._read("hidden_bias" + suffix)[2] if self._second else None
 
     def _run(self, sweep: Sweep) -> Tensor:
-        law = sweep.keywords() | {"reset": self.reset, "hidden_bias": self._hidden_bias(sweep.suffix)}
-        return gru(*self._given(sweep.suffix, sweep.x), **law)
+        return self._states(None, sweep, ("tanh", None, self._hidden_bias(sweep.suffix)))
 
     def _kernel(self, suffix: str) -> Kernel:
         kernel = self._gates("gru", suffix, "tanh", None)

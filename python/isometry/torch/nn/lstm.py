@@ -10,6 +10,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
 from .._dispatch.plan import Tensors
+from ..sequences._blocks import whole
+from ..sequences._cells import CELLS
 from ..sequences.lstm import stacked
 from ._base import RecurrentLayer, last_state
 from ._contract import Sweep, check_hidden
@@ -65,7 +67,7 @@ class LSTM(RecurrentLayer):
     (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]), torch.Size([1, 5, 8]))
     """
 
-    _cell = "lstm"
+    _cell, _divisible = "lstm", True
 
     if TYPE_CHECKING:
 
@@ -97,8 +99,9 @@ class LSTM(RecurrentLayer):
         check_recurrence.checkpoint(self.checkpoint, affine=False, memory=False)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (4 * n, features), "weight_hh": (4 * n, n)}
+        n, k = self.hidden_size, self._head_size
+        w = self._of_heads(4 * k, k)
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (4 * n, features), "weight_hh": w}
         return shapes | {"bias_ih": (4 * n,), "bias_hh": (4 * n,)} if self.bias else shapes
 
     def _starting_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -155,9 +158,10 @@ class LSTM(RecurrentLayer):
         return self._read("weight_hh" + suffix), self._read("weight_ih" + suffix), b
 
     def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
-        states = stacked(sweep.x, self._weights(sweep.suffix), **sweep.keywords())
+        states = stacked(sweep.x, self._weights(sweep.suffix), **sweep.keywords(), heads=self._heads)
         return states[..., : self.hidden_size].contiguous(), last_state(states, sweep)
 
     def _kernel(self, suffix: str) -> Kernel:
         w, u, b = self._weights(suffix)
+        w = w if self._heads == 1 else whole(CELLS["lstm"].declaration, {"w": w})["w"]
         return Kernel("lstm", (), "tanh", 0.0, {"w": w, "u": u, "b": b})

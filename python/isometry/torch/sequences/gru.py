@@ -144,8 +144,10 @@ def gated(
     checkpoint: str,
     output: str,
     starts: Tensor | None,
+    heads: int = 1,
 ) -> Tensor:
-    """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
+    """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name; with
+    heads w are the blocks (heads, ...) of its matrices."""
     own = setting(reset, given["hidden_bias"])
     for name, (other, value) in aliases.items():
         if value is not None:
@@ -154,4 +156,4 @@ def gated(
             given[name] = value
     cell = "gru" if transition is None else "goru"
     rest = activation, slope, lengths, reverse, backend
-    return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]
+    return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts, heads=heads)[0]

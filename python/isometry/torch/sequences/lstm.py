@@ -139,13 +139,14 @@ def stacked(
     output: str = "states",
     starts: Tensor | None = None,
     start_state: Tensor | None = None,
+    heads: int = 1,
 ) -> Tensor:
     """As `nn.LSTM` calls it: all states (T, B, 2n), or with output "last" the last of each sequence (B, 2n).
 
     `weights` are W (4n, n), U (4n, d) and b (4n) or None, in the order i, f, g, o; h0 and start_state are (B, 2n) or
-    (2n,); the rest is as in `gru`.
+    (2n,); with heads W is (heads, 4k, k), its blocks of k = n / heads units; the rest is as in `gru`.
     """
     w, u, b = weights
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "activation_bias": None, "start_state": start_state}
     law = "tanh", 0.0, lengths, reverse, backend
-    return run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts)[0]
+    return run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts, heads=heads)[0]
