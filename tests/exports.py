@@ -29,7 +29,7 @@ CELL_PACKAGES = {
     "python/isometry/torch/nn/__init__.py": "from .{stem} import {names}",
 }
 STATEMENT = r"(?m)^from \S+ import (?:\(\n(?:    .*\n)*\)|[^(\n]*)\n"
-ALWAYS = ("Adjoint", "Columns", "Composition", "Operator")
+ALWAYS = ("Adjoint", "BlockDiagonal", "Columns", "Composition", "Operator")
 
 
 def objects():

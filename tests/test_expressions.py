@@ -26,7 +26,8 @@ def operators(api, array):
     rng = np.random.default_rng(0)
     u, a, w = (array(rng.standard_normal(s)) for s in ((4, 2), 6, (4, 4)))
     h, c, d = api.Householder(u), api.Cayley(a), api.Dense(w)
-    return [h, c, d, h.H, c @ d, (d @ h).H, h @ c.H @ d, c.columns(3), (h @ d).columns(2)]
+    blocks = api.BlockDiagonal(api.Cayley(array(np.array([[0.5], [2.0]]))))
+    return [h, c, d, h.H, c @ d, (d @ h).H, h @ c.H @ d, c.columns(3), (h @ d).columns(2), blocks, blocks.H @ d]
 
 
 # ---------------------------------------------------------------- products and adjoints
@@ -69,6 +70,24 @@ def test_columns(api, array):
             op.columns(wrong)
     with pytest.raises(TypeError, match="operator must be an operator"):
         api.Columns(array(np.eye(4)), 2)
+
+
+@FACES
+def test_blocks(api, array):
+    turns = api.Cayley(array(np.array([[1.0], [0.0]])))
+    op = api.BlockDiagonal(turns)
+    assert op.operator is turns and op.H.shape == op.shape == (4, 4)
+    assert repr(op) == f"BlockDiagonal({turns!r})"
+    wide = api.BlockDiagonal(api.Dense(array(np.ones((3, 2, 4, 5)))))
+    assert wide.shape == (8, 10) and wide.batch_shape == (3,) and wide[1].shape == (8, 10)
+    assert api.BlockDiagonal(wide).shape == (24, 30)
+    for stack in (api.Cayley(array(np.ones(3))), api.Dense(array(np.ones((0, 2, 2))))):
+        with pytest.raises(ValueError, match=r"operator must be a stack of batch_shape \(\*, h\) with h >= 1"):
+            api.BlockDiagonal(stack)
+    with pytest.raises(TypeError, match="operator must be an operator"):
+        api.BlockDiagonal(array(np.eye(4)))
+    with pytest.raises(ValueError, match="h >= 1"):
+        api.BlockDiagonal(turns[0])
 
 
 @FACES

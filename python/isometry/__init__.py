@@ -18,6 +18,7 @@ from isometry.lstm import lstm, lstm_vjp
 from isometry.metrics import orthogonality_error
 from isometry.operators import (
     Adjoint,
+    BlockDiagonal,
     BoundedSvd,
     Cayley,
     Circulant,
@@ -42,6 +43,7 @@ from isometry.stiefel import cayley_step
 
 __all__ = [
     "Adjoint",
+    "BlockDiagonal",
     "BoundedSvd",
     "Cayley",
     "Circulant",

@@ -126,7 +126,7 @@ class Call(NamedTuple):
 
     def member(self, i: int) -> Call:
         """The call of the i-th member alone."""
-        part: Callable[[Any], Any] = lambda a: None if a is None else a[i if len(a) > 1 else 0]
+        part: Callable[[Any], Any] = lambda a: None if a is None else a[i if len(a) > 1 else 0, ...]
         route = self.route
         route = None if route is None else route._replace(arguments=tuple(map(part, route.arguments)))
         arrays = {name: part(a) for name, a in self.arrays.items()}

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+from isometry import _blocks
 from isometry._arrays import Array
 from isometry._cells.recurrence import RECURRENCE
-from isometry._gradients import gradients
 from isometry._rules import check
-from isometry._sequences import Options, states_of
+from isometry._sequences import Options
 from isometry.operators._operator import Operator
 
 __all__ = ["recurrence", "recurrence_vjp"]
@@ -121,7 +121,7 @@ def recurrence(
     law = activation, slope, (activation_on == "input",)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    return states_of(RECURRENCE, transition, arrays, options, output)[0]
+    return _blocks.states(RECURRENCE, transition, arrays, options, output)
 
 
 def recurrence_vjp(
@@ -191,4 +191,4 @@ def recurrence_vjp(
     law = activation, slope, (activation_on == "input",)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    return gradients(RECURRENCE, transition, arrays, options, (states, ct, None), check_states)
+    return _blocks.pulled(RECURRENCE, transition, arrays, options, (states, ct, None), check_states)

@@ -7,7 +7,7 @@ import numpy as np
 
 import reference as ref
 from faces import LAYOUTS, Subject
-from forms import OfAdjoint, OfProduct, hermitian, of_matrices
+from forms import OfAdjoint, OfBlocks, OfProduct, hermitian, of_matrices
 
 
 class Textbook(Subject):
@@ -267,6 +267,30 @@ class ProductForgetsAGradient(OfProduct, Textbook):
     def matrix_vjp(self, ct):
         first = self.given(ct) @ Subject.reference(self) @ hermitian(self.middle())
         return self.gradients(Subject.reference_matrix_vjp(self, first))
+
+
+class BlocksInTheOtherOrder(OfBlocks, Textbook):
+    def w(self):
+        w = self.reference()
+        return np.roll(w, (w.shape[-2] // 2, w.shape[-1] // 2), (-2, -1))
+
+
+class BlocksMeet(OfBlocks, Textbook):
+    """One number outside of the blocks."""
+
+    def w(self):
+        w = self.reference()
+        w[..., 0, -1] += 1
+        return w
+
+
+class BlocksOfOneGradient(OfBlocks, Textbook):
+    """Both members have the gradient of the first."""
+
+    def matrix_vjp(self, ct):
+        ct, (p, q) = self.given(ct).copy(), (size // 2 for size in ct.shape[-2:])
+        ct[..., p:, q:] = ct[..., :p, :q]
+        return self.gradients(self.reference_matrix_vjp(ct))
 
 
 class ColumnsTakenForRows(Textbook):

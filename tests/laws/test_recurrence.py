@@ -8,7 +8,7 @@ from tolerance import close, sequence, sequence_gradient
 
 
 def problem(subject, rng, steps=7, batch=3, d=2):
-    n = subject.n
+    n = subject.reference().shape[-1]
     draw = lambda *shape: ref.normal(rng, *shape, dtype=subject.dtype) / 2
     x, v = draw(steps, batch, d), draw(n, d)
     bias = 0.1 * ref.normal(rng, n, dtype=real_of(subject.dtype))
@@ -39,7 +39,7 @@ def cut(subject, rng):
 def bptt(subject, rng, **sizes):
     """Back-propagation through time by the reference, W_bar pulled back to the parameters by the reference."""
     x, v, keywords = problem(subject, rng, **sizes)
-    ct = ref.normal(rng, len(x), x.shape[1], subject.n, dtype=subject.dtype)
+    ct = ref.normal(rng, len(x), x.shape[1], len(v), dtype=subject.dtype)
     found = subject.recurrence_vjp(x, v, ct, **keywords)
     expected = ref.recurrence_vjp(subject.reference(), x, v, ct, **keywords)
     expected["transition"] = subject.reference_matrix_vjp(expected["w"])

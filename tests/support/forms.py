@@ -3,6 +3,7 @@
     OfAdjoint   W^H          gradient of W: C^H
     OfColumns   W E          gradient of W: C E^H
     OfProduct   W R W^H      gradient of W: C W R^H + C^H W R
+    OfBlocks    diag(W, W')  gradients of W and W': the blocks of C
 
 for a cotangent C, a fixed matrix R and the first columns E of the unit matrix. Each is put before a face, or before
 the textbook.
@@ -11,7 +12,7 @@ the textbook.
 import numpy as np
 
 import reference as ref
-from faces import FACES
+from faces import FACES, Subject
 from registry import spread
 
 
@@ -96,7 +97,34 @@ class OfProduct:
         return {**grads, "transition": self.joined(grads["transition"])}
 
 
-SQUARE = {"adjoint": OfAdjoint, "product": OfProduct}  # where the operator is
+class OfBlocks:
+    """Two operators drawn alike, the last axis of a stack."""
+
+    @classmethod
+    def draw(cls, case, rng, n=6, batch=()):
+        return super().draw(case, rng, n, (*batch, 2))
+
+    def batch_of(self, name):
+        return super().batch_of(name)[:-1]
+
+    def operator(self, *leaves):
+        return self.face.BlockDiagonal(super().operator(*leaves))
+
+    def stack(self):
+        return Subject(self.case, self.arguments, n=self.n)
+
+    def reference(self):
+        first, second = np.moveaxis(self.stack().reference(), -3, 0)
+        zero = np.zeros_like(first)
+        return np.block([[first, zero], [zero, second]])
+
+    def reference_matrix_vjp(self, w_bar):
+        p, q = (size // 2 for size in w_bar.shape[-2:])
+        blocks = np.stack([w_bar[..., :p, :q], w_bar[..., p:, q:]], -3)
+        return self.stack().reference_matrix_vjp(blocks)
+
+
+SQUARE = {"adjoint": OfAdjoint, "product": OfProduct, "blocks": OfBlocks}  # where the operator is
 FORMS = {**SQUARE, "columns": OfColumns}
 
 

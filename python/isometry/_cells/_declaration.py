@@ -39,6 +39,18 @@ class Array:
         """The number of axes; that of the activation's bias is one."""
         return max(1, len(self.factors))
 
+    @property
+    def units(self) -> tuple[int, int]:
+        """The axis of the units, counted from the last, and the numbers of each along it; an axis of 0 without one."""
+        own = self.factors or ((1, "n"),)
+        at = next((i for i, (_, size) in enumerate(own) if size == "n"), len(own))
+        return (at - len(own), own[at][0]) if at < len(own) else (0, 0)
+
+    @property
+    def squares(self) -> bool:
+        """Whether it holds matrices that take units to units."""
+        return sum(size == "n" for _, size in self.factors) == 2
+
     def form(self, first: int = 0) -> str:
         """The shape from that axis on, as messages show it."""
         axes = self.axes.split()[first:]

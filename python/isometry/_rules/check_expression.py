@@ -53,6 +53,13 @@ def columns(shape: Shape, n: int, batch: Shape, right: bool) -> None:
         check.broadcast(x=shape[:-2], operator=batch)
 
 
+def blocks(shape: tuple[int, int], batch: Shape) -> tuple[tuple[int, int], Shape]:
+    """The shapes of the block-diagonal matrix of a stack, and of the stack of such matrices."""
+    if not batch or not batch[-1]:
+        raise ValueError(f"operator must be a stack of batch_shape (*, h) with h >= 1, not of {batch}")
+    return (batch[-1] * shape[0], batch[-1] * shape[1]), batch[:-1]
+
+
 def factors(shapes: list[Shape]) -> None:
     """The matrices of a product: at least one, and each as wide as the next is high."""
     if not shapes:

@@ -53,6 +53,11 @@ def activation_units(
     return features // per_unit
 
 
+def within_blocks(name: str, each: int) -> bool:
+    """Whether the activation of blocks of so many features is that of all features, whose pairs do not lie in two."""
+    return name not in ("oplu_halves", "modrelu_realrep") and (name != "oplu" or each % 2 == 0)
+
+
 def slope(value: float) -> None:
     """A number, 0 <= slope < 1."""
     if not 0 <= check.number("slope", value) < 1:
@@ -78,6 +83,15 @@ def unitary_matrix(distance: float, bound: float, complex_: bool) -> None:
         raise ValueError(
             f"w must be {kind}: the nearest such matrix, isometry.torch.linalg.procrustes(w), is {distance:.1e} away "
             f"in Frobenius norm, tolerance {bound:.1e}"
+        )
+
+
+def block_diagonal(distance: float, bound: float, heads: int) -> None:
+    """A matrix to set is this far from the nearest one of so many blocks; NaN is refused too."""
+    if not distance <= bound:
+        raise ValueError(
+            f"w must be block-diagonal, with heads = {heads} blocks of the same size: the numbers outside of them are "
+            f"{distance:.1e} in Frobenius norm, tolerance {bound:.1e}"
         )
 
 

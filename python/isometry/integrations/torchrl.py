@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from isometry.torch.nn import LSTM
 from isometry.torch.nn._base import RecurrentLayer, dropped
 from isometry.torch.nn._contract import Sweep
 

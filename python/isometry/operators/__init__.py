@@ -1,6 +1,7 @@
 """The operators of the NumPy face, one module each."""
 
 from isometry.operators._adjoint import Adjoint
+from isometry.operators._block_diagonal import BlockDiagonal
 from isometry.operators._columns import Columns
 from isometry.operators._composition import Composition
 from isometry.operators._operator import Operator
@@ -19,6 +20,7 @@ from isometry.operators.rotation import Rotation
 
 __all__ = [
     "Adjoint",
+    "BlockDiagonal",
     "BoundedSvd",
     "Cayley",
     "Circulant",

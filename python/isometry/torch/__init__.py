@@ -15,6 +15,7 @@ from .delta import delta_rule
 from .hadamard import hadamard_transform
 from .operators import (
     Adjoint,
+    BlockDiagonal,
     BoundedSvd,
     Cayley,
     Circulant,
@@ -72,6 +73,7 @@ def show_config() -> None:
 
 __all__ = [
     "Adjoint",
+    "BlockDiagonal",
     "BoundedSvd",
     "Cayley",
     "Circulant",

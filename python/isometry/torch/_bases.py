@@ -84,9 +84,11 @@ def nearest(base: Tensor) -> Tensor:
 
 @torch.no_grad()
 def unrounded(w: Tensor, stored: torch.dtype) -> Tensor:
-    """The nearest orthonormal matrix of one that was stored in another precision; itself where it was none there."""
+    """The nearest orthonormal matrices of those that were stored in another precision; themselves where they were none
+    there."""
     as_far = _least(w) * torch.finfo(stored).eps / torch.finfo(w.dtype).eps
-    return nearest(w) if bool(_rest(w)[1] <= as_far) else w
+    was = _rest(w)[1] <= as_far
+    return torch.where(was[..., None, None], nearest(w), w) if bool(was.any()) else w
 
 
 def _rest(base: Tensor) -> tuple[Tensor, Tensor]:

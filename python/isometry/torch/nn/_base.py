@@ -23,6 +23,7 @@ from ._contract import (
     Sweep,
     check_constructor,
     check_dtype,
+    check_heads,
     check_hidden,
     check_input,
     check_start_state,
@@ -45,6 +46,12 @@ class RecurrentLayer(Stepping, LayerParameters):
     _own_keywords: tuple[str, ...] = ()
     """Attributes shown by ``repr`` after those of ``torch.nn.RNN``."""
 
+    _divisible: bool = False
+    """Whether the recurrent matrices may be block-diagonal, with ``heads`` blocks."""
+
+    heads: int
+    """The number of these blocks."""
+
     _cell: str = ""
     """The cell of the core whose kernels compute a recurrence, if one does."""
 
@@ -58,6 +65,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        heads: int = 1,
         trainable_h0: bool = False,
         checkpoint: Literal["none", "sqrt", "reversible"] = "none",
         last_only: bool = False,
@@ -82,6 +90,9 @@ class RecurrentLayer(Stepping, LayerParameters):
         self.batch_first = batch_first
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
+        self._heads = check_heads(type(self).__name__, heads, hidden_size, self._divisible)
+        if self._divisible:
+            self.heads = self._heads
         self.trainable_h0 = trainable_h0
         self.checkpoint: Literal["none", "sqrt", "reversible"] = checkpoint
         self.last_only = last_only
@@ -111,7 +122,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         own = {**arrays, **more, "x": x, "h0": h0}
         given = {name: own.get(name) for name in NAMES[cell]} | {"start_state": start_state}
         law = activation, slope, lengths, reverse, None
-        how: dict[str, Any] = {"checkpoint": checkpoint, "output": output, "starts": starts}
+        how: dict[str, Any] = {"checkpoint": checkpoint, "output": output, "starts": starts, "heads": self._heads}
         return run(cell, self._operator(suffix), given, settings, *law, **how)
 
     def _operator(self, _suffix: str) -> Any:
@@ -330,6 +341,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         parts = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
         parts += [f"{k}={getattr(self, k)}" for k, default in defaults.items() if getattr(self, k) != default]
+        parts += [f"heads={self._heads}"] if self._heads > 1 else []
         parts += [f"{k}={getattr(self, k)!r}" for k in self._own_keywords]
         parts += ["trainable_h0=True"] if self.trainable_h0 else []
         parts += [f"checkpoint={self.checkpoint!r}"] if self.checkpoint != "none" else []

@@ -37,8 +37,12 @@ class CellLayer(RecurrentLayer):
         check_recurrence.checkpoint(self.checkpoint, affine=False, memory=memory)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        sizes, own = {"d": features, "n": self.hidden_size}, PARAMETERS[self._cell].items()
-        return {name: array.shape(sizes) for name, array in own if array.needed or self.bias}
+        sizes = {"d": features, "n": self.hidden_size}
+        of_head = sizes | {"n": self._head_size}
+        own = [(name, array) for name, array in PARAMETERS[self._cell].items() if array.needed or self.bias]
+        return {
+            name: self._of_heads(*array.shape(of_head)) if array.squares else array.shape(sizes) for name, array in own
+        }
 
     def _reset(self, suffix: str) -> None:
         self._draw_as_torch(suffix)

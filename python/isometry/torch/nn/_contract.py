@@ -33,6 +33,12 @@ class LayerKeywords(TypedDict, total=False):
     dtype: torch.dtype | None
 
 
+class DivisibleKeywords(LayerKeywords, total=False):
+    """Those of a layer whose recurrent matrices may be block-diagonal."""
+
+    heads: int
+
+
 class Sweep(NamedTuple):
     """One recurrence of a layer over a sequence, in one direction."""
 
@@ -84,6 +90,15 @@ def check_constructor(
     for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
         if value > check.MOST:
             check.too_many(name)
+
+
+def check_heads(name: str, heads: Any, hidden_size: int, divisible: bool) -> int:
+    """The number of blocks of the recurrent matrices of a layer of the given class name."""
+    if not divisible and heads != 1:
+        raise TypeError(f"{name} has no heads, its matrices are whole")
+    if check.count("heads", heads, 1) and hidden_size % heads:
+        raise ValueError(f"hidden_size must be a multiple of heads = {heads}, not {hidden_size}")
+    return heads
 
 
 def check_dtype(name: str, dtype: torch.dtype, is_complex: bool) -> None:

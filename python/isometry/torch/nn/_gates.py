@@ -22,6 +22,7 @@ class GatedLayer(CellLayer):
     """A layer of gates z and r, and the candidate h; a subclass sets the attribute ``reset``."""
 
     reset: Literal["before", "after"]
+    _divisible = True
 
     @property
     def _second(self) -> bool:

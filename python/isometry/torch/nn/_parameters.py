@@ -25,6 +25,7 @@ class LayerParameters(Contiguous):
     hidden_size: int
     num_layers: int
     bidirectional: bool
+    _heads: int
     trainable_h0: bool
     weight_ih_l0: nn.Parameter
 
@@ -46,7 +47,7 @@ class LayerParameters(Contiguous):
             self._names = list(shapes)
             for name, shape in shapes.items():
                 self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
-            for name, value in self._fixed().items():
+            for name, value in self._fixed_of_heads().items():
                 weight = getattr(self, "weight_ih" + suffix)
                 kind = weight.dtype if value.is_floating_point() else value.dtype
                 self.register_buffer(name + suffix, torch.empty_like(value, device=weight.device, dtype=kind))
@@ -63,25 +64,46 @@ class LayerParameters(Contiguous):
         raise NotImplementedError(f"{type(self).__name__} must define _shapes()")
 
     def _fixed(self) -> dict[str, Tensor]:
-        """Names and values, on the CPU, of the buffers of one recurrence: untrained data that determines W."""
+        """Names and values, on the CPU, of the buffers of one recurrence, with heads of each: untrained data that
+        determines W.
+        """
         return {}
 
     def _reset(self, suffix: str) -> None:
         """Draws the initial values of one recurrence; runs under ``no_grad``, with ``h0`` and biases already zero."""
         raise NotImplementedError(f"{type(self).__name__} must define _reset()")
 
+    # ------------------------------------------------------------ heads
+
+    @property
+    def _head_size(self) -> int:
+        """The units of one head: W has blocks of this size."""
+        return self.hidden_size // self._heads
+
+    def _of_heads(self, *shape: int) -> tuple[int, ...]:
+        """The shape of what every head has one of."""
+        return (self._heads, *shape) if self._heads > 1 else shape
+
+    def _fixed_of_heads(self) -> dict[str, Tensor]:
+        """`_fixed` for all heads."""
+        return {name: value.expand(self._of_heads(*value.shape)) for name, value in self._fixed().items()}
+
+    def _units_of(self, name: str) -> int:
+        """The units that a weight takes to."""
+        return self._head_size if name == "weight_hh" else self.hidden_size
+
     def _draw_weights(self, suffix: str, *names: str) -> None:
         """Draws Glorot's initial values of weights that take the input or the state to n units."""
         for name in names:
             weight = getattr(self, name + suffix)
-            bound = math.sqrt(6 / (self.hidden_size + weight.size(-2 if self.is_complex else -1)))
+            bound = math.sqrt(6 / (self._units_of(name) + weight.size(-2 if self.is_complex else -1)))
             nn.init.uniform_(weight, -bound, bound)
 
     def _draw_as_torch(self, suffix: str) -> None:
         """Draws the initial values of torch's layers: of all weights and biases but modReLU's."""
-        bound = 1 / math.sqrt(self.hidden_size)
         for name in self._names:
             if name.startswith(("weight", "bias")):
+                bound = 1 / math.sqrt(self._units_of(name))
                 nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
 
     @property
@@ -119,7 +141,7 @@ class LayerParameters(Contiguous):
         """Draw all initial values again, and set the buffers; ``torch.manual_seed`` makes them reproducible."""
         with torch.no_grad():
             for suffix in self._suffixes:
-                for name, value in self._fixed().items():
+                for name, value in self._fixed_of_heads().items():
                     getattr(self, name + suffix).copy_(value)
                 for name in self._names:
                     if name in self._starting_shapes() or name.endswith("bias"):

@@ -44,9 +44,9 @@ def built(make: Callable[..., Operator], arguments: Sequence[Argument], values: 
 def signed(vectors: Tensor, sign: Tensor | float | None) -> Tensor:
     """The square trapezoid of n - 1 vectors, with the sign at the end of its last column."""
     assert sign is not None
-    last = vectors.new_zeros(len(vectors), 1)
-    last[-1] = sign
-    return torch.cat((vectors, last), 1)
+    last = vectors.new_zeros(*vectors.shape[:-1], 1)
+    last[..., -1, 0] = sign
+    return torch.cat((vectors, last), -1)
 
 
 def scaled(vectors: Tensor, axis: int = -2) -> Tensor:

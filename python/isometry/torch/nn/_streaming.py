@@ -26,7 +26,9 @@ from .._dispatch.function import HALF, Array, arrays, empty, place, readable
 from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
 from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
 from .._hooks import computed
+from ..operators._block_diagonal import BlockDiagonal
 from ..operators.dense import Dense
+from ..sequences._blocks import whole
 from ..sequences._cells import CELLS, NAMES, Call, forward
 from ..sequences._plan import _joined
 from ._contract import accepted, check_step
@@ -130,17 +132,19 @@ class Held:
         """The operator W of one recurrence, formed unless its factors are cheaper even so."""
         layer = self._layer
         if mode(*self._tensors()) not in _EAGER or not self._fresh():
-            return layer._transition(suffix)
+            return layer._whole(suffix)
         made, key = self._transitions, (suffix, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
         if key not in made:
-            op = layer._transition(suffix)
+            whole = layer._whole(suffix)
+            blocks = isinstance(whole, BlockDiagonal)
+            op = whole.operator if blocks else whole
             if _factored(op, op.dtype) is None:
                 weight = op.matrix()
                 if weight.requires_grad:
                     # Its graph is freed when its gradient has been computed.
                     weight.register_hook(partial(_forget, made, key))
                 op = (_Unitary if op._is_unitary else Dense)(weight)
-            made[key] = op
+            made[key] = BlockDiagonal(op) if blocks else op
         return made[key]
 
     def step(self, x: Any, state: Any) -> tuple[Tensor, Tensor] | None:
@@ -189,6 +193,8 @@ class Held:
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
         cell, settings, activation, slope, constants = kernel
+        if self._layer._heads > 1:
+            constants = whole(CELLS[cell].declaration, constants)
         names = NAMES[cell]
         plain = [None if (t := constants.get(name)) is None else t.detach() for name in names]
         self._kind = kind = next(t.dtype for t in plain if t is not None)

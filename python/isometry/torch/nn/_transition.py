@@ -13,9 +13,10 @@ from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
 from .._hooks import settle, sources
 from .._stored import paired
+from ..operators._block_diagonal import BlockDiagonal, diagonal
 from ..operators._inverse import projected
 from ._base import RecurrentLayer
-from ._contract import LayerKeywords, check_weights
+from ._contract import DivisibleKeywords, check_weights
 from ._reflections import built
 from ._streaming import Kernel, held
 
@@ -32,6 +33,7 @@ class TransitionLayer(RecurrentLayer):
     """
 
     _object: type[Any]
+    _divisible = True
     _trained: tuple[str, ...]
     _untrained: tuple[str, ...] = ()  # arguments that are buffers
     nonlinearity: str
@@ -60,44 +62,52 @@ class TransitionLayer(RecurrentLayer):
     # ------------------------------------------------------------ hooks
 
     def _sizes(self) -> dict[str, int]:
-        """The sizes of the declaration."""
-        return {"n": self.hidden_size}
+        """The sizes of the declaration, for one head."""
+        return {"n": self._head_size}
 
     def _options(self) -> dict[str, Any]:
         """Keywords of the operator, and of `random`, besides parameters and buffers."""
         return {}
 
     def _random(self) -> Any:
-        """An operator with the initial values, in double precision on the CPU."""
+        """An operator with the initial values of one head, in double precision on the CPU."""
         kind = torch.complex128 if self.is_complex else torch.float64
-        return self._object.random(**{"n": self.hidden_size, **self._options()}, dtype=kind, device="cpu")
+        return self._object.random(**{"n": self._head_size, **self._options()}, dtype=kind, device="cpu")
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         """Names and stored shapes of the parameters of one W."""
         sizes, declaration = self._sizes(), self._object._declaration
         check_recurrence.layer_transition(
-            type(self).__name__, tuple(sizes[size] for size in declaration.matrix), self.hidden_size
+            type(self).__name__, tuple(sizes[size] for size in declaration.matrix), self._head_size
         )
         arguments = {a.name: a for a in declaration.arguments}
         shapes = {name: arguments[name].shape(sizes) for name in self._trained}
-        return {name: s if arguments[name].real else self._stored(*s) for name, s in shapes.items()}
+        stored = {name: s if arguments[name].real else self._stored(*s) for name, s in shapes.items()}
+        return {name: self._of_heads(*s) for name, s in stored.items()}
 
     def _draw_transition(self) -> dict[str, Tensor]:
-        """Initial values under the same names (complex ones as complex tensors), in double precision on the CPU."""
+        """Initial values of one head under the same names (complex ones as complex tensors), in double precision on the
+        CPU.
+        """
         drawn = self._random()
         return {name: getattr(drawn, name) for name in self._trained}
 
     def _transition(self, suffix: str) -> Any:
-        """The operator W of one recurrence, built from its parameters and buffers."""
+        """The operator of one recurrence, built from its parameters and buffers: W, or the stack of its blocks."""
         names = (*self._trained, *self._untrained)
         arguments = {a.name: a for a in self._object._declaration.arguments}
         make = lambda *values: self._object(**dict(zip(names, values, strict=True)), **self._options())
         return built(make, [arguments[name] for name in names], [self._argument(name, suffix) for name in names])
 
+    def _whole(self, suffix: str) -> Any:
+        """The operator W of one recurrence."""
+        operator = self._transition(suffix)
+        return operator if self._heads == 1 else BlockDiagonal(operator)
+
     def _operator(self, suffix: str) -> Any:
         """The same, inside `cached` the one that is held."""
         own = held(self)
-        return self._transition(suffix) if own is None else own.transition(suffix)
+        return self._whole(suffix) if own is None else own.transition(suffix)
 
     def _argument(self, name: str, suffix: str) -> Tensor:
         """One argument of the operator, complex if the layer is and the declaration allows it."""
@@ -128,7 +138,7 @@ class TransitionLayer(RecurrentLayer):
         """
         settle(self, "recurrent_matrix")
         check_weights(type(self).__name__, self.weight_ih_l0, self.is_complex)
-        return self._rounded(self._transition(self._suffix(layer, reverse)).matrix())
+        return self._rounded(self._whole(self._suffix(layer, reverse)).matrix())
 
     @torch.no_grad()
     def set_recurrent_matrix(self, w: Tensor, layer: int = 0, reverse: bool = False) -> None:
@@ -145,7 +155,8 @@ class TransitionLayer(RecurrentLayer):
         ------
         ValueError
             A matrix that no parameters reach, which then stay as they were: another shape, one that is not orthogonal,
-            too few reflections or blocks, another determinant; a layer without an inverse map.
+            too few reflections or blocks, another determinant, numbers outside of the blocks of the heads; a layer
+            without an inverse map.
         TypeError
             If w is no tensor, or not a dense one.
         RuntimeError
@@ -187,7 +198,7 @@ class TransitionLayer(RecurrentLayer):
         w = w.detach().to("cpu", torch.complex128 if self.is_complex else torch.float64)
         eps, each = torch.finfo(self._weight_dtype).eps, max(given, torch.finfo(stored).eps)
         bound = float(torch.linalg.norm(w)) * (each + 32 * n**0.5 * eps)
-        values = self._inverse(w, suffix, bound)
+        values = self._inverse(self._blocks(w, bound), suffix, bound)
         if missing := [name for name, value in values.items() if value is None]:
             raise ValueError(f"w is not reached by the {missing[0]} of this layer")
         found = {name: paired(value) for name, value in values.items()}
@@ -201,6 +212,15 @@ class TransitionLayer(RecurrentLayer):
         for name, (parameters, key) in owned.items():
             parameters[key].copy_(found[name])
 
+    def _blocks(self, w: Tensor, bound: float) -> Tensor:
+        """The blocks (heads, k, k) of w, which is zero outside of them up to this distance; w itself of one head."""
+        if self._heads == 1:
+            return w
+        parts = w.unflatten(0, (self._heads, -1)).unflatten(-1, (self._heads, -1))
+        blocks = parts.diagonal(dim1=0, dim2=2).movedim(-1, 0)
+        check_recurrence.block_diagonal(float(torch.linalg.norm(w - diagonal(blocks))), bound, self._heads)
+        return blocks.contiguous()
+
     def _try(self, w: Tensor, suffix: str, found: Mapping[str, Tensor], dtype: torch.dtype, bound: float) -> None:
         """Refuse parameters which, in this precision, have a W further than this from w, in Frobenius norm."""
         owned = self._of_transition(suffix)
@@ -210,7 +230,7 @@ class TransitionLayer(RecurrentLayer):
                 t = found[name].to(before[name].device, dtype, copy=True)  # a hook may change it
                 parameters[key] = nn.Parameter(t, requires_grad=False)
             settle(self, "set_recurrent_matrix")
-            distance = torch.linalg.norm(self._transition(suffix).matrix().to(w.device, w.dtype) - w)
+            distance = torch.linalg.norm(self._whole(suffix).matrix().to(w.device, w.dtype) - w)
         finally:
             for name, (parameters, key) in owned.items():
                 parameters[key] = before[name]
@@ -230,7 +250,7 @@ class TransitionLayer(RecurrentLayer):
 
     def _inverse(self, w: Tensor, suffix: str, bound: float) -> dict[str, Tensor]:
         """Parameters of W by name, as numbers of the states' field, for w in double precision on the CPU, which is one
-        of a W up to this distance.
+        of a W up to this distance; with heads for the stack of its blocks.
         """
         inverse = getattr(self._object, "from_matrix", None)
         if inverse is None:
@@ -241,8 +261,10 @@ class TransitionLayer(RecurrentLayer):
 
     def _reset_transition(self, suffix: str) -> None:
         """Draw the initial values of one W."""
-        for name, value in self._draw_transition().items():
-            getattr(self, name + suffix).copy_(paired(value))
+        drawn = [self._draw_transition() for _ in range(self._heads)]
+        for name, value in drawn[0].items():
+            every = value if self._heads == 1 else torch.stack([one[name] for one in drawn])
+            getattr(self, name + suffix).copy_(paired(every))
 
 
 class PlainLayer(TransitionLayer):
@@ -297,7 +319,7 @@ class OrthogonalRNN(PlainLayer):
         num_layers: int = 1,
         *,
         nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.nonlinearity = nonlinearity
         super().__init__(input_size, hidden_size, num_layers, **keywords)

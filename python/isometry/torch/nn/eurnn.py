@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 from ..._objects import mesh
 from ..._rules import check
 from ..operators.mesh import Mesh
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._transition import OrthogonalRNN
 
 
@@ -80,7 +80,7 @@ class EURNN(OrthogonalRNN):
         layout: Literal["brick", "fft"] = "brick",
         complex: bool = True,
         nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self._capacity_given, self.layout = capacity, layout
         self.complex = self.is_complex = check.flag("complex", complex)
@@ -89,11 +89,11 @@ class EURNN(OrthogonalRNN):
     def _check_keywords(self) -> None:
         super()._check_keywords()
         check.choice("layout", self.layout, "brick", "fft")
-        n, layout, depth, given = self.hidden_size, self.layout, 2, self._capacity_given
+        n, layout, depth, given = self._head_size, self.layout, 2, self._capacity_given
         if layout == "fft":
             depth = n.bit_length() - 1
             if n != 1 << depth:
-                raise ValueError(f"hidden_size must be a power of two with layout 'fft', not {n}")
+                raise ValueError(f"hidden_size / heads must be a power of two with layout 'fft', not {n}")
         self.capacity = depth if given is None else check.count("capacity", given, 1)
         if layout == "fft" and self.capacity != depth:
             raise ValueError(f"capacity must be log2(hidden_size) = {depth} with layout 'fft', not {self.capacity}")
@@ -101,7 +101,7 @@ class EURNN(OrthogonalRNN):
         self._trained = ("theta", "phi", "phases") if self.is_complex else ("theta",)
 
     def _sizes(self) -> dict[str, int]:
-        return {"n": self.hidden_size, "pairs": mesh.count(*self._frame[:3])}
+        return {"n": self._head_size, "pairs": mesh.count(*self._frame[:3])}
 
     def _options(self) -> dict[str, Any]:
-        return {"n": self.hidden_size, "layers": self.capacity, "layout": self.layout}
+        return {"n": self._head_size, "layers": self.capacity, "layout": self.layout}

@@ -6,7 +6,7 @@ from typing import Unpack
 
 from ..._rules import check
 from ..operators.exponential import Exponential
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._transition import OrthogonalRNN
 
 
@@ -74,7 +74,7 @@ class ExpRNN(OrthogonalRNN):
         *,
         complex: bool = False,
         nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.complex = self.is_complex = check.flag("complex", complex)
         self._trained = ("upper", "diagonal") if self.complex else ("upper",)

@@ -98,7 +98,7 @@ class FullCapacityURNN(OrthogonalRNN):
         return {"weight": w}
 
     def _sizes(self) -> dict[str, int]:
-        return super()._sizes() | {"p": self.hidden_size, "q": self.hidden_size}
+        return super()._sizes() | {"p": self._head_size, "q": self._head_size}
 
 
 def _is_lower(stored: torch.dtype, weight: Tensor) -> bool:

@@ -13,7 +13,7 @@ from ..operators.cayley import Cayley
 from ..operators.exponential import Exponential
 from ..operators.householder import Householder
 from ..operators.mesh import Mesh
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._gates import GatedLayer
 from ._reflections import reflecting, trapezoidal
 from ._transition import TransitionLayer
@@ -100,7 +100,7 @@ class GORU(GatedLayer, TransitionLayer):
         reset: Literal["before", "after"] = "before",
         nonlinearity: str = "tanh",
         capacity: int | None = None,
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         check.choice("transition", transition, *TRANSITIONS)
         self.transition, self.reset, self.nonlinearity = transition, reset, nonlinearity
@@ -115,19 +115,20 @@ class GORU(GatedLayer, TransitionLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _sizes(self) -> dict[str, int]:
-        n = self.hidden_size
+        n = self._head_size
         return {"n": n, "m": max(n - 1, 1), "pairs": mesh.count(n, self.capacity or 0, 1)}
 
     def _options(self) -> dict[str, Any]:
         own: dict[str, dict[str, Any]] = {
-            "mesh": {"n": self.hidden_size, "layers": self.capacity},
+            "mesh": {"n": self._head_size, "layers": self.capacity},
             "householder": {"m": self._sizes()["m"]},
         }
         return own.get(self.transition, {})
 
     def _fixed(self) -> dict[str, Tensor]:
-        signs = torch.ones(self.hidden_size, device="cpu")
-        signs[self.hidden_size - self.hidden_size // 2 :] = -1
+        n = self._head_size
+        signs = torch.ones(n, device="cpu")
+        signs[n - n // 2 :] = -1
         return dict.fromkeys(self._untrained, signs)
 
     def _transition(self, suffix: str) -> Any:
@@ -136,7 +137,7 @@ class GORU(GatedLayer, TransitionLayer):
         return super()._transition(suffix)
 
     def _inverse(self, w: Tensor, suffix: str, bound: float) -> dict[str, Tensor]:
-        if self.transition == "householder" and self.hidden_size == 1:  # no reflection, the sign alone
+        if self.transition == "householder" and self._head_size == 1:  # no reflection, the sign alone
             return {"vectors": self._nearest(w, bound)}
         return super()._inverse(w, suffix, bound)
 

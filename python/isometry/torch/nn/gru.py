@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 import torch
 from torch import Tensor
 
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._gates import NAMES, GatedLayer, is_torch, reordered, together
 
 
@@ -69,7 +69,7 @@ class GRU(GatedLayer):
         num_layers: int = 1,
         *,
         reset: Literal["before", "after"] = "before",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.reset = reset
         super().__init__(input_size, hidden_size, num_layers, **keywords)

@@ -12,7 +12,7 @@ from ..._objects.kronecker import sizes
 from ..._rules import check
 from .._hooks import settle
 from ..operators.kronecker import Kronecker
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._transition import OrthogonalRNN
 
 
@@ -83,7 +83,7 @@ class KRU(OrthogonalRNN):
         factor_sizes: Sequence[int] | None = None,
         complex: bool = True,
         nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.complex = self.is_complex = check.flag("complex", complex)
         self._sizes_given = factor_sizes
@@ -91,13 +91,13 @@ class KRU(OrthogonalRNN):
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        self.factor_sizes = tuple(sizes(self.hidden_size, self._sizes_given))
+        self.factor_sizes = tuple(sizes(self._head_size, self._sizes_given))
 
     def _options(self) -> dict[str, Any]:
         return {"factor_sizes": self.factor_sizes}
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {f"factors_{f}": self._stored(size, size) for f, size in enumerate(self.factor_sizes)}
+        return {f"factors_{f}": self._of_heads(*self._stored(size, size)) for f, size in enumerate(self.factor_sizes)}
 
     def _draw_transition(self) -> dict[str, Tensor]:
         return {f"factors_{f}": factor for f, factor in enumerate(self._random().factors)}
@@ -122,6 +122,6 @@ class KRU(OrthogonalRNN):
         terms = []
         for suffix in self._suffixes:
             for w in self._factors(suffix):
-                excess = w.mH @ w - torch.eye(len(w), dtype=w.dtype, device=w.device)
+                excess = w.mH @ w - torch.eye(w.shape[-1], dtype=w.dtype, device=w.device)
                 terms.append((excess.conj() * excess).real.sum())
         return torch.stack(terms).sum()

@@ -56,12 +56,13 @@ class LSTM(PairLayer):
     (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]), torch.Size([1, 5, 8]))
     """
 
-    _cell = "lstm"
+    _cell, _divisible = "lstm", True
     _parts_of_hx = ("hx", "cx")
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (4 * n, features), "weight_hh": (4 * n, n)}
+        n, k = self.hidden_size, self._head_size
+        w = self._of_heads(4 * k, k)
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (4 * n, features), "weight_hh": w}
         return shapes | {"bias_ih": (4 * n,), "bias_hh": (4 * n,)} if self.bias else shapes
 
     def _arrays(self, suffix: str) -> dict[str, Tensor | None]:

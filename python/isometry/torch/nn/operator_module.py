@@ -11,7 +11,7 @@ from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
 from .._hooks import settle
 from .._stored import Contiguous, arrange, paired, unpaired
-from ..operators import Adjoint, Columns, Composition, Operator
+from ..operators import Adjoint, BlockDiagonal, Columns, Composition, Operator
 from ..operators._declared import Declared
 from ._reflections import built
 
@@ -24,8 +24,8 @@ class OperatorModule(Contiguous):
     Parameters
     ----------
     operator : Operator
-        Any operator of this package, or a product, an adjoint or columns of these. Its tensors are copied, but a real
-        `torch.nn.Parameter` is kept. The trained arguments become parameters, the fixed ones (signs, pairs,
+        Any operator of this package, or a product, an adjoint, columns or blocks of these. Its tensors are copied, but
+        a real `torch.nn.Parameter` is kept. The trained arguments become parameters, the fixed ones (signs, pairs,
         permutations, the margin) buffers, each under its own name; a complex argument has real and imaginary part in a
         last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal only for 1 and -1. An
         operator of a class of your own is stored as it is: register its trained tensors in a module of your own.
@@ -66,7 +66,7 @@ class OperatorModule(Contiguous):
         self._names: list[str | None] = []
         if isinstance(operator, Composition):
             self.operators = nn.ModuleList(OperatorModule(factor) for factor in operator.operators)
-        elif isinstance(operator, Adjoint | Columns):
+        elif isinstance(operator, Adjoint | BlockDiagonal | Columns):
             self.inner = OperatorModule(operator.operator)
         elif isinstance(operator, Declared):
             self._register(operator)
@@ -108,6 +108,8 @@ class OperatorModule(Contiguous):
             return self.inner.operator().columns(self._count)
         if issubclass(self._kind, Adjoint):
             return self.inner.operator().H
+        if issubclass(self._kind, BlockDiagonal):
+            return BlockDiagonal(self.inner.operator())
         return self._declared() if issubclass(self._kind, Declared) else self._own
 
     def _declared(self) -> Any:

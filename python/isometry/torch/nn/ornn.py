@@ -10,7 +10,7 @@ from torch import Tensor
 from ..._objects.householder import trapezoid
 from ..._rules import check, check_recurrence
 from ..operators.householder import Householder
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._reflections import reflecting, scaled, signed, trapezoidal
 from ._transition import OrthogonalRNN
 
@@ -86,40 +86,41 @@ class ORNN(OrthogonalRNN):
         sign: Literal["hard", "soft"] = "hard",
         nonlinearity: str = "leaky_relu",
         slope: float = 0.1,
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
-        self.reflections = hidden_size if reflections is None else reflections
+        self._reflections_given = reflections
         self.sign = sign
         self.slope = slope
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
+        n, given = self._head_size, self._reflections_given
+        self.reflections = check.within("reflections", n if given is None else given, 1, n)
         super()._check_keywords()
-        self.reflections = check.within("reflections", self.reflections, 1, self.hidden_size)
-        trapezoid((self.hidden_size, self.reflections), self.sign)
+        trapezoid((n, self.reflections), self.sign)
         check_recurrence.slope(self.slope)
 
     def _unitary(self) -> bool:
-        return self.reflections < self.hidden_size or self.sign == "hard"
+        return self.reflections < self._head_size or self.sign == "hard"
 
     def _sizes(self) -> dict[str, int]:
-        return {"n": self.hidden_size, "m": self.reflections}
+        return {"n": self._head_size, "m": self.reflections}
 
     def _draw_transition(self) -> dict[str, Tensor]:
-        n, m = self.hidden_size, self.reflections
+        n, m = self._head_size, self.reflections
         vectors = Householder.random(n, min(m, n - 1), dtype=torch.float64, device="cpu").vectors
         return {"vectors": vectors if m < n else signed(vectors, 1)}
 
     def _inverse(self, w: Tensor, _suffix: str, bound: float) -> dict[str, Tensor]:
         found = Householder.from_matrix(self._nearest(w, bound))
-        whole = self.reflections == self.hidden_size
+        whole = self.reflections == self._head_size
         return {"vectors": signed(found.vectors, found.sign) if whole else found.vectors}
 
     def _transition(self, suffix: str) -> Householder:
         u = self._read("vectors" + suffix)
-        if self.reflections < self.hidden_size or self.sign == "hard":
+        if self.reflections < self._head_size or self.sign == "hard":
             return reflecting(Householder.from_trapezoid, u, trapezoidal)
-        last = u[-1, -1]
+        last = u[..., -1, -1]
         # s is the clamped value with the gradient of u_1, so that u_1 can leave [-1, 1] and return.
         sign = last.detach().clamp(-1, 1) + (last - last.detach())
-        return reflecting(lambda vectors: Householder(vectors, sign=sign), u[:, :-1].tril(), scaled)
+        return reflecting(lambda vectors: Householder(vectors, sign=sign), u[..., :-1].tril(), scaled)

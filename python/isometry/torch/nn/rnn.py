@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from ..._rules import check, check_recurrence
+from ..operators._declared import Declared
 from ..operators._operator import Operator
 from ..operators.cayley import Cayley
 from ..operators.dense import Dense
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._transition import Owned, PlainLayer
 from .operator_module import OperatorModule
 
@@ -74,7 +75,7 @@ class RNN(PlainLayer):
         *,
         nonlinearity: str = "tanh",
         transition: Callable[[int], Operator] | None = None,
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         if transition is not None and (isinstance(transition, Operator) or not callable(transition)):
             check.kind("transition", "a function of n that returns an operator", transition)
@@ -96,8 +97,8 @@ class RNN(PlainLayer):
         return dict.fromkeys(("bias_ih", "bias_hh"), self._stored(self.hidden_size))
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        return {} if self.transition is not None else {"weight_hh": (n, n)}
+        n = self._head_size
+        return {} if self.transition is not None else {"weight_hh": self._of_heads(n, n)}
 
     def _reset(self, suffix: str) -> None:
         self._draw_as_torch(suffix)
@@ -114,12 +115,15 @@ class RNN(PlainLayer):
         """New operators of all layers and directions; none without a transition."""
         if self.transition is None:
             return []
-        made = [self.transition(self.hidden_size) for _ in range(self.num_layers * (1 + self.bidirectional))]
+        count = self.num_layers * (1 + self.bidirectional)
+        made = [self.transition(self._head_size) for _ in range(count * self._heads)]
         for operator in made:
             if not isinstance(operator, Operator):
                 check.kind("transition(n)", "an operator of isometry.torch", operator)
             check_recurrence.recurrence_transition(operator.shape, operator.batch_shape)
-            check_recurrence.layer_transition(type(self).__name__, operator.shape, self.hidden_size)
+            check_recurrence.layer_transition(type(self).__name__, operator.shape, self._head_size)
+        if self._heads > 1:
+            made = [_stack(made[i * self._heads : (i + 1) * self._heads]) for i in range(count)]
         return [OperatorModule(operator) for operator in made]
 
     def _transition(self, suffix: str) -> Any:
@@ -143,7 +147,7 @@ class RNN(PlainLayer):
         fixed = {}
         if isinstance(operator, Cayley) and "phases" not in owned:
             signs = operator.signs
-            fixed = {"signs": w.real.new_ones(len(w)) if signs is None else signs.to(w.device, torch.float64)}
+            fixed = {"signs": w.real.new_ones(w.shape[:-1]) if signs is None else signs.to(w.device, torch.float64)}
         found = inverse(self._nearest(w, bound), **fixed)
         return {name: getattr(found, name) for name in owned}
 
@@ -156,3 +160,25 @@ class RNN(PlainLayer):
             yield from super().recurrent_parameters()
         for suffix in self._suffixes if self.transition is not None else ():
             yield from getattr(self, "transition" + suffix).parameters()
+
+
+def _stack(operators: list[Any]) -> Any:
+    """The stack of single operators; ValueError where they do not make one."""
+    first = operators[0]
+    alike = isinstance(first, Declared) and all(type(op) is type(first) for op in operators)
+    every = [list(zip(op._flat, op._arrays, strict=True)) for op in operators] if alike else []
+    alike = alike and all(_form(own) == _form(every[0]) for own in every)
+    if not alike:
+        raise ValueError(
+            "transition must give operators of one class of this package and the same sizes with heads > 1"
+        )
+    arrays = []
+    for argument, *same in zip(first._flat, *[op._arrays for op in operators], strict=True):
+        shared = same[0] is None or argument.kind in ("shape", "number")
+        arrays.append(same[0] if shared else torch.stack([t.detach() for t in same]))
+    return type(first)._of(arrays)
+
+
+def _form(held: list[tuple[Any, Any]]) -> list[Any]:
+    """What the arguments of the members of a stack have in common: their shapes, and numbers."""
+    return [None if t is None else float(t) if a.kind == "number" else (t.shape, t.dtype) for a, t in held]

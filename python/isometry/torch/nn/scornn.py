@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..._rules import check
 from ..operators.cayley import Cayley
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._transition import OrthogonalRNN
 
 
@@ -28,8 +28,8 @@ class ScoRNN(OrthogonalRNN):
     input_size, hidden_size, num_layers
         As in ``torch.nn.RNN``.
     negative_ones : int, optional
-        Number rho of entries -1 in D, 0..hidden_size; by default ``hidden_size // 2``. It determines how many
-        eigenvalues start in the left half plane.
+        Number rho of entries -1 in D, 0..hidden_size, by default ``hidden_size // 2``; with ``heads`` of each block and
+        its units. It determines how many eigenvalues start in the left half plane.
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate`. modReLU has its own bias; the others have an additive one.
     **keywords
@@ -73,7 +73,7 @@ class ScoRNN(OrthogonalRNN):
         *,
         negative_ones: int | None = None,
         nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self._negative_ones_given = negative_ones
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
@@ -81,17 +81,17 @@ class ScoRNN(OrthogonalRNN):
     def _check_keywords(self) -> None:
         super()._check_keywords()
         given = self._negative_ones_given
-        self.negative_ones = self.hidden_size // 2 if given is None else given
-        self.negative_ones = check.within("negative_ones", self.negative_ones, 0, self.hidden_size)
+        self.negative_ones = self._head_size // 2 if given is None else given
+        self.negative_ones = check.within("negative_ones", self.negative_ones, 0, self._head_size)
 
     signs_l0: Tensor
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
         super()._load_from_state_dict(*arguments)
         if not self.signs_l0.is_meta:  # D is determined by the loaded buffers
-            self.negative_ones = int((self.signs_l0 < 0).sum())
+            self.negative_ones = int((self.signs_l0 < 0).sum()) // self._heads
 
     def _fixed(self) -> dict[str, Tensor]:
-        signs = torch.ones(self.hidden_size, device="cpu")
-        signs[self.hidden_size - self.negative_ones :] = -1
+        signs = torch.ones(self._head_size, device="cpu")
+        signs[self._head_size - self.negative_ones :] = -1
         return {"signs": signs}

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..._objects.bounded_svd import margin_of
 from ..operators.bounded_svd import BoundedSvd
 from ..operators.householder import Householder
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._reflections import reflecting, signed, trapezoidal
 from ._transition import OrthogonalRNN
 
@@ -79,7 +79,7 @@ class SoftORNN(OrthogonalRNN):
         *,
         margin: float = 0.1,
         nonlinearity: str = "tanh",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.margin = margin
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
@@ -89,7 +89,7 @@ class SoftORNN(OrthogonalRNN):
         self.margin = margin_of(self.margin)
 
     def _sizes(self) -> dict[str, int]:
-        return dict.fromkeys(("n", "r", "k"), self.hidden_size)
+        return dict.fromkeys(("n", "r", "k"), self._head_size)
 
     def _options(self) -> dict[str, Any]:
         return {"margin": self.margin}

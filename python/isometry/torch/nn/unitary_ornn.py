@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..._rules import check
 from ..operators.householder import Householder
-from ._contract import LayerKeywords
+from ._contract import DivisibleKeywords
 from ._transition import OrthogonalRNN
 
 
@@ -76,7 +76,7 @@ class UnitaryORNN(OrthogonalRNN):
         *,
         reflections: int | None = None,
         nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
+        **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self._reflections_given = reflections
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
@@ -84,15 +84,15 @@ class UnitaryORNN(OrthogonalRNN):
     def _check_keywords(self) -> None:
         super()._check_keywords()
         given = self._reflections_given
-        most = self.hidden_size - 1
+        most = self._head_size - 1
         self.reflections = most if given is None else check.within("reflections", given, 0, most)
 
     def _sizes(self) -> dict[str, int]:
-        return {"n": self.hidden_size, "m": self.reflections}
+        return {"n": self._head_size, "m": self.reflections}
 
     def _draw_transition(self) -> dict[str, Tensor]:
-        vectors = Householder.random(self.hidden_size, self.reflections, dtype=torch.complex128, device="cpu").vectors
-        turns = torch.rand(self.hidden_size, dtype=torch.float64, device="cpu")
+        vectors = Householder.random(self._head_size, self.reflections, dtype=torch.complex128, device="cpu").vectors
+        turns = torch.rand(self._head_size, dtype=torch.float64, device="cpu")
         return {"vectors": vectors, "phases": math.pi * (2 * turns - 1)}
 
     def _argument(self, name: str, suffix: str) -> Tensor:

@@ -62,7 +62,7 @@ class URNN(OrthogonalRNN):
     _object, _trained, _untrained = FourierProduct, ("phases", "vectors"), ("permutation",)
 
     def _fixed(self) -> dict[str, Tensor]:
-        return {"permutation": torch.arange(self.hidden_size, device="cpu")}
+        return {"permutation": torch.arange(self._head_size, device="cpu")}
 
     def _draw_transition(self) -> dict[str, Tensor]:
         # the permutation is a buffer whose value is drawn too

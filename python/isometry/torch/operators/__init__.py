@@ -1,6 +1,7 @@
 """The operators of the torch face, one module each."""
 
 from ._adjoint import Adjoint
+from ._block_diagonal import BlockDiagonal
 from ._columns import Columns
 from ._composition import Composition
 from ._operator import Operator
@@ -19,6 +20,7 @@ from .rotation import Rotation
 
 __all__ = [
     "Adjoint",
+    "BlockDiagonal",
     "BoundedSvd",
     "Cayley",
     "Circulant",

@@ -40,12 +40,13 @@ def arranged(
 def ensemble(
     how: Mode, backend: str | None, call: Call, tensors: Tensors, factors: Tensors, around: Tensors, members: int
 ) -> Results:
-    """The states (E, T, B, n) of all members, and their memories; graphs and formulas compute them one by one.
+    """The states (E, T, B, n) of all members, and their memories; graphs, formulas and a checkpoint
+    compute them one by one.
 
     `around` are the state before marked steps, the marks, the lengths.
     """
     every = (*[None if t is None else t.contiguous() for t in (*tensors, *factors, *around)],)
-    if how in WITHOUT_KERNELS or how is GRAPH:
+    if how in WITHOUT_KERNELS or how is GRAPH or call.checkpoint != "none":
         each = [computed(SEQUENCE, how, backend, call, member(every, i)) for i in range(members)]
         return tuple([torch.stack(parts) for parts in zip(*each, strict=True)])
     if how is KERNEL:

@@ -17,6 +17,7 @@ from .._dispatch.mode import FORMULA, TRANSFORMED, WITHOUT_KERNELS, Mode, mode, 
 from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
 from ..operators._operator import Operator, integers, real_tensor, tensor
+from ._blocks import blocks_of, divided, joined, whole, whole_shape
 from ._cells import CELLS, Call
 from ._ensemble import arranged, ensemble
 from ._plan import SEQUENCE
@@ -45,11 +46,13 @@ def run(
     output: str = "states",
     starts: Any = None,
     own: Cell | None = None,
+    heads: int = 1,
 ) -> tuple[Tensor, Tensor | None]:
     """The states of a cell, or the last of each sequence, and the memory after them if it has one.
 
     `given` are the user's arrays by name, and "start_state", the state before the steps that `starts` marks; `packed`
-    brings them into the order of the kernel. `own` declares the user's arrays where they are not the kernel's.
+    brings them into the order of the kernel. `own` declares the user's arrays where they are not the kernel's. With
+    `heads` the matrices are block-diagonal, and given by their blocks (heads, ...).
     """
     declaration = own or CELLS[cell].declaration
     if backend is not None:
@@ -63,7 +66,7 @@ def run(
     pair = given.pop(START_STATE) if parted else None
     tensors, dtype = _tensors(declaration, transition, given)
     state = tensors.pop(START_STATE, None)
-    sizes = steps, batch, n, units, members = _sizes(declaration, transition, tensors, dtype)
+    sizes = steps, batch, n, units, members = _sizes(declaration, transition, tensors, dtype, heads)
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(slope)
     whose, kind = "the state" if declaration.real else "the transition", dtype.is_complex
@@ -74,13 +77,12 @@ def run(
         marks, state = _marked(starts, parts, sizes, declaration.width, device, backend)
     if marks is not None and checkpoint == "reversible":
         checkpoint = "sqrt"  # the states before a mark cannot be obtained from those after it
+    blocks = blocks_of(declaration, transition, activation, n, heads)
     if members is not None:
         check_recurrence.of_ensemble(checkpoint)
-        tensors, marks, state = arranged(declaration, tensors, batch, marks, state)
-    else:
-        for name, axes in declaration.each:
-            t = tensors[name]
-            tensors[name] = None if t is None else t.expand(batch, *t.shape[-axes:])
+    tensors, marks, state = _placed(declaration, tensors, sizes, (blocks, heads), marks, state)
+    if blocks:
+        members, transition = blocks, getattr(transition, "operator", None)
     ends, order = _order(lengths, steps, batch, device)
     if order is not None:
         tensors, marks, state = _longest_first(declaration, order, tensors, marks, state)
@@ -93,7 +95,7 @@ def run(
     if marks is not None and declaration.memory(*settings):
         how = FORMULA  # the kernels obtain a memory from the one after it, which a mark has made anew
     call = Call(cell, stem, activation, float(slope), settings, reverse, checkpoint, last)
-    if members is not None or how is TRANSFORMED:  # where all states are kept
+    if (members is not None and checkpoint == "none") or how is TRANSFORMED:  # where all states are kept
         call = call._replace(checkpoint="none", last=False)
     results: Tensors
     if members is None:
@@ -108,6 +110,8 @@ def run(
     if order is not None:  # the user's order of the sequences
         back = order.argsort()
         states, memory = states.index_select(-2, back), None if memory is None else memory.index_select(-3, back)
+    if blocks:
+        return joined(states, declaration.width), memory
     return states if members is None or last else states.movedim(0, 1), memory
 
 
@@ -151,9 +155,12 @@ def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Give
     return made, dtype
 
 
-def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype) -> Sizes:
+def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype, heads: int) -> Sizes:
     """The sizes of the call, after a check that all arrays and the transition have them."""
     shapes: tuple[Shape | None, ...] = tuple([None if t is None else t.shape for t in tensors.values()])
+    if heads > 1:
+        each = zip(declaration.arrays, shapes, strict=True)
+        shapes = tuple([whole_shape(s, a.factors, heads) if s and a.squares else s for a, s in each])
     fits = declaration.check if symbolic() else declaration.known
     members = size = stack = None
     if transition is not None:
@@ -168,6 +175,30 @@ def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype
         check.same_precision("transition", kind, "x", dtype_name(dtype))
     units = shapes[-1]
     return steps, batch, n, None if units is None else tuple(units), members
+
+
+def _placed(
+    declaration: Cell,
+    tensors: Given,
+    sizes: Sizes,
+    parts: tuple[int, int],
+    marks: Tensor | None,
+    state: Tensor | None,
+) -> tuple[Given, Tensor | None, Tensor | None]:
+    """The arrays with an entry for each sequence, and the members of an ensemble, or the blocks, as first axis.
+
+    `parts` are the blocks that the call falls into, and those by which its matrices are given.
+    """
+    _, batch, *_, members = sizes
+    if members is not None:
+        return arranged(declaration, tensors, batch, marks, state)
+    for name, axes in declaration.each:
+        t = tensors[name]
+        tensors[name] = None if t is None else t.expand(batch, *t.shape[-axes:])
+    blocks, heads = parts
+    if blocks:
+        return divided(declaration, tensors, blocks, marks, state)
+    return whole(declaration, tensors) if heads > 1 else tensors, marks, state
 
 
 def _parts(declaration: Cell, pair: Any, x: Any) -> list[Tensor]:
