@@ -139,6 +139,6 @@ def test_a_new_cell_satisfies_every_law(tmp_path):
     shutil.copy(library, root / f"{core}.abi3.{'pyd' if library.suffix == '.dll' else 'so'}")
     paths = os.pathsep.join(str(root / path) for path in ("python", "tests", "tests/support"))
     succeeds([sys.executable, "tests/exports.py"], root, PYTHONPATH=paths)
-    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long and not alone"]
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long and not extra and not alone"]
     own = ["tests/laws", "tests/torch", *(f"tests/test_{name}.py" for name in DERIVED), "-k", "leaky or Leaky"]
     succeeds([*tests, *own], root, PYTHONPATH=paths)
