@@ -20,7 +20,7 @@ FILES = {
     "cell": (
         *CELL_MIRRORS,
         "python/isometry/torch/nn/{}.py",
-        *(f"rust/core/src/recurrence/{{}}/{part}.rs" for part in ("cell", "pull")),
+        *(f"rust/core/src/recurrence/{{}}/{part}.rs" for part in ("mod", "cell", "pull")),
         "tests/reference/{}.py",
         "tests/torch/test_{}.py",
         "docs/math/{}.md",
