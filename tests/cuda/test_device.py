@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 import isometry.torch as it
 from elsewhere import flat
-from layers import FORMS, KINDS, B, D, T, build, draw, formed, states, stepped
+from layers import FORMS, KINDS, OF_CELLS, B, D, T, build, draw, formed, states, stepped
 
 each_form = pytest.mark.parametrize("form", list(dict.fromkeys((*KINDS, *FORMS))))
 SETTINGS = {"num_layers": 2, "bidirectional": True, "trainable_h0": True}
@@ -133,7 +133,7 @@ def test_a_training_step_in_a_graph(form):
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["ornn", "scornn", "exprnn", "urnn", "gru", "goru", "lstm", "rum"])
+@pytest.mark.parametrize("name", ["ornn", "scornn", "exprnn", "urnn", *OF_CELLS])
 def test_compiled(name):
     here, there = moved(build(name))
     x = draw(T, B, D)

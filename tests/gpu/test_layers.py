@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 import isometry.torch as it
 import tolerance
 from kernel_calls import recorded
-from layers import MATRIX, B, D, N, T, build, draw, each_kind, states
+from layers import MATRIX, OF_CELLS, B, D, N, T, build, draw, each_kind, states
 
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
@@ -76,7 +76,7 @@ def test_layers_are_those_of_the_cpu(form, name, calls):
 def test_matrices_are_those_of_the_cpu(name):
     layer = build(name, 2, bidirectional=True, dtype=torch.float32)
     if not hasattr(layer, "recurrent_matrix"):
-        assert name in ("gru", "lstm", "rum", *MATRIX)
+        assert name in (*OF_CELLS, *MATRIX)
         return
     parameters = list(layer.recurrent_parameters())
     for k, reverse in ((0, False), (1, True)):

@@ -9,7 +9,7 @@ import torch
 
 import isometry.torch as it
 import reference as ref
-from layers import NAMES, B, D, T, build, draw, states
+from layers import NAMES, OF_CELLS, B, D, T, build, draw, states
 from registry import gathered
 from tolerance import identical
 
@@ -103,6 +103,7 @@ LAYERS = [
     ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
     ("delta-product", {"gate": False, "negative": False}),
 ]
+LAYERS += [(name, {}) for name in OF_CELLS if name not in dict(LAYERS)]
 
 
 def saved(layer):

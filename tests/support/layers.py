@@ -9,17 +9,19 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 import isometry.torch as it
 import tolerance
 from isometry.torch.nn._base import RecurrentLayer
+from isometry.torch.nn._cell import CellLayer
+from isometry.torch.nn._pair import PairLayer
 
 D, N, T, B = 3, 6, 5, 4
+# The names of all layers; the module of an operator is none, and functions are none.
+NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name != "OperatorModule")
 
 
-class LSTM(it.nn.LSTM):
-    """it.nn.LSTM whose states (h, c) are one tensor, for what is tested of every layer; `test_lstm_layer` has pairs."""
-
-    _one_state = RecurrentLayer._one_state
-    _parted = RecurrentLayer._parted
-    _starting_shapes = RecurrentLayer._starting_shapes
-    _start = RecurrentLayer._start
+def joined(layer):
+    """A layer whose pairs of states are one tensor, for what is tested of every layer; `test_pairs` has pairs."""
+    hooks = "_one_state", "_parted", "_starting_shapes", "_start"
+    pairs = issubclass(layer, PairLayer)
+    return type(layer.__name__, (layer,), {name: getattr(RecurrentLayer, name) for name in hooks}) if pairs else layer
 
 
 LAYERS = {
@@ -40,19 +42,19 @@ SOFT = ("soft-ornn", "kru")
 FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 # W is free, or any operator
 PLAIN = {"rnn": it.nn.RNN, "rnn-transition": functools.partial(it.nn.RNN, transition=it.Cayley.random)}
-# with gates
-GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "lstm": LSTM, "rum": it.nn.RUM}
+# of the other cells of the core
+CELL_LAYERS = {layer._cell: layer for name in NAMES if issubclass(layer := getattr(it.nn, name), CellLayer)}
+PAIRS = {name: layer for name, layer in CELL_LAYERS.items() if issubclass(layer, PairLayer)}
+OF_CELLS = {name: joined(layer) for name, layer in CELL_LAYERS.items()}
+globals().update({OF_CELLS[name].__name__: OF_CELLS[name] for name in PAIRS})  # where pickle looks for a class
 # whose state is no vector
 MATRIX = {"delta-product": functools.partial(it.nn.DeltaProduct, heads=2, householders=2)}
-KINDS = {**LAYERS, **FREE, **PLAIN, **GATED, **MATRIX}
-# Forms of the layers with gates: a kind, and its keywords
+KINDS = {**LAYERS, **FREE, **PLAIN, **OF_CELLS, **MATRIX}
+# Forms of layers of cells: a kind, and its keywords
 FORMS = {
-    "gru": ("gru", {}),
+    **{name: (name, {}) for name in OF_CELLS},
     "gru-after": ("gru", {"reset": "after"}),
-    "goru": ("goru", {}),
     **{f"goru-{name}": ("goru", {"transition": name}) for name in ("householder", "cayley", "exponential")},
-    "lstm": ("lstm", {}),
-    "rum": ("rum", {}),
     "rum-eta": ("rum", {"eta": 1.5, "nonlinearity": "tanh"}),
     "rum-memory": ("rum", {"lam": 1, "eta": 1.0}),
     "delta-product": ("delta-product", {}),
@@ -66,8 +68,6 @@ AS_TORCH = {
     "lstm": (torch.nn.LSTM, it.nn.LSTM),
 }
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
-# The names of all layers; the module of an operator is none, and functions are none.
-NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name != "OperatorModule")
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_of_torch = pytest.mark.parametrize("name", AS_TORCH)
 each_kind = pytest.mark.parametrize("name", KINDS)

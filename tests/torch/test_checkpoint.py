@@ -5,7 +5,7 @@ import torch
 
 import isometry.torch as it
 from derivatives import draw, every_order, gradients, same
-from layers import KINDS, MATRIX, B, D, N, build
+from layers import KINDS, MATRIX, OF_CELLS, B, D, N, build
 
 LONG = 600  # five segments with B = 4
 UNDONE = ("ornn", "unitary-ornn", "scornn", "scurnn", "eurnn", "exprnn", "exprnn-complex", "urnn")
@@ -122,7 +122,7 @@ def test_threads_change_no_bit(threads, seed):
 
 
 @pytest.mark.parametrize("mode", ["none", "sqrt"])
-@pytest.mark.parametrize("name", ["scornn", "gru", "lstm", "rum"])
+@pytest.mark.parametrize("name", ["scornn", *OF_CELLS])
 def test_the_last_states_of_a_layer(name, mode):
     """In every form of input, of several layers in two directions: only the last layer's output is reduced."""
     keywords = {"bidirectional": True, "num_layers": 2}

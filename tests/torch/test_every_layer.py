@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tolerance
-from layers import COMPLEX, FORMS, GATED, KINDS, MATRIX, B, D, N, T, build, close, draw, each_kind, formed
+from layers import COMPLEX, FORMS, KINDS, MATRIX, OF_CELLS, B, D, N, T, build, close, draw, each_kind, formed
 
 each_form = pytest.mark.parametrize("form", FORMS)
 
@@ -19,7 +19,7 @@ def test_compiles_in_one_piece(form):
     close(torch.compile(layer, backend="aot_eager", fullgraph=True)(x)[0], layer(x)[0])
 
 
-@pytest.mark.parametrize("name", [*COMPLEX, *GATED, *MATRIX])
+@pytest.mark.parametrize("name", [*COMPLEX, *OF_CELLS, *MATRIX])
 def test_per_sample_gradients(name):
     """torch.func's gradients of every sequence alone add up to autograd's."""
     layer = build(name)
@@ -34,7 +34,7 @@ def test_per_sample_gradients(name):
         tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
 
 
-@pytest.mark.parametrize("form", ["gru", "lstm", "rum-eta", "delta-product"])
+@pytest.mark.parametrize("form", [*OF_CELLS, "rum-eta", "delta-product"])
 def test_trains_as_in_double(form):
     """20 steps of a layer in single precision: losses fall, and are those of its copy in double precision."""
     layer, losses = formed(form, dtype=torch.float32), []

@@ -10,6 +10,7 @@ from derivatives import draw, gradients, leaves, same, score
 from isometry._core import CELLS
 from isometry.torch.formulas.activation import activate as formula
 from kernel_calls import recorded
+from layers import KINDS, OF_CELLS
 from registry.cells import CASES, CellCase
 from registry.cells import CELLS as REGISTERED
 from support.cells import TorchCell
@@ -217,17 +218,17 @@ def test_forward_mode_and_other_devices_take_the_formula(name, seed, monkeypatch
     assert not [call for call in calls if call.kernel not in ("operator_matrix",)]
 
 
-@pytest.mark.parametrize("name", ["ORNN", "ScoRNN", "EURNN", "GRU", "GORU", "LSTM", "RUM"])
+@pytest.mark.parametrize("name", ["ornn", "scornn", "eurnn", *OF_CELLS])
 def test_models_side_by_side(name, seed, monkeypatch):
     """vmap(grad) of a layer by functional_call over its stacked parameters takes one call of its cell each way."""
-    models = [getattr(it.nn, name)(2, 4, dtype=torch.float64) for _ in range(3)]
+    models = [KINDS[name](2, 4, dtype=torch.float64) for _ in range(3)]
     x = draw(seed, STEPS, BATCH, 2)
     parameters, buffers = stack_module_state(models)
     loss = lambda parameters, buffers, x: score(functional_call(models[0], (parameters, buffers), (x,))[0])
     calls = recorded(monkeypatch)
     found = vmap(grad(loss), in_dims=(0, 0, None))(parameters, buffers, x)
     assert pulled(calls)
-    cell = {"GRU": "gru", "GORU": "gru", "LSTM": "lstm", "RUM": "rum"}.get(name, "recurrence")
+    cell = CELLS[models[0]._cell][-1] or models[0]._cell  # a GORU with W as a matrix is a GRU
     of_cells = [call.kernel for call in calls if call.kernel.partition("_")[0] in CELLS]
     assert of_cells == [f"{cell}_ensemble", f"{cell}_ensemble_vjp"]
     for i, model in enumerate(models):

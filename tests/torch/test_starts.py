@@ -7,7 +7,7 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
-from layers import KINDS, B, D, N, draw, each_kind
+from layers import KINDS, OF_CELLS, B, D, N, draw, each_kind
 
 T = 9
 
@@ -91,7 +91,7 @@ def test_the_other_direction_and_several_layers(name):
     torch.testing.assert_close(y[first:end, 3:4], deep(x[first:end, 3:4])[0], rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["scornn", "scurnn", "gru", "goru", "rum", "rnn", "delta-product"])
+@pytest.mark.parametrize("name", ["scornn", "scurnn", "rnn", *OF_CELLS, "delta-product"])
 def test_shapes_of_input(name):
     """batch_first, no batch, last_only, a checkpoint, an empty batch."""
     layer = KINDS[name](D, N, dtype=torch.float64)
@@ -126,21 +126,6 @@ def test_half_precision_and_other_devices():
     assert far(torch.empty(T, B, D, device="meta"), starts=marks().to("meta"))[0].shape == (T, B, N)
 
 
-def test_a_pair_before_marks():
-    """One part of an LSTM's state may be of each mark, the other one for all; the trained ones are as given."""
-    layer, x, hx = it.nn.LSTM(D, N, trainable_h0=True, dtype=torch.float64), draw(T, B, D), [draw(1, B, N)] * 2
-    first = [layer.h0_l0, layer.c0_l0]
-    with torch.no_grad():
-        for k, p in enumerate(first):
-            p.copy_(draw(N, seed=5 + k))
-    results = []
-    for state in (None, [p.expand(1, B, N) for p in first], (first[0].expand(T, 1, B, N), first[1].expand(1, B, N))):
-        y, (h, c) = layer(x, hx, starts=marks(), start_state=state)
-        results.append((y, h, c, *torch.autograd.grad(y.sin().sum() + (h * c).sum(), first)))
-    for other in results[1:]:
-        torch.testing.assert_close(other, results[0])
-
-
 def test_refusals():
     layer, x = it.nn.ScoRNN(D, N), torch.randn(T, B, D)
     for bad in ((2, B, N), (B, 1, B, N), (B, N)):
@@ -150,8 +135,6 @@ def test_refusals():
     for bad in (right.double(), right + 0j, (right, right)):
         with pytest.raises(TypeError, match="start_state must"):
             layer(x, starts=marks(), start_state=bad)
-    with pytest.raises(TypeError, match="start_state must be 2 torch.Tensors"):
-        it.nn.LSTM(D, N)(x, starts=marks(), start_state=right)
     with pytest.raises(ValueError, match="must not be given without starts"):
         layer(x, start_state=right)
     for bad in (marks().float(), marks().long(), marks().tolist()):

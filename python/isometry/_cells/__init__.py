@@ -5,8 +5,13 @@ from importlib import import_module
 from isometry._cells._declaration import Cell
 
 
+def public(name: str) -> Cell:
+    """The cell of that name with the arrays of its function."""
+    found: Cell = getattr(import_module(f"isometry._cells.{name}"), name.upper())
+    return found
+
+
 def declaration(name: str) -> Cell:
-    """The cell of that name as layers call it: `STACKED` where a module has one, else its name in capitals."""
-    module = import_module(f"isometry._cells.{name}")
-    found: Cell = getattr(module, "STACKED", None) or getattr(module, name.upper())
+    """The cell of that name with the arrays of its kernel, as layers call it: `STACKED` of a module that has it."""
+    found: Cell = getattr(import_module(f"isometry._cells.{name}"), "STACKED", None) or public(name)
     return found

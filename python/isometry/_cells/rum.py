@@ -12,7 +12,8 @@ import math
 from isometry._cells._declaration import OWN_BIAS, Array, Cell
 from isometry._rules import check
 
-#: The kernel takes u and embed_weight as one array, and their biases too.
+#: The kernel takes u and embed_weight as one array, and their biases too; so do layers.
+STACKED = Cell("rum", as_given="w and x")
 RUM = Cell(
     "rum",
     as_given="w and x",

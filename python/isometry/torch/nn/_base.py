@@ -16,6 +16,8 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
 from .._dispatch.mode import autocast
+from ..sequences._cells import NAMES
+from ..sequences._sequence import run
 from ._contract import (
     Output,
     Sweep,
@@ -35,7 +37,7 @@ class RecurrentLayer(Stepping, LayerParameters):
     """Shapes, packing, initial states, dropout, stacking, errors and representation of ``torch.nn.RNN``.
 
     A subclass sets its own keywords as attributes, calls this constructor, and defines the hooks ``_shapes``,
-    ``_reset`` and ``_run``, and ``_check_keywords`` and ``_fixed`` if needed. Nothing that depends on a parameter is
+    ``_reset`` and ``_kernel``, and ``_check_keywords`` and ``_fixed`` if needed. Nothing that depends on a parameter is
     kept between calls outside of `cached`, as ``functional_call``, ``deepcopy`` and optimisers require.
     """
 
@@ -97,7 +99,23 @@ class RecurrentLayer(Stepping, LayerParameters):
         """The states (T, B, n) of one recurrence, zero past the end of each sequence; or with output "last" the last
         of each (B, n).
         """
-        raise NotImplementedError(f"{type(self).__name__} must define _run()")
+        return self._by_kernel(sweep)[0]
+
+    def _by_kernel(self, sweep: Sweep, **more: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """What the kernel of one recurrence gives, the memory after the states too; with more arrays of its cell."""
+        suffix, x, h0, lengths, reverse, output, checkpoint, starts, start_state = sweep
+        kernel = self._kernel(suffix)
+        assert isinstance(kernel, Kernel)
+        cell, settings, activation, slope, arrays = kernel
+        own = {**arrays, **more, "x": x, "h0": h0}
+        given = {name: own.get(name) for name in NAMES[cell]} | {"start_state": start_state}
+        law = activation, slope, lengths, reverse, None
+        how: dict[str, Any] = {"checkpoint": checkpoint, "output": output, "starts": starts}
+        return run(cell, self._operator(suffix), given, settings, *law, **how)
+
+    def _operator(self, _suffix: str) -> Any:
+        """W of one recurrence, where an operator stands in its cell."""
+        return None
 
     def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """What one recurrence gives: its output, as of ``_run``, and its last states (B, ...)."""
@@ -154,15 +172,15 @@ class RecurrentLayer(Stepping, LayerParameters):
             (T, B, input_size), (B, T, input_size) with ``batch_first``, or (T, input_size) without a batch.
         hx : Tensor, optional
             Initial states (num_layers * directions, B, hidden_size), without B for unbatched input; by default zero,
-            or the trained ones with ``trainable_h0``. Of an `LSTM` a pair of them, h and c.
+            or the trained ones with ``trainable_h0``. A pair of them where the state is a pair, as in an `LSTM`.
         starts : Tensor, bool, optional
             Marks of the steps at which another sequence begins, (T, B), shaped as ``input`` without its features: the
             state before them is another, and no gradient crosses them. ``hx`` is the state before the first step,
             unless that is marked. In the other direction each piece is read from its own end.
         start_state : Tensor, optional
             The state before marked steps, shaped as ``hx``, or with the steps in front for a state of each mark, (T,
-            num_layers * directions, B, hidden_size), whatever ``batch_first``; of an `LSTM` a pair. Without it they are
-            zero, or the trained ones with ``trainable_h0``. Entries without a mark are not read.
+            num_layers * directions, B, hidden_size), whatever ``batch_first``; a pair where the state is one. Without
+            it they are zero, or the trained ones with ``trainable_h0``. Entries without a mark are not read.
 
         Returns
         -------
@@ -170,7 +188,7 @@ class RecurrentLayer(Stepping, LayerParameters):
             States of the last layer for every step, the directions concatenated in the last axis; with ``last_only``
             the last state of each direction, (B, directions * hidden_size), a Tensor for packed input too.
         h_n : Tensor
-            Last state of every layer and direction, shaped as ``hx``; of an `LSTM` a pair, h and c.
+            Last state of every layer and direction, shaped as ``hx``; a pair where the state is one.
         """
         output, last = self._output(input, self._one_state(hx, input), starts, start_state)
         return output, self._parted(last)

@@ -46,11 +46,6 @@ class Sweep(NamedTuple):
     starts: Tensor | None = None  # marks (T, B) of steps at which other sequences begin
     start_state: Tensor | None = None  # the state before them, (B, n), (n,), or (T, B, n)
 
-    def keywords(self) -> dict[str, Any]:
-        """What the function of the recurrence takes besides x and parameters."""
-        law = {"h0": self.h0, "lengths": self.lengths, "reverse": self.reverse, "output": self.output}
-        return law | {"checkpoint": self.checkpoint, "starts": self.starts, "start_state": self.start_state}
-
 
 def check_constructor(
     input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any, *, constructors: int

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from ..._rules import check, check_recurrence
-from ._base import RecurrentLayer
-from ._streaming import Kernel
+from ..._cells.gru import setting
+from ._cell import CellLayer
 
 #: Torch's name and ours.
 NAMES = {"weight_ih": "weight_ih", "weight_hh": "weight_hh", "bias_ih": "bias", "bias_hh": "hidden_bias"}
@@ -19,38 +18,27 @@ NAMES = {"weight_ih": "weight_ih", "weight_hh": "weight_hh", "bias_ih": "bias", 
 ORDER = (1, 0, 2)
 
 
-class GatedLayer(RecurrentLayer):
-    """A layer of gates z and r, and the candidate h.
-
-    A subclass sets the attribute ``reset`` and the number of free n x n matrices.
-    """
+class GatedLayer(CellLayer):
+    """A layer of gates z and r, and the candidate h; a subclass sets the attribute ``reset``."""
 
     reset: Literal["before", "after"]
-    _matrices = 3
 
-    def _check_keywords(self) -> None:
-        super()._check_keywords()
-        check.choice("reset", self.reset, "before", "after")
-        check_recurrence.checkpoint(self.checkpoint, affine=False, memory=False)
+    @property
+    def _second(self) -> bool:
+        """Whether there is a second bias, that of the product."""
+        return False
+
+    def _settings(self) -> tuple[float | None, ...]:
+        return setting(self.reset)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        shapes: dict[str, tuple[int, ...]] = {"weight_hh": (self._matrices, n, n), "weight_ih": (3, n, features)}
-        return shapes | {"bias": (3, n)} if self.bias else shapes
+        shapes = super()._shapes(features)
+        if not self._second:
+            shapes.pop("hidden_bias", None)
+        return shapes
 
     def _reset(self, suffix: str) -> None:
         self._draw_weights(suffix, "weight_hh", "weight_ih")
-
-    def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
-        """x, w, u and b of one recurrence."""
-        w, u = self._read("weight_hh" + suffix), self._read("weight_ih" + suffix)
-        return x, w, u, self._read("bias" + suffix) if self.bias else None
-
-    def _gates(self, cell: str, suffix: str, activation: str, own_bias: Tensor | None) -> Kernel:
-        """The kernel of one recurrence."""
-        _, w, u, b = self._given(suffix, self.weight_ih_l0)
-        arrays = {"w": w, "u": u, "b": b, "activation_bias": own_bias}
-        return Kernel(cell, (float(self.reset == "after"),), activation, 0.1, arrays)
 
 
 def is_torch(state: MutableMapping[str, Tensor], prefix: str) -> bool:

@@ -279,14 +279,14 @@ class Stepping:
         input : Tensor, shape (B, input_size) or (input_size,)
             The input of this step.
         hx : Tensor, shape (num_layers, B, hidden_size), or (num_layers, hidden_size) without a batch, optional
-            The state before it, of all layers; by default as in a call of the layer. Of an `LSTM` a pair of them, h and
-            c.
+            The state before it, of all layers; by default as in a call of the layer. A pair of them where the
+            state is a pair, as in an `LSTM`.
 
         Returns
         -------
         Tensor
             The state after it, shaped as ``hx``: the ``h_n`` of a call of the layer with a sequence of this one step.
-            Its last row, ``[-1]``, is the output; of an `LSTM` the last row of h.
+            Its last row, ``[-1]``, is the output; of a pair, that of the first part.
 
         Raises
         ------

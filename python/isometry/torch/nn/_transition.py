@@ -14,9 +14,8 @@ from .._dispatch.function import HALF
 from .._hooks import settle, sources
 from .._stored import paired
 from ..operators._inverse import projected
-from ..sequences.recurrence import recurrence
 from ._base import RecurrentLayer
-from ._contract import LayerKeywords, Sweep, check_weights
+from ._contract import LayerKeywords, check_weights
 from ._reflections import built
 from ._streaming import Kernel, held
 
@@ -283,11 +282,6 @@ class PlainLayer(TransitionLayer):
             "bias": self._bias(suffix) if self.bias and not self._biased_units else None,
             "activation_bias": self._activation_bias(suffix),
         }
-
-    def _run(self, sweep: Sweep) -> Tensor:
-        arrays, transition = self._arrays(sweep.suffix), self._operator(sweep.suffix)
-        law = sweep.keywords()
-        return recurrence(transition, sweep.x, activation=self.nonlinearity, slope=self.slope, **arrays, **law)  # type: ignore[arg-type]
 
     def _kernel(self, suffix: str) -> Kernel:
         return Kernel("recurrence", (False,), self.nonlinearity, self.slope, self._arrays(suffix))

@@ -13,11 +13,9 @@ from ..operators.cayley import Cayley
 from ..operators.exponential import Exponential
 from ..operators.householder import Householder
 from ..operators.mesh import Mesh
-from ..sequences.goru import goru
-from ._contract import LayerKeywords, Sweep
+from ._contract import LayerKeywords
 from ._gates import GatedLayer
 from ._reflections import reflecting, trapezoidal
-from ._streaming import Kernel
 from ._transition import TransitionLayer
 
 #: By the names of the keyword ``transition``: the class of W, its trained arguments, and those that are buffers.
@@ -90,7 +88,7 @@ class GORU(GatedLayer, TransitionLayer):
     """
 
     _own_keywords = ("transition", "reset", "nonlinearity", "capacity")
-    _cell, _matrices = "goru", 2
+    _cell = "goru"
 
     def __init__(
         self,
@@ -150,10 +148,9 @@ class GORU(GatedLayer, TransitionLayer):
         super()._reset(suffix)
         self._reset_transition(suffix)
 
-    def _run(self, sweep: Sweep) -> Tensor:
-        suffix, law = sweep.suffix, sweep.keywords() | {"reset": self.reset, "activation": self.nonlinearity}
-        law["activation_bias"] = self._activation_bias(suffix)
-        return goru(self._operator(suffix), *self._given(suffix, sweep.x), **law)
+    @property
+    def _activation(self) -> str:
+        return self.nonlinearity
 
-    def _kernel(self, suffix: str) -> Kernel:
-        return self._gates("goru", suffix, self.nonlinearity, self._activation_bias(suffix))
+    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
+        return super()._arrays(suffix) | {"activation_bias": self._activation_bias(suffix)}

@@ -7,10 +7,8 @@ from typing import Any, Literal, Unpack
 import torch
 from torch import Tensor
 
-from ..sequences.gru import gru
-from ._contract import LayerKeywords, Sweep
+from ._contract import LayerKeywords
 from ._gates import GatedLayer, is_torch, reordered
-from ._streaming import Kernel
 
 
 class GRU(GatedLayer):
@@ -63,7 +61,6 @@ class GRU(GatedLayer):
 
     _own_keywords = ("reset",)
     _cell = "gru"
-    _second: bool  # whether there is a second bias
 
     def __init__(
         self,
@@ -77,29 +74,21 @@ class GRU(GatedLayer):
         self.reset = reset
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
+    @property
+    def _second(self) -> bool:
+        return self.bias and self.reset == "after"
+
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        self._second = self.bias and self.reset == "after"
         shapes = super()._shapes(features)
         return shapes | {"hidden_bias": (3, self.hidden_size)} if self._second else shapes
 
-    def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
-        """x, w, u and b of one recurrence, to which the second biases of z and r are added."""
-        if not self._second:
-            return super()._given(suffix, x)
-        x, w, u, b = super()._given(suffix, x)
-        return x, w, u, torch.cat((b[:2] + self._read("hidden_bias" + suffix)[:2], b[2:]))
-
-    def _hidden_bias(self, suffix: str) -> Tensor | None:
-        """The second bias of the candidate."""
-        return self._read("hidden_bias" + suffix)[2] if self._second else None
-
-    def _run(self, sweep: Sweep) -> Tensor:
-        law = sweep.keywords() | {"reset": self.reset, "hidden_bias": self._hidden_bias(sweep.suffix)}
-        return gru(*self._given(sweep.suffix, sweep.x), **law)
-
-    def _kernel(self, suffix: str) -> Kernel:
-        kernel = self._gates("gru", suffix, "tanh", None)
-        return kernel._replace(arrays=kernel.arrays | {"hidden_bias": self._hidden_bias(suffix)})
+    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
+        """The second biases of z and r are added to the first."""
+        arrays = super()._arrays(suffix)
+        b, second = arrays["b"], arrays["hidden_bias"]
+        if b is None or second is None:
+            return arrays
+        return arrays | {"b": torch.cat((b[:2] + second[:2], b[2:])), "hidden_bias": second[2]}
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Torch's own names and shapes are recognised; without second biases these are zero."""

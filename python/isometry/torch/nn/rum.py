@@ -10,13 +10,12 @@ from torch.nn import functional as F
 
 from ..._cells import rum as cell
 from ..._rules import check, check_recurrence
-from ..sequences.rum import _packed, rum
-from ._base import RecurrentLayer
+from ..sequences.rum import _packed
+from ._cell import CellLayer
 from ._contract import LayerKeywords, Sweep, check_step
-from ._streaming import Kernel
 
 
-class RUM(RecurrentLayer):
+class RUM(CellLayer):
     r"""Rotational unit of memory (RUM): a recurrent layer that rotates its state, by input and state.
 
     .. math::
@@ -88,8 +87,7 @@ class RUM(RecurrentLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _check_keywords(self) -> None:
-        memory, _ = cell.setting(self.lam, self.eta)
-        check_recurrence.checkpoint(self.checkpoint, affine=False, memory=memory)
+        super()._check_keywords()
         check_recurrence.activation(self.nonlinearity, "nonlinearity")
         even, per_unit = check_recurrence.ACTIVATIONS[self.nonlinearity]
         if even and self.hidden_size % 2:
@@ -97,14 +95,16 @@ class RUM(RecurrentLayer):
             raise ValueError(f"hidden_size must be even with {kind}, not {self.hidden_size}")
         self._units = self.hidden_size // per_unit if per_unit else 0
 
+    def _settings(self) -> tuple[float | None, ...]:
+        return cell.setting(self.lam, self.eta)
+
+    @property
+    def _activation(self) -> str:
+        return self.nonlinearity
+
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        shapes: dict[str, tuple[int, ...]] = {"weight_hh": (2 * n, n), "weight_ih": (2 * n, features)}
-        shapes["embed_weight"] = (n, features)
-        if self.bias:
-            shapes |= {"bias": (2 * n,), "embed_bias": (n,)}
-            shapes |= {"activation_bias": (self._units,)} if self._units else {}
-        return shapes
+        shapes = super()._shapes(features)
+        return shapes | {"activation_bias": (self._units,)} if self.bias and self._units else shapes
 
     def _reset(self, suffix: str) -> None:
         self._draw_weights(suffix, "weight_hh", "weight_ih", "embed_weight")
@@ -113,34 +113,9 @@ class RUM(RecurrentLayer):
         """The bias of a modReLU in a layer with ``bias=False``."""
         return self.weight_ih_l0.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
-    def _run(self, sweep: Sweep) -> Tensor:
-        return self._remembered(sweep, None)[0]
-
-    def _remembered(self, sweep: Sweep, r0: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The states, or the last of each sequence, and the memory after them."""
-        law: dict[str, Any] = {"r0": r0, "lam": self.lam, "eta": self.eta, "activation": self.nonlinearity}
-        return rum(sweep.x, **law, **self._arrays(sweep.suffix), **sweep.keywords())
-
-    def _arrays(self, suffix: str) -> dict[str, Any]:
-        """The arrays of `rum` that are parameters."""
-
-        def own(name: str, given: bool = True) -> Tensor | None:
-            return self._read(name + suffix) if given else None
-
-        return {
-            "w": own("weight_hh"),
-            "u": own("weight_ih"),
-            "b": own("bias", self.bias),
-            "embed_weight": own("embed_weight"),
-            "embed_bias": own("embed_bias", self.bias),
-            "activation_bias": own("activation_bias") if self.bias and self._units else self._unbiased(),
-        }
-
-    def _kernel(self, suffix: str) -> Kernel | None:
-        if self.lam:
-            return None
-        settings = cell.setting(self.lam, self.eta)
-        return Kernel("rum", settings, self.nonlinearity, 0.1, _packed(self._arrays(suffix)))
+    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
+        own = self._read("activation_bias" + suffix) if self.bias and self._units else self._unbiased()
+        return _packed({**super()._arrays(suffix), "activation_bias": own})
 
     def step(self, input: Tensor, hx: Any = None) -> Any:
         """As of every layer; with ``lam=1`` the state is a pair (h, R), R (num_layers, B, hidden_size, hidden_size).
@@ -179,7 +154,7 @@ class RUM(RecurrentLayer):
         for number, suffix in enumerate(self._suffixes):
             h0, r0 = (None if t is None else self._widened(t[number]) for t in (h, memory))
             h0 = self._start(suffix) if h0 is None else h0
-            x, r = self._remembered(Sweep(suffix, x, h0), r0)
+            x, r = self._by_kernel(Sweep(suffix, x, h0), r0=r0)
             assert r is not None
             new.append(self._rounded(x))
             memories.append(self._rounded(r))

@@ -8,7 +8,6 @@ from typing import Literal
 from torch import Tensor
 
 from ..._cells.lstm import LSTM
-from .._dispatch.plan import Tensors
 from ._sequence import Given, run
 
 #: Arrays with an entry for each gate, and how many axes come after its rows.
@@ -125,27 +124,3 @@ def _packed(tensors: Given) -> Given:
         t = tensors[name]
         packed[name] = None if t is None else t.flatten(-2 - rank, -1 - rank)
     return packed
-
-
-def stacked(
-    x: Tensor,
-    weights: Tensors,
-    h0: Tensor | None,
-    lengths: Tensor | Sequence[int] | None,
-    reverse: bool,
-    *,
-    backend: str | None = None,
-    checkpoint: str = "none",
-    output: str = "states",
-    starts: Tensor | None = None,
-    start_state: Tensor | None = None,
-) -> Tensor:
-    """As `nn.LSTM` calls it: all states (T, B, 2n), or with output "last" the last of each sequence (B, 2n).
-
-    `weights` are W (4n, n), U (4n, d) and b (4n) or None, in the order i, f, g, o; h0 and start_state are (B, 2n) or
-    (2n,); the rest is as in `gru`.
-    """
-    w, u, b = weights
-    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "activation_bias": None, "start_state": start_state}
-    law = "tanh", 0.0, lengths, reverse, backend
-    return run("lstm", None, given, (), *law, checkpoint=checkpoint, output=output, starts=starts)[0]

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..._cells.rum import setting
+from ..._cells.rum import RUM, setting
 from ._sequence import Given, beside, run
 
 
@@ -137,8 +137,8 @@ def rum(
     """
     given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
     given["activation_bias"], given["start_state"] = activation_bias, start_state
-    rest = activation, slope, lengths, reverse, backend, _packed
-    return run("rum", None, given, setting(lam, eta, r0), *rest, checkpoint=checkpoint, output=output, starts=starts)
+    law = setting(lam, eta, r0), activation, slope, lengths, reverse, backend, _packed
+    return run("rum", None, given, *law, checkpoint=checkpoint, output=output, starts=starts, own=RUM)
 
 
 def _packed(tensors: Given) -> Given:
