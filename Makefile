@@ -157,7 +157,7 @@ python-lint: build
 object:  ## write the new files of an operator and print the entries to make: make object NAME=rotation
 	@PYTHONPATH=tests $(PYTHON) tests/object_stubs.py "$(NAME)"
 
-exports: build  ## after an object was added: its name in the packages that export it
+exports: build  ## after an object or a cell was added: its names in the packages that export them
 	PYTHONPATH=tests:tests/support "$(BIN)/python" tests/exports.py
 
 bench: build  ## speed against torch, side by side in one process, then the Rust benches

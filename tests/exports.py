@@ -1,9 +1,11 @@
-"""The objects in the packages that export them and in the list of their pages, written from the core by `make exports`.
+"""The objects and the cells in the packages that export them, and the objects in the list of their pages, written from
+the core by `make exports`.
 
 Type checkers and editors read imports and `__all__` as text: so they stand in the files, and a test compares them with
 the list.
 """
 
+import ast
 import re
 
 from isometry import _core
@@ -19,6 +21,14 @@ PACKAGES = {
 }
 #: The list of the pages of mathematics: a table of the operators, and all pages.
 PAGES = "docs/math/README.md"
+#: The packages that export what belongs to a cell, and its line there; in one of them the line is that of all cells.
+CELL_PACKAGES = {
+    "python/isometry/__init__.py": "from isometry.{stem} import {names}",
+    "python/isometry/torch/sequences/__init__.py": "from .{stem} import {names}",
+    "python/isometry/torch/__init__.py": "from .sequences import {names}",
+    "python/isometry/torch/nn/__init__.py": "from .{stem} import {names}",
+}
+STATEMENT = r"(?m)^from \S+ import (?:\(\n(?:    .*\n)*\)|[^(\n]*)\n"
 ALWAYS = ("Adjoint", "Columns", "Composition", "Operator")
 
 
@@ -52,7 +62,63 @@ def paged(text, named):
     return start + "".join(f"{page}\n" for page in [*sorted(named), *others]) + end
 
 
+def cells():
+    """Every cell in the core, and the class of its layer, None for one without a layer of its name."""
+    return {stem: layer_of(stem) for stem in _core.CELLS}
+
+
+def layer_of(stem):
+    """The class in the module of that name, which may write it in other letters."""
+    path = ROOT / f"python/isometry/torch/nn/{stem}.py"
+    found = re.search(rf"(?im)^class ({stem})\(", path.read_text()) if path.exists() else None
+    return found and found[1]
+
+
+def exported_cells(path, text, named, before):
+    """The text of a package that exports these cells in place of those before."""
+    kind = path.split("/")[-2]
+
+    def names(own):
+        """By stem, what the package exports."""
+        if kind == "nn":
+            return {stem: [layer] for stem, layer in own.items() if layer}
+        return {stem: [stem, f"{stem}_vjp"] if kind == "isometry" else [stem] for stem in own}
+
+    def lines(own):
+        found = {stem: ", ".join(exports) for stem, exports in names(own).items()}
+        found = {"": ", ".join(sorted(found))} if kind == "torch" else found
+        return {CELL_PACKAGES[path].format(stem=stem, names=exports) + "\n" for stem, exports in found.items()}
+
+    every = lambda own: {name for exports in names(own).values() for name in exports}
+    statements = re.findall(STATEMENT, text)
+    if kind == "torch":
+        text = text.replace(*lines(before), *lines(named))
+    else:
+        own = sorted({*statements} - lines(before) | lines(named), key=lambda line: line.split()[1])
+        text = text.replace("".join(statements), "".join(own))
+    start, listed, end = re.split(r"(?<=^__all__ = )(\[[^]]*\])", text, flags=re.M)
+    all_names = sorted({*ast.literal_eval(listed)} - every(before) | every(named), key=in_order)
+    quoted = [f'"{name}"' for name in all_names]
+    one = f"[{', '.join(quoted)}]"
+    several = ",\n" in listed or len(one) > 110
+    return start + ("[\n" + "".join(f"    {name},\n" for name in quoted) + "]" if several else one) + end
+
+
+def in_order(name):
+    """The order of `__all__`: names in capitals, of classes, others."""
+    return (not name.isupper(), not name[0].isupper(), name)
+
+
+def exported_before():
+    """The cells that the torch face exports."""
+    lines = (ROOT / "python/isometry/torch/sequences/__init__.py").read_text()
+    return {stem: layer_of(stem) for stem in re.findall(r"(?m)^from \.(\w+) import \1$", lines)}
+
+
 def main():
+    before = exported_before()
+    for path in CELL_PACKAGES:
+        (ROOT / path).write_text(exported_cells(path, (ROOT / path).read_text(), cells(), before))
     for path, prefix in PACKAGES.items():
         (ROOT / path).write_text(exported((ROOT / path).read_text(), prefix, objects()))
     (ROOT / PAGES).write_text(paged((ROOT / PAGES).read_text(), objects()))

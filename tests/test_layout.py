@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from exports import PACKAGES, PAGES, exported, objects, paged
+from exports import CELL_PACKAGES, PACKAGES, PAGES, cells, exported, exported_cells, objects, paged
 from isometry._core import OBJECTS
 from subprocesses import ROOT
 
@@ -88,6 +88,16 @@ def test_every_object_is_exported(path):
     more = exported(text, prefix, {**objects(), "zoo": "Zoo"})
     assert "Zoo" in more.partition("__all__")[0] and '    "Zoo",\n' in more
     assert exported(more, prefix, objects()) == text
+
+
+@pytest.mark.parametrize("path", CELL_PACKAGES)
+def test_every_cell_is_exported(path):
+    """As for objects."""
+    text, named = (ROOT / path).read_text(), cells()
+    assert text == exported_cells(path, text, named, named)
+    more = exported_cells(path, text, {**named, "hare": "Hare"}, named)
+    assert more.count("Hare" if path.endswith("nn/__init__.py") else "hare") >= 2
+    assert exported_cells(path, more, named, {**named, "hare": "Hare"}) == text
 
 
 def test_every_object_has_its_page_in_the_list():

@@ -10,6 +10,7 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
+from layers import CELL_LAYERS
 from registry.cells import CELLS, CellCase
 
 HUGE = 10**400
@@ -157,6 +158,12 @@ def numpy_alone():
     }  # fmt: skip
 
 
+def layer_of_cell(cls, shared):
+    """The keywords of a layer, its own as they are by default."""
+    own = {k: p.default for k, p in inspect.signature(cls).parameters.items() if k in cls._own_keywords}
+    return {name: value for name, value in shared.items() if name != "nonlinearity" or name in own} | own
+
+
 def torch_alone():
     shared = {
         "input_size": 2, "hidden_size": 4, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0,
@@ -165,9 +172,7 @@ def torch_alone():
     layer = it.nn.ORNN(2, 4)
     gated = {k: v for k, v in shared.items() if k != "nonlinearity"}
     return {
-        "GRU": (it.nn.GRU, {**gated, "reset": "before"}),
-        "GORU": (it.nn.GORU, {**shared, "transition": "mesh", "reset": "before", "capacity": 2}),
-        "RUM": (it.nn.RUM, {**shared, "lam": 0, "eta": None}),
+        **{cls.__name__: (cls, layer_of_cell(cls, shared)) for cls in CELL_LAYERS.values()},
         "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
         "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),

@@ -12,6 +12,7 @@ from types import ModuleType
 import isometry
 import isometry.torch
 from docstrings import escaped
+from isometry._core import CELLS
 
 
 def operators(package: ModuleType) -> list[str]:
@@ -31,16 +32,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
         "Functions of arrays, each with its vector-Jacobian product.",
         {
             "isometry": [
-                "recurrence",
-                "recurrence_vjp",
-                "gru",
-                "gru_vjp",
-                "goru",
-                "goru_vjp",
-                "lstm",
-                "lstm_vjp",
-                "rum",
-                "rum_vjp",
+                *[f"{cell}{end}" for cell in CELLS for end in ("", "_vjp")],
                 "activate",
                 "activate_vjp",
                 "delta_rule",
@@ -115,10 +107,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "FullCapacityURNN",
                 "KRU",
                 "SoftORNN",
-                "GORU",
-                "RUM",
-                "GRU",
-                "LSTM",
+                *[name for name in isometry.torch.nn.__all__ if name.lower() in CELLS],
                 "RNN",
                 "DeltaProduct",
                 "from_torch",
@@ -143,11 +132,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
         "Functions of tensors, differentiable.",
         {
             "isometry.torch": [
-                "recurrence",
-                "gru",
-                "goru",
-                "lstm",
-                "rum",
+                *CELLS,
                 "delta_rule",
                 "activate",
                 "hadamard_transform",
