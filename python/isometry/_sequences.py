@@ -329,13 +329,13 @@ def _kernel_arrays(
             arrays[name] = _each(a, batch, rank, members, name)
     own = None if own_state is None else _marks.before(joined(own_state, -1), batch, members)
     if len(cell.state) > 1:
-        parts = [arrays[name] for name in cell.state]
-        for name in cell.state[1:]:
-            del arrays[name]
-        held = [a for a in parts if a is not None]
+        parts, (first, *others) = [arrays[name] for name in cell.state], cell.state
+        held, whole = [a for a in parts if a is not None], None
         if held:
             zero = np.zeros((*held[0].shape[:-1], n), held[0].dtype)
-            arrays["h0"] = joined([zero if a is None else a for a in parts], -1)
+            whole = joined([zero if a is None else a for a in parts], -1)
+        joint = {first: ("h0", whole)}
+        arrays = dict([joint.get(name, (name, a)) for name, a in arrays.items() if name not in others])
     if packed is not None:
         arrays = packed(arrays)
     arrays[START_STATE] = own  # the last

@@ -59,7 +59,8 @@ class Cell:
     shared: tuple[str, ...] = ()  #: arrays of which a first axis of 1 serves all sequences too
     real: bool = True  #: states are real
     own: tuple[Array, ...] = ()  #: the arrays, where the public function has others than the kernel
-    state: tuple[str, ...] = ("h0",)  #: the arrays of the initial state, side by side in the kernel's h0
+    #: The arrays of the initial state, side by side in the kernel's h0, in whose place they stand.
+    state: tuple[str, ...] = ("h0",)
     arrays: tuple[Array, ...] = field(init=False, repr=False)
     kernel: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that the kernel takes
     settings: tuple[str, ...] = field(init=False, repr=False)  #: numbers and flags
@@ -80,7 +81,9 @@ class Cell:
         *rows, state = arguments
         assert state[0] == START_STATE
         made = tuple([Array(n, axes, not o, self.notes.get(n, ""), n in self.shared) for n, axes, o in rows])
-        arrays = self.own or made
+        parts = tuple(Array(name, "B n") for name in self.state) if len(self.state) > 1 else ()
+        split = [parts if parts and a.name == "h0" else (a,) for a in made]
+        arrays = self.own or tuple(a for own in split for a in own)
         axes = [a.axes.split() for a in arrays]
         each = tuple((a.name, len(own) - 1) for a, own in zip(arrays, axes, strict=True) if own[:1] == ["B"])
         at = next(i for i, own in enumerate(axes) if "n" in own)

@@ -70,9 +70,9 @@ class LayerParameters(Contiguous):
             bound = math.sqrt(6 / (self.hidden_size + weight.size(-2 if self.is_complex else -1)))
             nn.init.uniform_(weight, -bound, bound)
 
-    def _draw_as_torch(self, suffix: str) -> None:
-        """Draws the initial values of torch's layers: of all weights and biases but modReLU's."""
-        bound = 1 / math.sqrt(self.hidden_size)
+    def _draw_as_torch(self, suffix: str, units: int | None = None) -> None:
+        """Draws the initial values of torch's layers, of all weights and biases but modReLU's, for so many units."""
+        bound = 1 / math.sqrt(units or self.hidden_size)
         for name in self._names:
             if name.startswith(("weight", "bias")):
                 nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
