@@ -11,7 +11,7 @@ import torch
 import isometry as iso
 import isometry.torch as it
 from layers import CELL_LAYERS
-from registry.cells import CELLS, CellCase
+from registry.cells import CASES, CELLS, CellCase
 
 HUGE = 10**400
 #: Values that no argument accepts, except for those in SERVED.
@@ -30,7 +30,7 @@ ODD = {
     "a dictionary": {},
     "a masked array": np.ma.masked_array([1.0, 2.0], [0, 1]),
 }
-OPTIONAL = "diagonal signs phases sign h0 c0 starts start_state b bias activation_bias hidden_bias lengths"
+OPTIONAL = "diagonal signs phases sign starts start_state b bias activation_bias hidden_bias lengths"
 OPTIONAL += " tol m rng generator dtype negative_ones permutation"
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
@@ -39,9 +39,10 @@ SERVED |= {
     for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes", "capacity")
 }
 SERVED |= {name: {"nothing"} for name in ("g", "initial_state", "cu_seqlens", "out")}
-SERVED["tol"] |= {"fraction"}
-SERVED["eta"] |= {"fraction"}
+SERVED |= {name: {"nothing"} for cell in CELLS.values() for name in cell.first}
 SERVED |= {name: {"fraction"} for name in ("rate", "scale", "floor")}
+NUMBERS = {name for case in CASES for name, value in case.kind.settings.items() if isinstance(value, float)}
+SERVED |= {name: SERVED.get(name, set()) | {"fraction"} for name in ("tol", *NUMBERS)}
 SERVED["rng"] |= {"huge", "a huge entry"}  # seeds of the NumPy face
 
 U, A, Q = np.ones((4, 1)), np.ones(6), np.eye(4)

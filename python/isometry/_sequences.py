@@ -26,7 +26,7 @@ from isometry._arrays import (
     taken_integers,
     taken_real,
 )
-from isometry._backend import Place, serve
+from isometry._backend import Place, only_cpu, serve
 from isometry._cells._declaration import OWN_BIAS, START_STATE, Cell
 from isometry._routes import Route, by_length, route_of
 from isometry._rules import check, check_recurrence
@@ -252,7 +252,7 @@ def prepared(
 ) -> tuple[Call, tuple[Array, ...] | None]:
     """Check all arguments and bring them into the form of the kernel; the state before marked steps, as given."""
     right = checked(cell, transition, given, options, results)
-    (steps, batch, n), members, place = right.shape, right.members, serve(options.backend)
+    (steps, batch, n), members, place = right.shape, right.members, serve_cell(cell, options.backend)
     dtype = common(right.dtype, *results.get("ct", ()))
     if memory_ct is not None:
         lead = () if members is None else (members,)
@@ -303,6 +303,14 @@ def prepared(
         assert own is not None
         arrays[name] = ready(joined([own, matrix if members is None else matrix[:, None]], -3), dtype)
     return call, own_state
+
+
+def serve_cell(cell: Cell, backend: str | None) -> Place:
+    """Where a call of a cell computes."""
+    if cell.cpu_only:
+        only_cpu(backend)
+        backend = "cpu"
+    return serve(backend)
 
 
 def _kernel_arrays(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from isometry.torch.nn._cell import CellLayer
 from layers import CELL_LAYERS, FORMS, B, D, N, T, draw, formed, is_the_textbook_loop, named
 from registry.cells import CELLS
 

@@ -68,6 +68,7 @@ class Cell:
     operator: bool = field(init=False, repr=False)  #: an operator is the whole transition, and says what n is
     matrices: str = field(init=False, repr=False)  #: an operator is one of the matrices of this array: the last
     dense: str = field(init=False, repr=False)  #: the cell that has this matrix in the array
+    cpu_only: bool = field(init=False, repr=False)  #: the GPU, in a build that serves it, has no kernels for the cell
     names: tuple[str, ...] = field(init=False, repr=False)
     required: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that must be given
     each: tuple[tuple[str, int], ...] = field(init=False, repr=False)  #: arrays of axes B, n, ...: how many n
@@ -91,6 +92,7 @@ class Cell:
         own = {"arrays": arrays, "kernel": tuple(a.name for a in made), "settings": settings, "width": width}
         own |= {"operator": whole, "matrices": "" if whole else operator, "dense": dense}
         own |= {"names": tuple(a.name for a in arrays), "each": each, "n_at": (at, axes[at].index("n"))}
+        own["cpu_only"] = hasattr(_core, "gpu_cells") and (dense or self.name) not in _core.gpu_cells()
         own["required"] = tuple(a.name for a in arrays if a.needed)
         index = lambda name: settings.index(name) if name else -1
         own |= {"_saves": (saved, index(saves_more)), "_memory": index(memory)}

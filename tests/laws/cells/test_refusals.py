@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+import isometry as iso
+from isometry._cells import public
 from support.cells import SUBJECTS, NumpyCell, TorchCell, named
 
 
@@ -106,6 +108,19 @@ def test_a_state_of_two_parts_is_a_pair(subject, seed):
     for wrong in (one, (one,)):
         with pytest.raises(TypeError, match="start_state"):
             getattr(subject.face, case.cell.stem)(**given, starts=np.zeros((3, 2), bool), start_state=wrong)
+
+
+@each_plain_subject
+def test_a_cell_without_kernels_on_the_gpu(subject, seed):
+    """The CPU computes it whatever `use_backend` says; the GPU, asked for by name, is refused."""
+    if not public(subject.case.cell.stem).cpu_only:
+        return
+    arrays = {name: subject.take(a) for name, a in subject.case.draw(seed).items()}
+    expected = subject.case.call(subject.face, arrays)
+    with iso.use_backend("gpu"):
+        found = subject.case.call(subject.face, arrays, starts=np.zeros((3, 2), bool))
+    assert (found == expected).all()
+    refused(subject, seed, NotImplementedError, "no kernels on the GPU", options={"backend": "gpu"})
 
 
 @each(s for s in SUBJECTS if isinstance(s, NumpyCell) and s.case.plain)

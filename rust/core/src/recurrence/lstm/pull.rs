@@ -107,9 +107,8 @@ unsafe impl<R: Real> Pull<R> for LstmPull<'_, R> {
     unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
         // SAFETY: the contract of the trait; members write different parts of W_bar.
         unsafe {
-            self.of.gather(window, chunk, scratch, |rows| {
-                self.w.gather(&rows, scratch, &chunk.half.gatherer);
-            });
+            let before = |rows| self.w.gather(&rows, scratch, &chunk.half.gatherer);
+            self.of.gather(window, chunk, scratch, before, |_| {});
         }
     }
 

@@ -205,7 +205,8 @@ impl<'s, R: Real> PairPull<'s, R> {
         }
     }
 
-    /// Adds the rows of a chunk to the gradients; `own` adds those of the matrices of the states before the steps, from rows of bars.
+    /// Adds the rows of a chunk to the gradients; `before` and `after` add those of the matrices of the states before and after its
+    /// steps, from rows of bars.
     ///
     /// # Safety
     /// As [`Pull::gather`](super::super::driver::cell::Pull::gather).
@@ -214,21 +215,28 @@ impl<'s, R: Real> PairPull<'s, R> {
         window: &Window<R>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
-        own: impl Fn(Gather<R>),
+        before: impl Fn(Gather<R>),
+        after: impl Fn(Gather<R>),
     ) {
         let (Pairs { line, .. }, half) = (self.pairs, chunk.half);
         let (bars, copies) = &self.chunks[chunk.turn()];
-        let states = |steps: Range<usize>, previous: *const R, first: bool| {
+        let rows = |steps: &Range<usize>, previous: *const R, first: bool| {
             let row = chunk.row(steps.start) + half.rows.start;
             let trace = self.trace(bars.at(row * self.pitch), 0);
-            own(Gather { half: half.index, rows: chunk.rows(&steps), trace, previous, first });
+            Gather { half: half.index, rows: chunk.rows(steps), trace, previous, first }
         };
-        let before = line.before(chunk, copies, window.states);
-        states(before.rest.0, before.rest.1, chunk.index == 0);
-        if let Some((steps, h0)) = before.start {
+        let (first, states) = (chunk.index == 0, line.before(chunk, copies, window.states));
+        before(rows(&states.rest.0, states.rest.1, first));
+        if let Some((steps, h0)) = states.start {
             chunk.part().member.barrier();
-            states(steps, h0, false);
+            before(rows(&steps, h0, false));
         }
+        // copies are there where `after` reads them
+        let own = match chunk.copied {
+            true => copies.states.ptr().wrapping_add(chunk.begin() * line.width),
+            false => window.states.wrapping_add(chunk.steps.start * line.stride()),
+        };
+        after(rows(chunk.steps, own, first));
         let bars = bars.at(chunk.begin() * self.pitch).cast_const();
         // SAFETY: the contract above; members write different columns of the sums.
         unsafe { self.inputs.gather(chunk, bars, self.pitch, line.inputs(chunk, copies), scratch) }
