@@ -10,6 +10,7 @@ from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
+from isometry.cornn import cornn, cornn_vjp
 from isometry.delta import delta_rule, delta_rule_vjp
 from isometry.goru import goru, goru_vjp
 from isometry.gru import gru, gru_vjp
@@ -63,6 +64,8 @@ __all__ = [
     "cayley_step",
     "complex_matrix",
     "complex_state",
+    "cornn",
+    "cornn_vjp",
     "delta_rule",
     "delta_rule_vjp",
     "get_num_threads",

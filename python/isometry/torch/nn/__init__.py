@@ -1,5 +1,6 @@
 """Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``, and a module for any operator."""
 
+from .cornn import CoRNN
 from .delta_product import DeltaProduct
 from .eurnn import EURNN
 from .exprnn import ExpRNN
@@ -30,6 +31,7 @@ __all__ = [
     "RNN",
     "RUM",
     "URNN",
+    "CoRNN",
     "DeltaProduct",
     "ExpRNN",
     "FullCapacityURNN",

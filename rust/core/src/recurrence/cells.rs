@@ -2,6 +2,7 @@
 
 use super::affine::{self, Affine};
 use super::call::{Call, Outcome, Unit};
+use super::cornn::{self, Cornn};
 use super::declaration::Declaration;
 use super::driver::ends::Written;
 use super::gru::{self, Gru};
@@ -152,6 +153,7 @@ cells! {
     gru::WITH_OPERATOR, Gru real;
     lstm::DECLARATION, Lstm real;
     rum::DECLARATION, Rum real;
+    cornn::DECLARATION, Cornn real;
 }
 
 /// The cell of that name.

@@ -1,12 +1,14 @@
 //! Kernels of the steps of all recurrences.
 
 mod affine;
+mod cornn;
 mod cross;
 mod gates;
 mod lstm;
 mod rum;
 
 pub use affine::{Affine, Finish, Sweep};
+pub use cornn::{Oscillate, OscillatePull, Oscillator};
 pub use cross::Cross;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
 pub use lstm::{LstmGates, LstmGatesPull};
@@ -34,6 +36,10 @@ compiled! {
         fn lstm_gates(LstmGates);
         /// [`LstmGatesPull`]
         fn lstm_gates_pull(LstmGatesPull);
+        /// [`Oscillate`]
+        fn oscillate(Oscillate);
+        /// [`OscillatePull`]
+        fn oscillate_pull(OscillatePull);
         /// [`Heard`]
         fn heard(Heard);
         /// [`HeardPull`]
