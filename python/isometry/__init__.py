@@ -15,6 +15,7 @@ from isometry.delta import delta_rule, delta_rule_vjp
 from isometry.goru import goru, goru_vjp
 from isometry.gru import gru, gru_vjp
 from isometry.hadamard import hadamard_transform
+from isometry.lem import lem, lem_vjp
 from isometry.lstm import lstm, lstm_vjp
 from isometry.metrics import orthogonality_error
 from isometry.operators import (
@@ -75,6 +76,8 @@ __all__ = [
     "gru",
     "gru_vjp",
     "hadamard_transform",
+    "lem",
+    "lem_vjp",
     "linalg",
     "load_run",
     "lstm",

@@ -9,6 +9,7 @@ from .full_capacity_urnn import FullCapacityURNN
 from .goru import GORU
 from .gru import GRU
 from .kru import KRU
+from .lem import LEM
 from .lstm import LSTM
 from .operator_module import OperatorModule
 from .ornn import ORNN
@@ -26,6 +27,7 @@ __all__ = [
     "GORU",
     "GRU",
     "KRU",
+    "LEM",
     "LSTM",
     "ORNN",
     "RNN",

@@ -6,6 +6,7 @@ use super::cornn::{self, Cornn};
 use super::declaration::Declaration;
 use super::driver::ends::Written;
 use super::gru::{self, Gru};
+use super::lem::{self, Lem};
 use super::lstm::{self, Lstm};
 use super::rum::{self, Rum};
 use crate::argument::Bar;
@@ -154,6 +155,7 @@ cells! {
     lstm::DECLARATION, Lstm real;
     rum::DECLARATION, Rum real;
     cornn::DECLARATION, Cornn real;
+    lem::DECLARATION, Lem real;
 }
 
 /// The cell of that name.

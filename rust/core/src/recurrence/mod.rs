@@ -3,7 +3,7 @@
 //! One driver (`driver/`) owns time, chunks, threads, lengths, direction and interruption;
 //! a `Cell` (`driver/cell.rs`) owns the arithmetic of one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b),
 //! has a [`Transition`] W: a matrix, any operator on rows, or an object with a step of its own. The gated
-//! recurrent unit ([`gru`]), the LSTM ([`lstm`]), the rotational unit ([`rum`]) and the network of oscillators ([`cornn`]) are cells of their own. Each state is summed in
+//! recurrent unit ([`gru`]), the LSTM ([`lstm`]), the rotational unit ([`rum`]), the network of oscillators ([`cornn`]) and the long expressive memory ([`lem`]) are cells of their own. Each state is summed in
 //! an order that depends on the sizes of the problem only, so that results are the same for any number of
 //! threads.
 //!
@@ -18,6 +18,7 @@ mod declaration;
 mod driver;
 mod ensemble;
 pub mod gru;
+pub mod lem;
 pub mod lstm;
 mod parts;
 mod real;

@@ -4,6 +4,7 @@ mod affine;
 mod cornn;
 mod cross;
 mod gates;
+mod lem;
 mod lstm;
 mod rum;
 
@@ -11,6 +12,7 @@ pub use affine::{Affine, Finish, Sweep};
 pub use cornn::{Oscillate, OscillatePull, Oscillator};
 pub use cross::Cross;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
+pub use lem::{Express, ExpressPull, Remember, RememberPull};
 pub use lstm::{LstmGates, LstmGatesPull};
 pub use rum::{Heard, HeardPull, Sphere, SpherePull, heard_len};
 
@@ -40,6 +42,14 @@ compiled! {
         fn oscillate(Oscillate);
         /// [`OscillatePull`]
         fn oscillate_pull(OscillatePull);
+        /// [`Remember`]
+        fn remember(Remember);
+        /// [`RememberPull`]
+        fn remember_pull(RememberPull);
+        /// [`Express`]
+        fn express(Express);
+        /// [`ExpressPull`]
+        fn express_pull(ExpressPull);
         /// [`Heard`]
         fn heard(Heard);
         /// [`HeardPull`]

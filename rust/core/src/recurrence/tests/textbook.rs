@@ -87,6 +87,14 @@ pub static CELLS: &[Textbook] = &[
         activations: false,
         packs: &[("w", 0..1), ("w", 1..2), ("u", 0..1)],
     },
+    Textbook {
+        name: "lem",
+        step: lem,
+        settings: &[&[1.0], &[0.3]],
+        belongs: ("", 0),
+        activations: false,
+        packs: &[("w", 0..3), ("w", 3..4), ("u", 0..3), ("u", 3..4)],
+    },
 ];
 
 impl Textbook {
@@ -198,4 +206,17 @@ fn cornn(step: &Step<'_>, x: &[Z], state: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
     let force = (0..n).map(|i| force[i] - by(1, y)[i] - by(2, z)[i]).collect::<Vec<Z>>();
     let z = sum(z, &by(0, &force));
     [sum(y, &by(0, &z)), z].concat()
+}
+
+fn lem(step: &Step<'_>, x: &[Z], state: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
+    let (n, (y, z), drive) = (step.n, state.split_at(step.n), step.input(["u", "b"], x));
+    let gate =
+        |i: usize, of: &[Z]| sum(&times(&(step.array)("w")[i * n * n..][..n * n], of), &drive[i * n..][..n]);
+    let rest = |i: usize| -> Vec<Z> {
+        let length = |z: &Z| Z::ONE - z.sigma().scale(Var::constant(step.settings[0]));
+        gate(i, y).iter().map(length).collect()
+    };
+    let tanh = |z: Vec<Z>| z.iter().map(|z| z.tanh()).collect::<Vec<Z>>();
+    let z = between(&rest(0), z, &tanh(gate(2, y)));
+    [between(&rest(1), y, &tanh(gate(3, &z))), z].concat()
 }
