@@ -13,7 +13,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-widths gpu-tests gpu-laws test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-widths gpu-tests gpu-laws test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object cell bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -154,8 +154,8 @@ python-lint: build
 	"$(BIN)/python" .ci/licences.py --check
 	"$(BIN)/zizmor" --quiet --offline --persona pedantic .github
 
-object:  ## write the new files of an operator and print the entries to make: make object NAME=rotation
-	@PYTHONPATH=tests $(PYTHON) tests/object_stubs.py "$(NAME)"
+object cell:  ## write the new files of an operator or a cell and print the entries to make: make object NAME=rotation
+	@PYTHONPATH=tests:tests/support $(PYTHON) tests/make_stubs.py $@ "$(NAME)"
 
 exports: build  ## after an object or a cell was added: its names in the packages that export them
 	PYTHONPATH=tests:tests/support "$(BIN)/python" tests/exports.py

@@ -23,7 +23,7 @@ EXAMPLES = {
     "extremes": 2000,
     "unchecked": 1500,
     "large": 120,
-    "gated": 3000,
+    "cells": 2000,
     "linalg": 400,
     "delta": 100,
     "hadamard": 500,

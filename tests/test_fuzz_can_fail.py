@@ -37,7 +37,7 @@ def test_every_mistake_is_made(name):
     missing = {id(fault): fault for fault in (*faults.ARRAYS, faults.UNWELCOME) if name in fault.faces}
     of_numpy = {"steps", "batch", "variant", "group", "marker_offset", "classes", "ids", "permutation", "check_finite"}
     of_numpy |= {"window", "hop", "length", "partials", "scale", "floor", "rate", "normaliser"}
-    foreign = {"numpy": {"reset"}, "torch": of_numpy}[name]
+    foreign = {"numpy": {"checkpoint"}, "torch": of_numpy}[name]
     values = {k: rows for k, rows in faults.VALUES.items() if k not in foreign}
     missing |= {id(wrong): (k, wrong) for k, rows in values.items() for wrong in rows}
     face, rng = packages.real(name), np.random.default_rng(0)

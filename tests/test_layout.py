@@ -1,6 +1,7 @@
 """The tree matches the documents: one stem per object in every tree, the import rule, small files."""
 
 import ast
+import itertools
 import re
 import symtable
 import sys
@@ -10,7 +11,7 @@ from functools import cache
 import pytest
 
 from exports import CELL_PACKAGES, PACKAGES, PAGES, cells, exported, exported_cells, objects, paged
-from isometry._core import OBJECTS
+from isometry._core import CELLS, OBJECTS
 from subprocesses import ROOT
 
 MIRRORS = (
@@ -23,6 +24,13 @@ MIRRORS = (
     "tests/registry/{}.py",
     "tests/objects/test_{}.py",
     "docs/math/{}.md",
+)
+CELL_MIRRORS = (
+    "python/isometry/{}.py",
+    "python/isometry/_cells/{}.py",
+    "python/isometry/torch/sequences/{}.py",
+    "python/isometry/torch/formulas/{}.py",
+    "tests/registry/cells/{}.py",
 )
 BUDGET = 400
 #: Of a function in Python, without its docstring.
@@ -64,8 +72,9 @@ def within(name, package):
     return name == package or name.startswith(package + ".")
 
 
-@pytest.mark.parametrize("mirror", MIRRORS)
-@pytest.mark.parametrize("stem", OBJECTS)
+@pytest.mark.parametrize(
+    ("stem", "mirror"), [*itertools.product(OBJECTS, MIRRORS), *itertools.product(CELLS, CELL_MIRRORS)]
+)
 def test_every_tree_has_the_stem(stem, mirror):
     assert (ROOT / mirror.format(stem)).is_file()
 

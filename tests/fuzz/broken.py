@@ -255,6 +255,15 @@ def both_factors(function):
     return broken
 
 
+def scaled_where(holds):
+    """Results are wrong where this holds of what is given."""
+    return lambda function: lambda **given: (on_results(scaled)(function) if holds(given) else function)(**given)
+
+
+last_scaled = scaled_where(lambda given: given.get("output") == "last")
+members_scaled = scaled_where(lambda given: np.ndim(given["x"]) == 4)
+
+
 def itself(function):
     """Returns a real argument itself as the result."""
     return lambda **keywords: keywords["z"] if keywords["name"] == "identity" else function(**keywords)
@@ -270,7 +279,7 @@ accepts, takes_any_type = forgiving(ValueError), forgiving(TypeError)
 
 OPERATORS, LAYERS, MAKERS, LARGE = "operators", "recurrences", "constructors", "large"
 ACTIVATIONS, MEASURES, UNCHECKED, SEQUENCES = "activations", "measures", "unchecked", "sequences"
-GATED = "gated"
+CELLS = "cells"
 IN_METHODS, IN_FUNCTIONS = (functools.partial(place, "numpy") for place in (methods, functions))
 TORCH_METHODS, TORCH_FUNCTIONS = (functools.partial(place, "torch") for place in (methods, functions))
 
@@ -363,12 +372,15 @@ BROKEN = (
     ("any shape", OPERATORS, TORCH_METHODS, accepts, "apply"),
     ("exclusive arguments", OPERATORS, IN_METHODS, both_factors, "__init__"),
     ("exclusive arguments", OPERATORS, TORCH_METHODS, both_factors, "__init__"),
-    ("reset ignored", GATED, TORCH_FUNCTIONS, without("reset"), "gru"),
-    ("lengths ignored", GATED, TORCH_FUNCTIONS, without("lengths"), "gru"),
-    ("marks ignored", GATED, TORCH_FUNCTIONS, without("starts", "start_state"), "gru"),
-    ("the state before marks without gradient", GATED, TORCH_FUNCTIONS, on_array("start_state", cut_off), "gru"),
-    ("states scaled", GATED, TORCH_FUNCTIONS, enlarged, "gru"),
-    ("a weight without gradient", GATED, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
+    ("reset ignored", CELLS, TORCH_FUNCTIONS, without("reset"), "gru"),
+    ("lengths ignored", CELLS, TORCH_FUNCTIONS, without("lengths"), "gru"),
+    ("marks ignored", CELLS, TORCH_FUNCTIONS, without("starts", "start_state"), "gru"),
+    ("the state before marks without gradient", CELLS, TORCH_FUNCTIONS, on_array("start_state", cut_off), "gru"),
+    ("a weight without gradient", CELLS, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
+    ("both parts of a state scaled", CELLS, TORCH_FUNCTIONS, enlarged, "lstm"),
+    ("the last state scaled", CELLS, IN_FUNCTIONS, last_scaled, "goru"),
+    ("members scaled", CELLS, IN_FUNCTIONS, members_scaled, "gru"),
+    ("gradient scaled", CELLS, IN_FUNCTIONS, enlarged, "lstm_vjp"),
     ("normalise ignored", "delta", TORCH_FUNCTIONS, without("normalise"), "delta_rule"),
     ("initial state ignored", "delta", IN_FUNCTIONS, without("initial_state"), "delta_rule", "delta_rule_vjp"),
     ("scale ignored", "hadamard", IN_FUNCTIONS, without("scale"), "hadamard_transform"),

@@ -175,6 +175,7 @@ class Call:
     checks: bool = True  # NumPy face: whether it has check_finite
     layouts: dict = field(default_factory=dict)  # argument -> number of a memory layout
     threads: int = 1
+    split: int = 0  # units, where a state is a pair: states and cotangents are given side by side, and split
 
     def __str__(self):
         owner = {"package": "", "class": f"{self.cls}.", "operator": f"{self.cls}(...)."}[self.on]

@@ -6,10 +6,10 @@ import numpy as np
 
 from fuzz import (
     activations,
+    cells,
     constructors,
     delta,
     faults,
-    gated,
     hadamard,
     linalg,
     measures,
@@ -38,7 +38,7 @@ FAMILIES = {
     "measures": measures.measures,
     "sequences": sequences.sequences,
     "linalg": linalg.linalg,
-    "gated": gated.gated,
+    "cells": cells.cells,
     "delta": delta.delta,
     "hadamard": hadamard.hadamard,
     "extremes": operators.extremes,
@@ -48,7 +48,6 @@ FAMILIES = {
 ALWAYS_VALID = ("extremes", "unchecked", "large", "delta")
 ALONE = {
     "numpy": ("unchecked", "sequences"),  # the torch face does not check for NaN and has no tasks
-    "torch": ("gated",),
 }
 
 

@@ -269,6 +269,8 @@ VALUES = {
     "slope": (*NUMBER, *(Wrong(value) for value in (1.0, -0.1, float("nan"), float("inf"), HUGE))),
     "reset": (*(Wrong(value) for value in ("later", "", "After")), *(Wrong(v) for v in (None, 1, ["after"]))),
     "activation_on": tuple(Wrong(value) for value in ("output", "", None, 0)),
+    "checkpoint": tuple(Wrong(value) for value in ("all", "", None, 1)),
+    "output": tuple(Wrong(value) for value in ("final", "", None, 1)),
     "reverse": tuple(Wrong(value, TypeError) for value in ("no", None, 2.5, [], np.ones(2))),
     "backend": tuple(Wrong(value) for value in ("abacus", "CPU", "cuda")),
     "lengths": (

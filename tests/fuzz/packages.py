@@ -10,6 +10,7 @@ import numpy as np
 
 from faces import LAYOUTS, array, tensor, torch_layouts
 from fuzz.call import Kind, Raw, Seed
+from isometry._core import CELLS
 from registry import gathered, spread
 
 BUILDERS = ("random", "from_matrix", "from_skew", "from_trapezoid")
@@ -23,9 +24,8 @@ def named(function, result):
         return spread(result)
     if function == "activate_vjp":
         return present({"z": result[0], "bias": result[1]})
-    if function == "recurrence_vjp":
-        own = {f"transition.{k}": g for k, g in spread(result["transition"]).items()}
-        return {**own, **present({k: g for k, g in result.items() if k != "transition"})}
+    if function.removesuffix("_vjp") in CELLS:
+        return of_cell(result)
     if function == "linalg.procrustes_vjp":
         return {"a": result}
     if function.startswith("linalg.") and isinstance(result, tuple):
@@ -37,6 +37,15 @@ def named(function, result):
     if function in ("tasks.adding", "tasks.copying", "tasks.permutations", "tasks.characters"):
         return {"in": result[0], "out": result[1]}
     return {"matrix": result.matrix()} if function in BUILDERS else {"value": result}
+
+
+def of_cell(result):
+    """Gradients, those of both parts of a state side by side; or the states, and what comes beside them."""
+    if isinstance(result, dict):
+        own = {f"transition.{k}": g for k, g in spread(result.get("transition", {})).items()}
+        parts = present({k: g for k, g in result.items() if k != "transition"})
+        return own | {k: np.concatenate(g, -1) if isinstance(g, tuple) else g for k, g in parts.items()}
+    return present({"value": result[0], "other": result[1]}) if isinstance(result, tuple) else {"value": result}
 
 
 def present(parts):
@@ -87,6 +96,14 @@ class Face:
             owner = owner(**gathered({k: given.pop(k) for k in call.held if k in given}))
         return getattr(owner, self.function(call))
 
+    def pairs(self, call, given):
+        """The arguments, with the two parts of states apart."""
+        apart = lambda a: (a[..., : call.split], a[..., call.split :])
+        of_states = [
+            name for name in ("start_state", "states", "ct") if call.split and hasattr(given.get(name), "shape")
+        ]
+        return given | {name: apart(given[name]) for name in of_states}
+
     def again(self, call, served, first):
         """A second draw from the same seed is bitwise equal."""
         second = served(**{k: self.dressed(a, call.layouts.get(k, 0)) for k, a in call.arguments.items()})
@@ -127,7 +144,7 @@ class NumpyFace(Face):
 
     def result(self, call, given):
         served = self.served(call, given)
-        result = served(**given)
+        result = served(**self.pairs(call, given))
         if call.function == "set_num_threads":
             return {"value": np.asarray(self.package.get_num_threads())}
         if call.function == "random":
@@ -176,16 +193,19 @@ class TorchFace(NumpyFace):
         tensors = {k: given[k] for k in call.wanted if isinstance(given.get(k), torch.Tensor)}
         leaves = {k: t.requires_grad_() for k, t in tensors.items() if t.is_floating_point() or t.is_complex()}
         served = self.served(call, given)
-        result = served(**given)
+        result = served(**self.pairs(call, given))
         if call.function == "set_num_threads":
             return {"value": np.asarray(self.package.get_num_threads())}
         if call.function == "random":
             self.again(call, served, result)
         if ct is None:
             return {k: array(a) for k, a in named(call.function, result).items()}
-        grads = torch.autograd.grad(result, list(leaves.values()), ct)
+        recurrent = call.function.removesuffix("_vjp") in CELLS
+        if recurrent and isinstance(result, tuple):  # both parts of a state, or the states without the memory
+            result = torch.cat(result, -1) if call.split else result[0]
+        unused = {"allow_unused": recurrent, "materialize_grads": recurrent}  # of a state before no step
+        grads = torch.autograd.grad(result, list(leaves.values()), ct, **unused)
         parts = {k: array(g) for k, g in zip(leaves, grads, strict=True)}
-        recurrent = call.function == "recurrence_vjp"
         return {f"transition.{k}" if recurrent and k in call.held else k: g for k, g in parts.items()}
 
 

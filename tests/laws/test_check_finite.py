@@ -11,6 +11,8 @@ import isometry as iso
 import reference as ref
 from faces import NumpySubject, TorchSubject
 from registry import CASES, DTYPES, OBJECTS, is_complex, real_of
+from registry.cells import CELLS, CellCase
+from support.cells import NumpyCell
 
 N = 4
 #: What no setting lets through: it lies outside the range of the argument.
@@ -128,27 +130,28 @@ def delta_rules(draw):
     }
 
 
-def gated(draw):
-    """Cells with gates are real."""
-    steps, states = {"x": draw(3, 2, 2), "h0": draw(2, N)}, {"states": draw(3, 2, N), "ct": draw(3, 2, N)}
-    own = {
-        "gru": {"w": draw(3, N, N), "u": draw(3, N, 2), "b": draw(3, N)},
-        "goru": {"w": draw(2, N, N), "u": draw(3, N, 2), "b": draw(3, N)},
-        "lstm": {"w": draw(4, N, N), "u": draw(4, N, 2), "b": draw(4, N), "c0": draw(2, N)},
-        "rum": {"w": draw(2 * N, N), "u": draw(2 * N, 2), "b": draw(2 * N)},
-    }
-    own["rum"] |= {"embed_weight": draw(N, 2), "embed_bias": draw(N)}
-    op = iso.Dense(draw(N, N))
+def of_cells(rng):
+    """The other cells are real; their operators are those of `recurrence`."""
+    found = {}
+    for stem, cell in CELLS.items():
+        if stem == "recurrence":
+            continue
+        subject = NumpyCell(CellCase(cell, next(iter(cell.variants))))
+        arrays = subject.case.draw(rng, N)
+        fixed = {name: arrays.pop(name) for name in subject.case.own}
+        ct = ref.normal(rng, 3, 2, N * len(cell.first))
 
-    def call(cell, a, c):
-        return getattr(iso, cell)(*((op,) if cell.startswith("goru") else ()), **a, check_finite=c)
+        def call(subject, fixed, a, c):
+            return subject.states({**fixed, **a}, check_finite=c)
 
-    def pull(cell, a, c):
-        pairs = {name: (a[name], np.zeros_like(a[name])) for name in states} if cell == "lstm" else {}
-        return call(f"{cell}_vjp", a | pairs | {"check_states": False}, c)
+        def pull(subject, fixed, a, c):
+            given = {**fixed, **a}
+            results = given.pop("states"), given.pop("ct")
+            return subject.pull(given, *map(subject.parts, results), check_finite=c, check_states=False)
 
-    found = {cell: (steps | arrays, partial(call, cell)) for cell, arrays in own.items()}
-    return found | {f"{cell}_vjp": (steps | arrays | states, partial(pull, cell)) for cell, arrays in own.items()}
+        found[stem] = arrays, partial(call, subject, fixed)
+        found[f"{stem}_vjp"] = {**arrays, "states": ct, "ct": ct}, partial(pull, subject, fixed)
+    return found
 
 
 def functions(rng, dtype):
@@ -169,7 +172,7 @@ def functions(rng, dtype):
             lambda a, c: iso.cayley_step(a["w"], a["gradient"], 0.1, check_finite=c),
         ),
         "hadamard_transform": ({"x": draw(2, N)}, lambda a, c: iso.hadamard_transform(**a, check_finite=c)),
-        **({} if is_complex(dtype) else delta_rules(draw) | gated(draw)),
+        **({} if is_complex(dtype) else delta_rules(draw) | of_cells(rng)),
         "orthogonality_error": ({"w": w}, lambda a, c: iso.orthogonality_error(**a, check_finite=c)),
         "recurrence": (layer(rng, dtype), lambda a, c: run(iso.recurrence, a, check_finite=c)),
         "recurrence_vjp": (

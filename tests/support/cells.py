@@ -77,14 +77,20 @@ class NumpyCell:
 
     run = states
 
+    def parts(self, states):
+        """The parts of a state, or of its cotangent, as the functions have them."""
+        count = len(self.case.cell.first)
+        return states if count == 1 else tuple(map(np.ascontiguousarray, np.split(states, count, -1)))
+
+    def pull(self, arrays, states, ct, **options):
+        """What the function of the gradients gives."""
+        lead, given = self.case.given(arrays, self.face)
+        return getattr(self.face, f"{self.case.cell.stem}_vjp")(*lead, states=states, ct=ct, **given, **options)
+
     def vjp(self, arrays, ct, **options):
         lead, given = self.case.given(arrays, self.face)
-        given |= options
-        pull = getattr(self.face, f"{self.case.cell.stem}_vjp")
-        results = getattr(self.face, self.case.cell.stem)(*lead, **given)
-        if (parts := len(self.case.cell.first)) > 1:
-            ct = tuple(map(np.ascontiguousarray, np.split(ct, parts, -1)))
-        grads = pull(*lead, states=results, ct=ct, **given)
+        results = getattr(self.face, self.case.cell.stem)(*lead, **given, **options)
+        grads = self.pull(arrays, results, self.parts(ct), **options)
         own = dict(zip(self.case.own, flat(grads.pop("transition", ())), strict=True))
         for name, g in grads.items():
             if name in arrays:

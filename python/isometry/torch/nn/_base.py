@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
 from .._dispatch.mode import autocast
-from ..sequences._cells import NAMES
+from ..sequences._cells import NOTHING
 from ..sequences._sequence import run
 from ._contract import (
     Output,
@@ -104,14 +104,11 @@ class RecurrentLayer(Stepping, LayerParameters):
     def _by_kernel(self, sweep: Sweep, **more: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """What the kernel of one recurrence gives, the memory after the states too; with more arrays of its cell."""
         suffix, x, h0, lengths, reverse, output, checkpoint, starts, start_state = sweep
-        kernel = self._kernel(suffix)
-        assert isinstance(kernel, Kernel)
-        cell, settings, activation, slope, arrays = kernel
-        own = {**arrays, **more, "x": x, "h0": h0}
-        given = {name: own.get(name) for name in NAMES[cell]} | {"start_state": start_state}
-        law = activation, slope, lengths, reverse, None
+        cell, settings, activation, slope, arrays = self._kernel(suffix)  # type: ignore[misc]
+        given = {**NOTHING[cell], **arrays, **more, "x": x, "h0": h0, "start_state": start_state}
+        law = settings, activation, slope, lengths, reverse, None
         how: dict[str, Any] = {"checkpoint": checkpoint, "output": output, "starts": starts}
-        return run(cell, self._operator(suffix), given, settings, *law, **how)
+        return run(cell, self._operator(suffix), given, *law, **how)
 
     def _operator(self, _suffix: str) -> Any:
         """W of one recurrence, where an operator stands in its cell."""

@@ -45,7 +45,8 @@ class CellLayer(RecurrentLayer):
 
     def _settings(self) -> tuple[float | None, ...]:
         """The settings of the cell."""
-        return tuple([getattr(self, name) for name in DECLARED[self._cell].settings])
+        names = DECLARED[self._cell].settings
+        return tuple([getattr(self, name) for name in names]) if names else ()
 
     @property
     def _activation(self) -> str:

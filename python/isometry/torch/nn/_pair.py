@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check
+from ._base import last_state
 from ._cell import DECLARED, CellLayer
 from ._contract import Sweep, check_hidden
 
@@ -95,5 +96,5 @@ class PairLayer(CellLayer):
         return tuple([t.contiguous() for t in last.split(self.hidden_size, -1)])
 
     def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
-        states, last = super()._outcome(sweep)
-        return states[..., : self.hidden_size].contiguous(), last
+        states = self._run(sweep)
+        return states[..., : self.hidden_size].contiguous(), last_state(states, sweep)

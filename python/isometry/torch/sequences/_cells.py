@@ -88,3 +88,6 @@ CELLS = {name: _found(name) for name in _core.CELLS}
 
 #: The arrays that the kernel of a cell takes.
 NAMES = {cell: list(kernels.declaration.kernel) for cell, kernels in CELLS.items()}
+
+#: None for each of them.
+NOTHING: dict[str, dict[str, Any]] = {cell: dict.fromkeys(names) for cell, names in NAMES.items()}
