@@ -22,6 +22,7 @@ def formula(
 ) -> tuple[Tensor, Carried, Step]:
     """U x + b of all gates and steps, the first state (y, z), and a step."""
     (dt,) = law.settings
+    assert dt is not None
     n, of_y, of_z = w.shape[-1], w[:3].flatten(0, 1).mT, w[3].mT
     drive = x @ u.flatten(0, 1).mT
     drive = drive if b is None else drive + b.flatten()
