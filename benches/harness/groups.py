@@ -40,7 +40,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
 GROUPS = (
     SHOWN
     | {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
-    | {"one": ("rows.torch.one:rows",), "rl": ("rows.agents:rows",)}
+    | {"one": ("rows.torch.one:rows",), "rivals": (_CELLS + "rivals",), "rl": ("rows.agents:rows",)}
 )
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings.
 APART = {"numpy": "rows.numpy.process:entries"}

@@ -10,10 +10,12 @@ from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
+from isometry.cornn import cornn, cornn_vjp
 from isometry.delta import delta_rule, delta_rule_vjp
 from isometry.goru import goru, goru_vjp
 from isometry.gru import gru, gru_vjp
 from isometry.hadamard import hadamard_transform
+from isometry.lem import lem, lem_vjp
 from isometry.lstm import lstm, lstm_vjp
 from isometry.metrics import orthogonality_error
 from isometry.operators import (
@@ -65,6 +67,8 @@ __all__ = [
     "cayley_step",
     "complex_matrix",
     "complex_state",
+    "cornn",
+    "cornn_vjp",
     "delta_rule",
     "delta_rule_vjp",
     "get_num_threads",
@@ -74,6 +78,8 @@ __all__ = [
     "gru",
     "gru_vjp",
     "hadamard_transform",
+    "lem",
+    "lem_vjp",
     "linalg",
     "load_run",
     "lstm",

@@ -26,7 +26,7 @@ from isometry._arrays import (
     taken_integers,
     taken_real,
 )
-from isometry._backend import Place, serve
+from isometry._backend import Place, only_cpu, serve
 from isometry._cells._declaration import OWN_BIAS, START_STATE, Cell
 from isometry._routes import Route, by_length, route_of
 from isometry._rules import check, check_recurrence
@@ -252,7 +252,7 @@ def prepared(
 ) -> tuple[Call, tuple[Array, ...] | None]:
     """Check all arguments and bring them into the form of the kernel; the state before marked steps, as given."""
     right = checked(cell, transition, given, options, results)
-    (steps, batch, n), members, place = right.shape, right.members, serve(options.backend)
+    (steps, batch, n), members, place = right.shape, right.members, serve_cell(cell, options.backend)
     dtype = common(right.dtype, *results.get("ct", ()))
     if memory_ct is not None:
         lead = () if members is None else (members,)
@@ -305,6 +305,14 @@ def prepared(
     return call, own_state
 
 
+def serve_cell(cell: Cell, backend: str | None) -> Place:
+    """Where a call of a cell computes."""
+    if cell.cpu_only:
+        only_cpu(backend)
+        backend = "cpu"
+    return serve(backend)
+
+
 def _kernel_arrays(
     cell: Cell,
     given: Given,
@@ -329,13 +337,13 @@ def _kernel_arrays(
             arrays[name] = _each(a, batch, rank, members, name)
     own = None if own_state is None else _marks.before(joined(own_state, -1), batch, members)
     if len(cell.state) > 1:
-        parts = [arrays[name] for name in cell.state]
-        for name in cell.state[1:]:
-            del arrays[name]
-        held = [a for a in parts if a is not None]
+        parts, (first, *others) = [arrays[name] for name in cell.state], cell.state
+        held, whole = [a for a in parts if a is not None], None
         if held:
             zero = np.zeros((*held[0].shape[:-1], n), held[0].dtype)
-            arrays["h0"] = joined([zero if a is None else a for a in parts], -1)
+            whole = joined([zero if a is None else a for a in parts], -1)
+        joint = {first: ("h0", whole)}
+        arrays = dict([joint.get(name, (name, a)) for name, a in arrays.items() if name not in others])
     if packed is not None:
         arrays = packed(arrays)
     arrays[START_STATE] = own  # the last

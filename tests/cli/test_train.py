@@ -8,6 +8,7 @@ import torch
 
 import isometry as isometry_package
 from cli_runs import FILES, TINY, metrics, tensors
+from isometry import _core
 from isometry.cli import registry
 from isometry.cli.build import make_task
 from isometry.cli.resolve import resolve
@@ -32,7 +33,8 @@ SCORES = {
     "next-frame": ["valid_mse"],
     "permutations": ["accuracy", "accuracy_within", "accuracy_beyond"],
 }
-WITHOUT = {"lstm", "gru", "rum", "delta-product"}  # models without a W to report
+# models without a W to report
+WITHOUT = {"delta-product", *(cell for cell, (*_, operator, _) in _core.CELLS.items() if not operator)}
 SOFT = {"rnn", "soft-ornn", "kru"}  # models whose W is not, or only nearly, orthogonal
 
 

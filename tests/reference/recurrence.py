@@ -21,6 +21,20 @@ def pieces(s, length, reverse, starts):
         yield (steps[::-1] if reverse else steps), "h0" if outer else "start_state"
 
 
+def paired(step, x, n, first, lengths=None, reverse=False, starts=None, start_state=None):
+    """States of two parts side by side, (T, B, 2n), from step(x_t, one, other) -> (one, other)."""
+    states = np.zeros((*x.shape[:2], 2 * n))
+    for s in range(x.shape[1]):
+        for order, start in pieces(s, len(x) if lengths is None else lengths[s], reverse, starts):
+            begin = {"h0": first, "start_state": (start_state,)}[start]
+            parts = [initial(a, s, 2 * n // len(begin)) for a in begin]
+            parts = np.split(parts[0], 2) if len(parts) == 1 else parts
+            for t in order:
+                parts = step(x[t, s], *parts)
+                states[t, s] = np.concatenate(parts)
+    return states
+
+
 def preactivation(w, x, v, h, b):
     """z_t = W h_{t-1} + V x_t + b for one sequence, its two terms separately."""
     return w @ h, v @ x + (0 if b is None else b)

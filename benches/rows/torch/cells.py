@@ -242,3 +242,69 @@ def by_loop(lam: int, reflect: Callable[[Tensor, Tensor], Tensor]) -> Call:
         return loop(step, drives, normalize(embedded, dim=-1), embedded)
 
     return states
+
+
+# ---------------------------------------------------------------- cells whose state is a pair
+
+
+def rivals() -> Iterator[Row]:
+    yield pair_row("CoRNN", (2, 1), cornn_loop, lambda *a: it.cornn(*a, dt=DT, gamma=GAMMA, epsilon=EPSILON)[0])
+    yield pair_row("LEM", (4, 4), lem_loop, lambda *a: it.lem(*a, dt=DT)[0])
+
+
+PAIR = (128, 50, 400)  # n, B and T
+DT, GAMMA, EPSILON = 0.06, 66.0, 15.0
+
+
+def pair_row(name: str, matrices: tuple[int, int], peer: Call, ours: Call) -> Row:
+    """The first part of the state in the loss, as in a layer."""
+    (n, batch, steps), (of_w, of_u) = PAIR, matrices
+
+    def draw() -> dict[str, Tensor]:
+        lead = (of_u,) if of_u > 1 else ()
+        return {
+            "x": torch.randn(steps, batch, INPUTS),
+            "w": torch.randn(of_w, n, n) / n**0.5,
+            "u": torch.randn(*lead, n, INPUTS) / INPUTS**0.5,
+            "b": torch.zeros(*lead, n),
+        }
+
+    return row(
+        f"{name} n{n} B{batch} T{steps} d{INPUTS}",
+        draw,
+        ours,
+        {"torch loop": peer},
+        [BEST_LOOP],
+        (6.0 * n * of_w * n + 4.0 * n * of_u * INPUTS) * batch * steps,
+        fixed=("x",),
+        tolerance=TOLERANCE,
+        plan="cell",
+    )
+
+
+def cornn_loop(x: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:
+    """One product for y and z per step."""
+    drive, both = x @ u.T + b, torch.cat((w[0], w[1]), -1).T
+    y = z = x.new_zeros(x.shape[1], w.shape[-1])
+    found = []
+    for of_step in drive.unbind():
+        force = torch.tanh(torch.addmm(of_step, torch.cat((y, z), -1), both)) - GAMMA * y - EPSILON * z
+        z = z + DT * force
+        y = y + DT * z
+        found.append(y)
+    return torch.stack(found)
+
+
+def lem_loop(x: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:
+    """One product for three of the gates per step, and one for the fourth."""
+    n = w.shape[-1]
+    of_gates, of_own = (x @ u.flatten(0, 1).T + b.flatten()).split((3 * n, n), -1)
+    of_y, of_z = w[:3].flatten(0, 1).T, w[3].T
+    y = z = x.new_zeros(x.shape[1], n)
+    found = []
+    for gates, own in zip(of_gates.unbind(), of_own.unbind(), strict=True):
+        s_1, s_2, t = torch.addmm(gates, y, of_y).chunk(3, 1)
+        z = torch.lerp(z, torch.tanh(t), DT * torch.sigmoid(s_1))
+        y = torch.lerp(y, torch.tanh(torch.addmm(own, z, of_z)), DT * torch.sigmoid(s_2))
+        found.append(y)
+    return torch.stack(found)

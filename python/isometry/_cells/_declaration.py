@@ -71,7 +71,8 @@ class Cell:
     shared: tuple[str, ...] = ()  #: arrays of which a first axis of 1 serves all sequences too
     real: bool = True  #: states are real
     own: tuple[Array, ...] = ()  #: the arrays, where the public function has others than the kernel
-    state: tuple[str, ...] = ("h0",)  #: the arrays of the initial state, side by side in the kernel's h0
+    #: The arrays of the initial state, side by side in the kernel's h0, in whose place they stand.
+    state: tuple[str, ...] = ("h0",)
     arrays: tuple[Array, ...] = field(init=False, repr=False)
     kernel: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that the kernel takes
     settings: tuple[str, ...] = field(init=False, repr=False)  #: numbers and flags
@@ -79,6 +80,7 @@ class Cell:
     operator: bool = field(init=False, repr=False)  #: an operator is the whole transition, and says what n is
     matrices: str = field(init=False, repr=False)  #: an operator is one of the matrices of this array: the last
     dense: str = field(init=False, repr=False)  #: the cell that has this matrix in the array
+    cpu_only: bool = field(init=False, repr=False)  #: the GPU, in a build that serves it, has no kernels for the cell
     names: tuple[str, ...] = field(init=False, repr=False)
     required: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that must be given
     each: tuple[tuple[str, int], ...] = field(init=False, repr=False)  #: arrays of axes B, n, ...: how many n
@@ -92,7 +94,9 @@ class Cell:
         *rows, state = arguments
         assert state[0] == START_STATE
         made = tuple([Array(n, axes, not o, self.notes.get(n, ""), n in self.shared) for n, axes, o in rows])
-        arrays = self.own or made
+        parts = tuple(Array(name, "B n") for name in self.state) if len(self.state) > 1 else ()
+        split = [parts if parts and a.name == "h0" else (a,) for a in made]
+        arrays = self.own or tuple(a for own in split for a in own)
         axes = [a.axes.split() for a in arrays]
         each = tuple((a.name, len(own) - 1) for a, own in zip(arrays, axes, strict=True) if own[:1] == ["B"])
         at = next(i for i, own in enumerate(axes) if "n" in own)
@@ -100,6 +104,7 @@ class Cell:
         own = {"arrays": arrays, "kernel": tuple(a.name for a in made), "settings": settings, "width": width}
         own |= {"operator": whole, "matrices": "" if whole else operator, "dense": dense}
         own |= {"names": tuple(a.name for a in arrays), "each": each, "n_at": (at, axes[at].index("n"))}
+        own["cpu_only"] = hasattr(_core, "gpu_cells") and (dense or self.name) not in _core.gpu_cells()
         own["required"] = tuple(a.name for a in arrays if a.needed)
         index = lambda name: settings.index(name) if name else -1
         own |= {"_saves": (saved, index(saves_more)), "_memory": index(memory)}

@@ -85,6 +85,14 @@ def number(argument: str, value: object) -> float:
         raise ValueError(f"{argument} must lie in the range of float64") from None
 
 
+def finite_number(argument: str, value: object) -> float:
+    """A number that is not infinite and not NaN."""
+    found = number(argument, value)
+    if not float("-inf") < found < float("inf"):
+        raise ValueError(f"{argument} must be a finite number, not {value}")
+    return found
+
+
 def flag(argument: str, value: object) -> bool:
     """A bool, Python's or NumPy's. Other values have a truth value too, but that of "no" is true."""
     # NumPy's type by its name (bool_ before NumPy 2), since this module does not import NumPy.

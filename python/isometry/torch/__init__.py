@@ -33,7 +33,7 @@ from .operators import (
     Rotation,
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
-from .sequences import goru, gru, lstm, recurrence, rum
+from .sequences import cornn, goru, gru, lem, lstm, recurrence, rum
 from .stiefel import cayley_step
 
 from . import adapters, fla, init, nn, parametrizations  # isort: skip  (the layers import the names above)
@@ -95,6 +95,7 @@ __all__ = [
     "cayley_step",
     "complex_matrix",
     "complex_state",
+    "cornn",
     "delta_rule",
     "fla",
     "get_num_threads",
@@ -102,6 +103,7 @@ __all__ = [
     "gru",
     "hadamard_transform",
     "init",
+    "lem",
     "linalg",
     "lstm",
     "nn",

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+import isometry as iso
+from isometry._cells import public
 from support.cells import SUBJECTS, NumpyCell, TorchCell, named
 
 
@@ -77,7 +79,7 @@ def test_settings(subject, seed):
 def test_arrays(subject, seed):
     """Of another shape, type or precision, each alone; NumPy widens types, and looks for NaN."""
     cell, narrow = subject.case.cell, isinstance(subject, TorchCell)
-    of_two = {"c0": "h0|c0", "start_state": "start_state"} if len(cell.first) > 1 else {}
+    of_two = {cell.first[1]: "|".join(cell.first), "start_state": "start_state"} if len(cell.first) > 1 else {}
     for name in {**cell.arrays, **subject.case.kind.more, "start_state": ""}:
         called = of_two.get(name, name)
         change = lambda wrong, name=name: lambda arrays: {name: wrong(arrays[name])}
@@ -100,10 +102,25 @@ def test_arrays(subject, seed):
 
 @pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.plain and len(s.case.cell.first) > 1], ids=named)
 def test_a_state_of_two_parts_is_a_pair(subject, seed):
-    arrays = {name: subject.take(a) for name, a in subject.case.draw(seed).items()}
-    for wrong in (arrays["h0"], (arrays["h0"],)):
+    case = subject.case
+    _, given = case.given({name: subject.take(a) for name, a in case.draw(seed).items()}, subject.face)
+    one = given[case.cell.first[0]]
+    for wrong in (one, (one,)):
         with pytest.raises(TypeError, match="start_state"):
-            getattr(subject.face, subject.case.cell.stem)(**arrays, starts=np.zeros((3, 2), bool), start_state=wrong)
+            getattr(subject.face, case.cell.stem)(**given, starts=np.zeros((3, 2), bool), start_state=wrong)
+
+
+@each_plain_subject
+def test_a_cell_without_kernels_on_the_gpu(subject, seed):
+    """The CPU computes it whatever `use_backend` says; the GPU, asked for by name, is refused."""
+    if not public(subject.case.cell.stem).cpu_only:
+        return
+    arrays = {name: subject.take(a) for name, a in subject.case.draw(seed).items()}
+    expected = subject.case.call(subject.face, arrays)
+    with iso.use_backend("gpu"):
+        found = subject.case.call(subject.face, arrays, starts=np.zeros((3, 2), bool))
+    assert (found == expected).all()
+    refused(subject, seed, NotImplementedError, "no kernels on the GPU", options={"backend": "gpu"})
 
 
 @each(s for s in SUBJECTS if isinstance(s, NumpyCell) and s.case.plain)

@@ -54,7 +54,7 @@ class Cell:
     first: tuple[str, ...] = ("h0",)  # the arrays that are the initial state
     activations: tuple[str, ...] = ACTIVATIONS
     mistakes: tuple = ()  # wrong settings, for n = 4, the error and words of its message
-    call: Callable | None = None  # (face, arrays, options) -> what `states` gives, where that is not the function's
+    units: Callable = lambda n, d: n  # a layer draws within 1 / sqrt of these, unless it draws by Glorot
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,8 @@ class CellCase:
 
     def call(self, face, arrays, **options):
         lead, given = self.given(arrays, face)
-        if self.cell.call is not None:
-            return self.cell.call(face, given, options)
-        return joined(getattr(face, self.cell.stem)(*lead, **given, **options))
+        results = getattr(face, self.cell.stem)(*lead, **given, **options)
+        return beside(results) if len(self.cell.first) > 1 else joined(results)
 
     def reference(self, arrays, **options):
         """The states by the definition, in double precision."""
@@ -153,6 +152,15 @@ class CellCase:
     def begin(self, state):
         """The arrays of an initial state (B, n), or (B, 2n) where there are two."""
         return dict(zip(self.cell.first, np.split(state, len(self.cell.first), -1), strict=True))
+
+
+def beside(parts):
+    """Both parts of a state in one array, of NumPy and of torch."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts, -1)
+    import torch
+
+    return torch.cat(parts, -1)
 
 
 def joined(results):

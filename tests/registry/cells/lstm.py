@@ -1,24 +1,9 @@
 """The LSTM, whose state is h and c side by side."""
 
-import numpy as np
-
 import reference as ref
 from registry.cells.entry import Cell, Variant
 
 ARRAYS = {"x": "T B d", "w": "4 n n", "u": "4 n d", "b": "4 n", "h0": "B n", "c0": "B n"}
-
-
-def call(face, given, options):
-    return beside(face.lstm(**given, **options))
-
-
-def beside(pair):
-    """h and c in one array."""
-    if isinstance(pair[0], np.ndarray):
-        return np.concatenate(pair, -1)
-    import torch
-
-    return torch.cat(pair, -1)
 
 
 LSTM = Cell(
@@ -29,5 +14,4 @@ LSTM = Cell(
     variants={"plain": Variant()},
     first=("h0", "c0"),
     activations=(),
-    call=call,
 )

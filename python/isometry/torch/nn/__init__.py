@@ -1,5 +1,6 @@
 """Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``, and a module for any operator."""
 
+from .cornn import CoRNN
 from .delta_product import DeltaProduct
 from .eurnn import EURNN
 from .exprnn import ExpRNN
@@ -8,6 +9,7 @@ from .full_capacity_urnn import FullCapacityURNN
 from .goru import GORU
 from .gru import GRU
 from .kru import KRU
+from .lem import LEM
 from .lstm import LSTM
 from .operator_module import OperatorModule
 from .ornn import ORNN
@@ -26,11 +28,13 @@ __all__ = [
     "GORU",
     "GRU",
     "KRU",
+    "LEM",
     "LSTM",
     "ORNN",
     "RNN",
     "RUM",
     "URNN",
+    "CoRNN",
     "DeltaProduct",
     "ExpRNN",
     "FullCapacityURNN",

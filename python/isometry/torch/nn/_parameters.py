@@ -99,11 +99,11 @@ class LayerParameters(Contiguous):
             bound = math.sqrt(6 / (self._units_of(name) + weight.size(-2 if self.is_complex else -1)))
             nn.init.uniform_(weight, -bound, bound)
 
-    def _draw_as_torch(self, suffix: str) -> None:
-        """Draws the initial values of torch's layers: of all weights and biases but modReLU's."""
+    def _draw_as_torch(self, suffix: str, units: int | None = None) -> None:
+        """Draws the initial values of torch's layers, of all weights and biases but modReLU's, for so many units."""
         for name in self._names:
             if name.startswith(("weight", "bias")):
-                bound = 1 / math.sqrt(self._units_of(name))
+                bound = 1 / math.sqrt(units or self._units_of(name))
                 nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
 
     @property

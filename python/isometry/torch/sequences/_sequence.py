@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..._backend import only_cpu
 from ..._cells._declaration import OWN_BIAS, START_STATE, Cell
 from ..._rules import check, check_recurrence
 from ..._rules.check import Shape
@@ -57,6 +58,9 @@ def run(
     declaration = own or CELLS[cell].declaration
     if backend is not None:
         check.backend(backend)
+    if declaration.cpu_only:
+        only_cpu(backend)
+        backend = "cpu"
     reverse = check.flag("reverse", reverse)
     check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
     check.choice("output", output, *check_recurrence.OUTPUTS)

@@ -2,9 +2,11 @@
 
 use super::affine::{self, Affine};
 use super::call::{Call, Outcome, Unit};
+use super::cornn::{self, Cornn};
 use super::declaration::Declaration;
 use super::driver::ends::Written;
 use super::gru::{self, Gru};
+use super::lem::{self, Lem};
 use super::lstm::{self, Lstm};
 use super::rum::{self, Rum};
 use crate::argument::Bar;
@@ -152,6 +154,8 @@ cells! {
     gru::WITH_OPERATOR, Gru real;
     lstm::DECLARATION, Lstm real;
     rum::DECLARATION, Rum real;
+    cornn::DECLARATION, Cornn real;
+    lem::DECLARATION, Lem real;
 }
 
 /// The cell of that name.

@@ -13,7 +13,7 @@ pub(super) const MOST: usize = 10;
 /// ```
 /// use isometry_core::recurrence::{CELLS, declared};
 ///
-/// assert!(CELLS.iter().map(|cell| cell.name).eq(["recurrence", "gru", "goru", "lstm", "rum"]));
+/// assert!(CELLS.iter().any(|cell| cell.name == "lstm"));
 /// let lstm = declared("lstm")?;
 /// assert_eq!((lstm.width, lstm.arguments[1].name, lstm.arguments[1].axes), (2, "w", "4n n"));
 /// # Ok::<(), isometry_core::Error>(())

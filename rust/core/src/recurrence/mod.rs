@@ -3,7 +3,7 @@
 //! One driver (`driver/`) owns time, chunks, threads, lengths, direction and interruption;
 //! a `Cell` (`driver/cell.rs`) owns the arithmetic of one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b),
 //! has a [`Transition`] W: a matrix, any operator on rows, or an object with a step of its own. The gated
-//! recurrent unit ([`gru`]), the LSTM ([`lstm`]) and the rotational unit ([`rum`]) are cells of their own. Each state is summed in
+//! recurrent unit ([`gru`]), the LSTM ([`lstm`]), the rotational unit ([`rum`]), the network of oscillators ([`cornn`]) and the long expressive memory ([`lem`]) are cells of their own. Each state is summed in
 //! an order that depends on the sizes of the problem only, so that results are the same for any number of
 //! threads.
 //!
@@ -13,10 +13,12 @@
 mod affine;
 mod call;
 mod cells;
+pub mod cornn;
 mod declaration;
 mod driver;
 mod ensemble;
 pub mod gru;
+pub mod lem;
 pub mod lstm;
 mod parts;
 mod real;

@@ -30,7 +30,7 @@ pub fn cells<T: Scalar>() {
                     transition: (!cell.operator.is_empty())
                         .then(|| ("dense", vec![Given { shape: &operator, array: Array::Own(&array) }])),
                     activation: Activation::Tanh,
-                    settings: &[0.0, f64::NAN][..cell.settings.len()],
+                    settings: &[0.0, 1.0, 1.0][..cell.settings.len()],
                     lengths: None,
                     reverse: false,
                     marks: None,

@@ -3,6 +3,7 @@
 //! Rows of gates hold z, then r, n numbers each; rows of bars hold the cotangents of the arguments of z, r
 //! and c, and any further numbers of the cell after them.
 
+use crate::activation::Elementwise;
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -113,6 +114,20 @@ pub struct ResetPull<R> {
 pub(super) unsafe fn or_zero<S: Simd>(p: *const S::R, at: usize, live: usize) -> S::V {
     // SAFETY: the contract of the passes.
     unsafe { if p.is_null() { S::zero() } else { S::load_n(p.add(at), live) } }
+}
+
+/// phi(z) of a gate.
+#[inline(always)]
+pub(super) unsafe fn value<S: Simd, A: Elementwise>(z: S::V) -> S::V {
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
+    unsafe { A::value::<S>(z, S::zero(), S::zero()) }
+}
+
+/// phi' g from a gate.
+#[inline(always)]
+pub(super) unsafe fn pull<S: Simd, A: Elementwise>(gate: S::V, g: S::V) -> S::V {
+    // SAFETY: as in `value`.
+    unsafe { A::pull::<S>(gate, S::zero(), S::zero(), g) }
 }
 
 impl Area {

@@ -12,8 +12,8 @@
 //! i_bar = s g i (1 - i),  f_bar = s c' f (1 - f),  g_bar = s i (1 - g^2),  o_bar = h_bar tanh(c) o (1 - o),  c'_bar = s f
 //! ```
 
-use super::gates::{Area, or_zero};
-use crate::activation::{Elementwise, Sigmoid, Tanh};
+use super::gates::{Area, or_zero, pull, value};
+use crate::activation::{Sigmoid, Tanh};
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -57,20 +57,6 @@ pub struct LstmGatesPull<R> {
     pub pitch: usize,
     /// Where.
     pub area: Area,
-}
-
-/// phi(z) of a gate.
-#[inline(always)]
-unsafe fn value<S: Simd, A: Elementwise>(z: S::V) -> S::V {
-    // SAFETY: arithmetic; the caller ensures that the processor supports S.
-    unsafe { A::value::<S>(z, S::zero(), S::zero()) }
-}
-
-/// phi' g from a gate.
-#[inline(always)]
-unsafe fn pull<S: Simd, A: Elementwise>(gate: S::V, g: S::V) -> S::V {
-    // SAFETY: as in `value`.
-    unsafe { A::pull::<S>(gate, S::zero(), S::zero(), g) }
 }
 
 impl<R: Real> Kernel<R> for LstmGates<R> {

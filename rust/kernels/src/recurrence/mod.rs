@@ -1,14 +1,18 @@
 //! Kernels of the steps of all recurrences.
 
 mod affine;
+mod cornn;
 mod cross;
 mod gates;
+mod lem;
 mod lstm;
 mod rum;
 
 pub use affine::{Affine, Finish, Sweep};
+pub use cornn::{Oscillate, OscillatePull, Oscillator};
 pub use cross::Cross;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
+pub use lem::{Express, ExpressPull, Remember, RememberPull};
 pub use lstm::{LstmGates, LstmGatesPull};
 pub use rum::{Heard, HeardPull, Sphere, SpherePull, heard_len};
 
@@ -34,6 +38,18 @@ compiled! {
         fn lstm_gates(LstmGates);
         /// [`LstmGatesPull`]
         fn lstm_gates_pull(LstmGatesPull);
+        /// [`Oscillate`]
+        fn oscillate(Oscillate);
+        /// [`OscillatePull`]
+        fn oscillate_pull(OscillatePull);
+        /// [`Remember`]
+        fn remember(Remember);
+        /// [`RememberPull`]
+        fn remember_pull(RememberPull);
+        /// [`Express`]
+        fn express(Express);
+        /// [`ExpressPull`]
+        fn express_pull(ExpressPull);
         /// [`Heard`]
         fn heard(Heard);
         /// [`HeardPull`]

@@ -21,26 +21,21 @@ mod pull;
 use super::call::{Call, Outcome, Unit};
 use super::declaration::Declaration;
 use super::driver;
-use super::driver::ends::{Cotangent, CtRows, Trajectory, Written};
+use super::driver::ends::{Cotangent, Trajectory, Written};
 use super::parts::inputs::InputBars;
-use super::parts::padded::padded;
+use super::parts::pair_pull::PairBars;
+use super::parts::pairs::{PairArrays, Pairs};
 use super::time::checkpoint::{Checkpoint, refuse_undoing};
-use super::time::timeline::{Run, Timeline};
-use crate::activation::Activation;
+use super::time::timeline::Run;
 use crate::argument;
-use crate::argument::{Argument, Array, Bar, check_bars, rooms};
+use crate::argument::{Argument, Bar, check_bars, rooms};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
-use crate::error::{Error, Result};
-use crate::kernels::Buffer;
-use crate::parallel::Shared;
+use crate::error::Result;
 use crate::scalar::Real;
-use crate::sizes::check_len;
 use crate::transition::{check_packs, each_pack};
 use cell::LstmCell;
-use isometry_kernels::recurrence::Area;
 use pull::LstmPull;
-use std::ops::Range;
 
 /// Arrays (T, B, 2n) that forward saves for backward.
 pub const SAVED: usize = 2;
@@ -77,37 +72,20 @@ impl<'a, R: Real> Lstm<'a, R> {
     /// Refuses sizes that do not fit.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
-        let (n, Run { features, activation, activation_bias, .. }) = (self.n(), self.run);
-        if !self.run.n.is_multiple_of(2) {
-            return Err(Error::shape("n", "an even state size, that of h and c", self.run.n.to_string()));
-        }
-        if activation != Activation::Tanh || activation_bias.is_some() {
-            return Err(Error::value("activation", "must be tanh, without a bias"));
-        }
-        self.run.check()?;
-        check_len("w", self.w.len(), &[4, n, n])?;
-        check_len("u", self.u.len(), &[4, n, features])?;
-        self.b.map_or(Ok(()), |b| check_len("b", b.len(), &[4, n]))?;
+        self.pair().check()?;
         check_packs::<R>(self.run.packs, &self.packed())
     }
 
-    /// In the order of the gradients.
-    fn arrays(&self) -> [Array<'a, R>; 7] {
-        let Run { x, h0, starts, .. } = self.run;
-        let state = starts.and_then(|starts| starts.state);
-        let [x, w, u] = [x, self.w, self.u].map(Array::Own);
-        let [b, h0, state] = [self.b, h0, state].map(Array::own);
-        [x, w, u, b, h0, Array::None, state]
-    }
-
-    /// Numbers of h.
-    fn n(&self) -> usize {
-        self.run.n / 2
+    /// As a cell of pairs.
+    fn pair(&self) -> PairArrays<'a, R> {
+        let Lstm { run, w, u, b } = *self;
+        PairArrays { run, w, u, b, matrices: [4, 4] }
     }
 
     /// Sizes of the operands that the caller may have packed.
     fn packed(&self) -> [[usize; 2]; 2] {
-        [[4 * self.n(), self.n()], [4 * self.n(), self.run.features]]
+        let n = self.run.n / 2;
+        [[4 * n, n], [4 * n, self.run.features]]
     }
 }
 
@@ -123,7 +101,7 @@ impl<'a, R: Real> Unit<'a, R> for Lstm<'a, R> {
     }
 
     fn check_bars(&self, bars: &[Bar<'_, R>]) -> Result<()> {
-        let held = self.arrays();
+        let held = self.pair().arrays();
         check_bars(ARGUMENTS, |i| held[i], bars)
     }
 
@@ -149,23 +127,9 @@ impl<'a, R: Real> Unit<'a, R> for Lstm<'a, R> {
     }
 }
 
-/// What a backward pass reads and writes, besides the states.
-#[derive(Clone, Copy)]
-struct Bars<R: Real> {
-    ct: CtRows<R>,
-    w: Option<Shared<R>>,
-    /// Of x, U and b.
-    inputs: InputBars<R>,
-}
-
 /// A checked LSTM, prepared.
 struct Setting<'a, R: Real> {
-    line: Timeline<'a, R>,
-    n: usize,
-    w: &'a [R],
-    u: &'a [R],
-    /// b for whole vectors; empty without.
-    bias: Buffer<R>,
+    pairs: Pairs<'a, R>,
     /// W and U, where the caller has packed them.
     packs: [Option<&'a [R]>; 2],
 }
@@ -173,14 +137,8 @@ struct Setting<'a, R: Real> {
 impl<'a, R: Real> Setting<'a, R> {
     /// From an LSTM that has passed its check.
     fn new(lstm: &Lstm<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
-        let Lstm { run, w, u, b } = *lstm;
-        let packs = each_pack::<R, 2>(run.packs, lstm.packed());
-        Ok(Setting { line: run.timeline(checkpoint)?, n: lstm.n(), w, u, bias: padded(b)?, packs })
-    }
-
-    /// These rows and columns of h.
-    fn area(&self, rows: &Range<usize>, columns: &Range<usize>) -> Area {
-        Area { n: self.n, rows: rows.clone(), columns: columns.clone() }
+        let packs = each_pack::<R, 2>(lstm.run.packs, lstm.packed());
+        Ok(Setting { pairs: lstm.pair().prepared(checkpoint)?, packs })
     }
 }
 
@@ -215,7 +173,7 @@ pub fn forward<'a, R: Real>(
     let setting = Setting::new(lstm, written.checkpoint())?;
     let carve = |arena: &mut _| LstmCell::carve(arena, &setting);
     // SAFETY: everything has passed its check.
-    unsafe { driver::forward(&setting.line, written, (saved, SAVED), budget, carve) }
+    unsafe { driver::forward(&setting.pairs.line, written, (saved, SAVED), budget, carve) }
 }
 
 /// The gradients of [`forward`] for the cotangents of what it returned, in the order of [`ARGUMENTS`]. Unwanted gradients are not
@@ -258,9 +216,9 @@ pub fn backward<'a, R: Real>(
     let setting = Setting::new(lstm, checkpoint)?;
     let [x, w, u, b, h0, _, start_state] = rooms(bars);
     let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
-    let ct = ct.rows(&setting.line, h0.shared(), start_state.shared());
-    let wanted = Bars { ct, w: w.shared(), inputs };
+    let ct = ct.rows(&setting.pairs.line, h0.shared(), start_state.shared());
+    let wanted = PairBars { ct, w: w.shared(), inputs };
     let carve = |arena: &mut _| LstmPull::carve(arena, &setting, checkpoint.is_some(), wanted);
     // SAFETY: everything has passed its check.
-    unsafe { driver::backward(&setting.line, states, (saved, SAVED), budget, carve) }
+    unsafe { driver::backward(&setting.pairs.line, states, (saved, SAVED), budget, carve) }
 }

@@ -4,5 +4,7 @@ pub mod activation;
 pub mod gates;
 pub mod inputs;
 pub mod padded;
+pub mod pair_pull;
+pub mod pairs;
 pub mod sums;
 pub mod transition;

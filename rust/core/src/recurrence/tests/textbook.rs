@@ -78,6 +78,23 @@ pub static CELLS: &[Textbook] = &[
         activations: true,
         packs: &[("w", 0..2), ("u", 0..2), ("u", 2..3)],
     },
+    Textbook {
+        name: "cornn",
+        step: cornn,
+        // a step of length 0 leaves the state, the weights have no gradients
+        settings: &[&[0.3, 1.2, 0.7], &[0.0, 66.0, 15.0]],
+        belongs: ("", 0),
+        activations: false,
+        packs: &[("w", 0..1), ("w", 1..2), ("u", 0..1)],
+    },
+    Textbook {
+        name: "lem",
+        step: lem,
+        settings: &[&[1.0], &[0.3]],
+        belongs: ("", 0),
+        activations: false,
+        packs: &[("w", 0..3), ("w", 3..4), ("u", 0..3), ("u", 3..4)],
+    },
 ];
 
 impl Textbook {
@@ -177,4 +194,29 @@ fn rotated(a: &[Z], b: &[Z], x: &[Z]) -> Vec<Z> {
     let (once, by) = (k(x), Var::ONE / (Var::ONE + Z::dot(&a, &b).re));
     let twice: Vec<Z> = k(&once).iter().map(|z| z.scale(by)).collect();
     sum(&sum(x, &once), &twice)
+}
+
+fn cornn(step: &Step<'_>, x: &[Z], state: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
+    let (n, (y, z)) = (step.n, state.split_at(step.n));
+    let by =
+        |i: usize, v: &[Z]| v.iter().map(|v| v.scale(Var::constant(step.settings[i]))).collect::<Vec<Z>>();
+    let (w_y, w_z) = (step.array)("w").split_at(n * n);
+    let drive = sum(&sum(&times(w_y, y), &times(w_z, z)), &step.input(["u", "b"], x));
+    let force: Vec<Z> = drive.iter().map(|z| z.tanh()).collect();
+    let force = (0..n).map(|i| force[i] - by(1, y)[i] - by(2, z)[i]).collect::<Vec<Z>>();
+    let z = sum(z, &by(0, &force));
+    [sum(y, &by(0, &z)), z].concat()
+}
+
+fn lem(step: &Step<'_>, x: &[Z], state: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
+    let (n, (y, z), drive) = (step.n, state.split_at(step.n), step.input(["u", "b"], x));
+    let gate =
+        |i: usize, of: &[Z]| sum(&times(&(step.array)("w")[i * n * n..][..n * n], of), &drive[i * n..][..n]);
+    let rest = |i: usize| -> Vec<Z> {
+        let length = |z: &Z| Z::ONE - z.sigma().scale(Var::constant(step.settings[0]));
+        gate(i, y).iter().map(length).collect()
+    };
+    let tanh = |z: Vec<Z>| z.iter().map(|z| z.tanh()).collect::<Vec<Z>>();
+    let z = between(&rest(0), z, &tanh(gate(2, y)));
+    [between(&rest(1), y, &tanh(gate(3, &z))), z].concat()
 }

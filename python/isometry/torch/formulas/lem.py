@@ -1,0 +1,43 @@
+"""z <- (1 - dt s_1) * z + dt s_1 * tanh(.), then y from z; the definition is in `isometry._cells.lem`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .sequence import Carried, Law, Step, first
+
+
+def formula(
+    law: Law,
+    _weight: None,
+    x: Tensor,
+    w: Tensor,
+    u: Tensor,
+    b: Tensor | None,
+    h0: Tensor | None,
+    _activation_bias: None,
+) -> tuple[Tensor, Carried, Step]:
+    """U x + b of all gates and steps, the first state (y, z), and a step."""
+    (dt,) = law.settings
+    assert dt is not None
+    n, of_y, of_z = w.shape[-1], w[:3].flatten(0, 1).mT, w[3].mT
+    drive = x @ u.flatten(0, 1).mT
+    drive = drive if b is None else drive + b.flatten()
+
+    def step(drive: Tensor, carried: Carried) -> Carried:
+        y, z = carried[0].split(n, -1)
+        gates, own = drive.split((3 * n, n), -1)
+        s_1, s_2, t = (y @ of_y + gates).split(n, -1)
+        z = torch.lerp(z, torch.tanh(t), dt * torch.sigmoid(s_1))
+        y = torch.lerp(y, torch.tanh(z @ of_z + own), dt * torch.sigmoid(s_2))
+        return (torch.cat((y, z), -1),)
+
+    return drive, (first(h0, drive, 2 * n),), step
+
+
+def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:
+    """W and U, each of the gates and z, and of y."""
+    return [part for t in arrays[1:3] for part in (t[:3].flatten(0, 1), t[3])]

@@ -1,0 +1,94 @@
+//! A step of a long expressive memory forward.
+
+use super::super::driver::cell::Cell;
+use super::super::driver::window::Window;
+use super::Setting;
+use crate::parallel::Member;
+use crate::scalar::Real;
+use crate::scratch::Arena;
+use crate::transition::{DenseStep, Packed, Part, Step, Uses};
+use isometry_kernels::recurrence::{Express, Remember};
+use std::ops::Range;
+
+/// Among the matrices, and among what a step saves: those of s_1, s_2 and t_z, and that of t_y.
+const STAGES: [Range<usize>; 2] = [0..3, 3..4];
+
+/// The memory in a forward pass.
+pub(super) struct LemCell<'s, R: Real> {
+    setting: &'s Setting<'s, R>,
+    /// Of y and of z.
+    w: [DenseStep<'s, R>; 2],
+    u: [Packed<R>; 2],
+}
+
+impl<R: Real> Setting<'_, R> {
+    /// s_1, s_2 and t_z of step t, rows of 3n numbers, and t_y, rows of n.
+    pub(super) fn gates(&self, t: usize, window: &Window<R>) -> [*mut R; 2] {
+        STAGES.map(|of| self.pairs.saved(t, window, of))
+    }
+}
+
+impl<'s, R: Real> LemCell<'s, R> {
+    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>) -> Self {
+        let &Setting { ref pairs, packs: [w_of_y, w_of_z, u_of_gates, u_of_own], .. } = setting;
+        let (n, [of_y, of_z]) = (pairs.n, setting.matrices());
+        let w = [(of_y, 3 * n, w_of_y), (of_z, n, w_of_z)].map(|(w, rows, given)| {
+            DenseStep::carve(arena, (rows, n), w, None, Uses::forward(given)).apart(2 * n)
+        });
+        let [gates, own] = STAGES;
+        let u = [(gates, u_of_gates), (own, u_of_own)].map(|(of, given)| pairs.packed(arena, of, given));
+        LemCell { setting, w, u }
+    }
+}
+
+// SAFETY: no step needs scratch.
+unsafe impl<R: Real> Cell<R> for LemCell<'_, R> {
+    fn work(&self) -> usize {
+        self.w.iter().map(Step::work).fold(self.setting.pairs.input_work(), usize::saturating_add)
+    }
+    fn divisible(&self) -> bool {
+        self.w[0].divisible()
+    }
+    fn scratch(&self) -> usize {
+        0
+    }
+
+    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe {
+            self.w.iter().for_each(|w| w.prepare(scratch, member));
+            self.u.iter().zip(STAGES).for_each(|(u, of)| self.setting.pairs.fill(u, of, member));
+        }
+    }
+
+    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
+        let (&Setting { ref pairs, dt, .. }, [of_gates, of_own]) = (self.setting, STAGES);
+        let (line, n, [gates, own]) = (&pairs.line, pairs.n, self.setting.gates(t, window));
+        let (out, columns) = (window.states.wrapping_add(t * line.stride()), part.columns::<R>(n));
+        let sources = line.sources(t, window.states).map(|(rows, previous)| (part.rows(rows), previous));
+        // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
+        unsafe {
+            line.renew(t, window.states, part);
+            for (rows, previous) in &sources {
+                let map = pairs.drive(t, &self.u[0], of_gates.clone(), gates);
+                if previous.is_null() {
+                    map.run(rows.clone(), part.columns::<R>(3 * n));
+                } else {
+                    self.w[0].forward(*previous, map, rows.clone(), part, scratch);
+                }
+            }
+            part.sync();
+            for (rows, previous) in &sources {
+                let area = pairs.area(rows, &columns);
+                Remember { gates, previous: *previous, out, dt, area }.call();
+            }
+            part.sync();
+            for (rows, previous) in &sources {
+                let map = pairs.drive(t, &self.u[1], of_own.clone(), own);
+                self.w[1].forward(out.add(n), map, rows.clone(), part, scratch);
+                let area = pairs.area(rows, &columns);
+                Express { gates, own, previous: *previous, out, dt, area }.call();
+            }
+        }
+    }
+}
