@@ -189,6 +189,8 @@ def functions(rng, dtype):
         ),
         "Cayley.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Cayley.from_rotvec(**a, check_finite=c)),
         "Exponential.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Exponential.from_rotvec(**a, check_finite=c)),
+        "Cayley.from_quat": ({"quat": real(4)}, lambda a, c: iso.Cayley.from_quat(**a, check_finite=c)),
+        "Exponential.from_quat": ({"quat": real(4)}, lambda a, c: iso.Exponential.from_quat(**a, check_finite=c)),
         "Cayley.from_skew": ({"a": skew(rng, dtype)}, lambda a, c: iso.Cayley.from_skew(**a, check_finite=c)),
         "Exponential.from_skew": (
             {"a": skew(rng, dtype)},

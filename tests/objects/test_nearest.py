@@ -47,7 +47,7 @@ def test_haar(package, dtype):
     make = package.Householder.haar
     given = {"dtype": dtype if package is iso else getattr(torch, dtype)}
     source = {"rng": np.random.default_rng(5)} if package is iso else {"generator": torch.Generator().manual_seed(5)}
-    w = np.stack([np.asarray(make(3, **source, **given).matrix()) for _ in range(2000)])
+    w = np.asarray(make(3, batch_shape=(2000,), **source, **given).matrix())
     assert w.dtype == dtype
     assert abs((np.abs(w) ** 2).mean(0) * 3 - 1).max() < 0.1
     assert abs((np.abs(np.trace(w, axis1=1, axis2=2)) ** 2).mean() - 1) < 0.15
@@ -56,3 +56,33 @@ def test_haar(package, dtype):
     assert make(1, **given).shape == (1, 1)
     with pytest.raises(ValueError, match="^n "):
         make(0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
+def test_haar_in_stacks(package, dtype):
+    """The same moments in one call; with special determinant 1, and then the mean of W is still zero."""
+    make = package.Householder.haar
+    given = {"dtype": dtype if package is iso else getattr(torch, dtype)}
+    given |= {"rng": 3} if package is iso else {"generator": torch.Generator().manual_seed(3)}
+    for special in (False, True):
+        for n in (1, 2, 3):
+            w = np.asarray(make(n, batch_shape=(40, 50), special=special, **given).matrix()).reshape(-1, n, n)
+            eps = np.finfo(dtype).eps
+            assert w.dtype == dtype and abs(w @ np.swapaxes(w, 1, 2).conj() - np.eye(n)).max() < 20 * eps
+            assert abs((np.abs(w) ** 2).mean(0) * n - 1).max() < 0.1
+            determinants = np.linalg.det(w)
+            if special:
+                assert abs(determinants - 1).max() < 40 * eps
+                assert n == 1 or abs(w.mean(0)).max() < 0.1
+            else:
+                assert abs(determinants.mean()) < 0.1
+            assert len(np.unique(w[:, 0, 0])) > 1000 or n == 1
+    if package is iso:
+        one, stack = (make(4, rng=7, dtype=dtype, **more).matrix() for more in ({}, {"batch_shape": (2,)}))
+        assert np.array_equal(one, stack[0])
+    assert make(3, batch_shape=(0, 2), **given).batch_shape == (0, 2)
+    with pytest.raises(ValueError, match="batch_shape"):
+        make(3, batch_shape=(-1,))
+    with pytest.raises(TypeError, match="^special "):
+        make(3, special=1)

@@ -18,20 +18,32 @@ def rotvec(shape: Shape, dtype: str) -> None:
         raise ValueError(f"rotvec must have shape (*, 3), not {shape}")
 
 
-def of_space(shape: Shape, complex_: bool, last: bool) -> None:
-    """A rotation of space, which has a rotation vector."""
+def quat(shape: Shape, dtype: str) -> None:
+    """Quaternions: real, four numbers each."""
+    check.real("quat", dtype)
+    if not shape or shape[-1] != 4:
+        raise ValueError(f"quat must have shape (*, 4), not {shape}")
+
+
+def no_quaternion() -> NoReturn:
+    """A quaternion of length zero, which no rotation has."""
+    raise ValueError("quat must not be zero: a rotation is a quaternion of any other length")
+
+
+def of_space(shape: Shape, complex_: bool, last: bool, what: str = "rotvec") -> None:
+    """A rotation of space, which has a rotation vector and a quaternion."""
     if complex_:
-        raise TypeError("rotvec needs a real operator, not a complex one")
+        raise TypeError(f"{what} needs a real operator, not a complex one")
     if shape != (3, 3):
-        raise ValueError(f"rotvec needs a rotation of three dimensions, not of {shape[0]}")
+        raise ValueError(f"{what} needs a rotation of three dimensions, not of {shape[0]}")
     if last:
-        raise ValueError("rotvec needs a rotation: signs and phases are not part of one")
+        raise ValueError(f"{what} needs a rotation: signs and phases are not part of one")
 
 
-def half_turn() -> NoReturn:
+def half_turn(argument: str = "rotvec") -> NoReturn:
     """A rotation by pi, which has the eigenvalue -1."""
     raise ValueError(
-        "rotvec must not turn by pi, or by an odd multiple of it: W then has the eigenvalue -1, which no Cayley "
+        f"{argument} must not turn by pi, or by an odd multiple of it: W then has the eigenvalue -1, which no Cayley "
         "transform without signs has"
     )
 

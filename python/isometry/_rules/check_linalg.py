@@ -1,6 +1,6 @@
 """Shapes of the functions of linalg, for both faces."""
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from isometry._rules import check
 from isometry._rules.check import Shape
@@ -18,6 +18,19 @@ class Sizes(NamedTuple):
 def matrices(argument: str, shape: Shape) -> Shape:
     """The batch shape of a stack of matrices."""
     return check.stack(argument, shape, 2, "(*, m, n)")
+
+
+def factored(argument: str, shape: Shape, mode: str) -> Shape:
+    """The batch shape of matrices whose QR factorisation is asked for."""
+    check.choice("mode", mode, "reduced", "complete")
+    return matrices(argument, shape)
+
+
+def no_gradient_of_complete(argument: str, shape: Shape) -> NoReturn:
+    raise RuntimeError(
+        f"{argument} must have at least as many columns as rows with mode='complete' where a gradient is recorded, "
+        f"not shape {shape}: take mode='reduced'"
+    )
 
 
 def reflectors(a: Shape, tau: Shape, other: Shape | None = None, *, left: bool = True, name: str = "a") -> Sizes:

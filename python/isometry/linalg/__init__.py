@@ -6,7 +6,7 @@ The names and layouts of torch.linalg, batched, with the gradients as functions 
 
 from isometry.linalg._cayley import cayley, cayley_vjp
 from isometry.linalg._procrustes import procrustes, procrustes_vjp
-from isometry.linalg._qr import geqrf, geqrf_vjp
+from isometry.linalg._qr import geqrf, geqrf_vjp, qr
 from isometry.linalg._reflectors import householder_product, householder_product_vjp, ormqr, ormqr_vjp
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "ormqr_vjp",
     "procrustes",
     "procrustes_vjp",
+    "qr",
 ]

@@ -1,5 +1,7 @@
 """The nearest matrix with orthonormal columns."""
 
+from typing import Literal, overload
+
 from numpy.typing import ArrayLike
 
 from isometry import _threads
@@ -10,7 +12,21 @@ from isometry._rules.check import Shape
 from isometry.linalg._reflectors import cotangent
 
 
-def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True) -> Array:
+@overload
+def procrustes(
+    a: ArrayLike, *, special: bool = False, return_scale: Literal[False] = False, check_finite: bool = True
+) -> Array: ...
+
+
+@overload
+def procrustes(
+    a: ArrayLike, *, special: bool = False, return_scale: Literal[True], check_finite: bool = True
+) -> tuple[Array, Array]: ...
+
+
+def procrustes(
+    a: ArrayLike, *, special: bool = False, return_scale: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
     """The nearest matrix with orthonormal columns: the polar factor W = U V^H of A = U S V^H.
 
     It minimises the Frobenius norm ||A - W||. With A = Q^T P for points P and Q it is the rotation between them
@@ -23,13 +39,18 @@ def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True
     special
         The nearest rotation, of determinant 1: the column of U that belongs to s_n is negated where det A < 0. For real
         square matrices.
+    return_scale
+        Return the sum of the singular values too, as scipy.linalg.orthogonal_procrustes does.
     check_finite
         Reject NaN and infinity in a.
 
     Returns
     -------
-    numpy.ndarray
+    w : numpy.ndarray
         W, shape (*, m, n), dtype of a.
+    scale : numpy.ndarray
+        With `return_scale`, shape (*), real: <W, A>, the sum of the singular values, the last with the sign of det A
+        under `special`. Divided by ||P||^2 it is the scale of the similarity between points P and Q; its gradient is W.
 
     Raises
     ------
@@ -60,8 +81,12 @@ def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True
            [-1.,  0.]])
     """
     own, batch, special = _checked(a, special, check_finite)
+    return_scale = check.flag("return_scale", return_scale)
     w = kernels.nearest(stacked(own, 2, batch, own.dtype), special, _threads.get_num_threads())
-    return w.reshape(own.shape)
+    if not return_scale:
+        return w.reshape(own.shape)
+    scale = (w.conj() * stacked(own, 2, batch, own.dtype)).real.sum((-2, -1))
+    return w.reshape(own.shape), scale.reshape(batch)
 
 
 def procrustes_vjp(a: ArrayLike, ct: ArrayLike, *, special: bool = False, check_finite: bool = True) -> Array:

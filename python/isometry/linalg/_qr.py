@@ -1,6 +1,8 @@
-"""The QR factorisation in LAPACK's storage."""
+"""The QR factorisation, in LAPACK's storage and as two matrices."""
 
 from __future__ import annotations
+
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,7 +10,7 @@ from numpy.typing import ArrayLike
 from isometry import _core, _threads
 from isometry._arrays import Array, all_finite, common, gradient, stacked, taken
 from isometry._rules import check_linalg
-from isometry.linalg._reflectors import cotangent
+from isometry.linalg._reflectors import cotangent, householder_product, ormqr
 
 
 def geqrf(a: ArrayLike, *, check_finite: bool = True) -> tuple[Array, Array]:
@@ -103,6 +105,62 @@ def geqrf_vjp(a: ArrayLike, ct: ArrayLike, tau_ct: ArrayLike, *, check_finite: b
     ways = stacked(ct, 2, batch, dtype), stacked(tau_ct, 1, batch, dtype)
     _core.linalg_geqrf_vjp(factors, tau, ways[0], ways[1], bar, _threads.get_num_threads())
     return gradient(bar.reshape(own.shape), own.shape, own.dtype)
+
+
+class QR(NamedTuple):
+    """The result of `qr`, with the names of NumPy's."""
+
+    Q: Array
+    R: Array
+
+
+def qr(a: ArrayLike, mode: Literal["reduced", "complete"] = "reduced", *, check_finite: bool = True) -> QR:
+    """The QR factorisation A = Q R, as numpy.linalg.qr: the batch is shared by the threads.
+
+    Parameters
+    ----------
+    a
+        Shape (*, m, n), real or complex.
+    mode
+        "reduced": Q has k = min(m, n) columns and R as many rows. "complete": Q is square.
+    check_finite
+        Reject NaN and infinity in a.
+
+    Returns
+    -------
+    Q : numpy.ndarray
+        Shape (*, m, k), or (*, m, m) if complete: orthonormal columns.
+    R : numpy.ndarray
+        Shape (*, k, n), or (*, m, n) if complete: zero below the diagonal.
+
+    Raises
+    ------
+    ValueError
+        If a has fewer than two axes, mode is another, or, under `check_finite`, for NaN or infinity.
+    TypeError
+        If a has an unsupported dtype.
+
+    Notes
+    -----
+    `geqrf`, with its signs: the diagonal of R is real. Costs n^2 (m - n / 3) multiply-adds for m >= n, and 2 m n^2
+    more for Q, or 2 m^2 n if complete. The gradient is that of `householder_product` and `geqrf`.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> q, r = iso.linalg.qr([[3.0], [4.0]])
+    >>> q.round(12), r
+    (array([[-0.6],
+           [-0.8]]), array([[-5.]]))
+    """
+    own = taken("a", a)
+    check_linalg.factored("a", own.shape, mode)
+    factors, tau = geqrf(own, check_finite=check_finite)
+    m, k = own.shape[-2], tau.shape[-1]
+    if mode == "complete":
+        q = ormqr(factors[..., :k], tau, np.eye(m, dtype=own.dtype), check_finite=False)
+        return QR(q, np.triu(factors))
+    return QR(householder_product(factors[..., :k], tau, check_finite=False), np.triu(factors[..., :k, :]))
 
 
 def _factors(a: Array) -> tuple[Array, Array]:

@@ -62,10 +62,17 @@ class Draw:
         """Uniform on [-pi, pi)."""
         return self.rng.uniform(-np.pi, np.pi, shape).astype(self.real)
 
-    def haar(self, n: int) -> Array:
-        """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix times the phases of diag(R)."""
-        z = self.rng.standard_normal((n, n))
-        q, r = np.linalg.qr(z + 1j * self.rng.standard_normal((n, n)) if self.dtype.kind == "c" else z)
-        d = np.diagonal(r)
-        w: Array = (q * (d / np.abs(d))).astype(self.dtype)
-        return w
+    def haar(self, n: int, batch: tuple[int, ...] = (), special: bool = False) -> Array:
+        """Haar-distributed orthogonal or unitary matrices: Q of Gaussian ones times the phases of diag(R); with
+        `special` of determinant 1, by a first column divided by it.
+        """
+        if self.dtype.kind == "c":
+            parts = self.rng.standard_normal((*batch, 2, n, n))
+            q, r = np.linalg.qr(parts[..., 0, :, :] + 1j * parts[..., 1, :, :])
+        else:
+            q, r = np.linalg.qr(self.rng.standard_normal((*batch, n, n)))
+        d = np.diagonal(r, axis1=-2, axis2=-1)
+        w: Array = q * (d / np.abs(d))[..., None, :]
+        if special:
+            w[..., 0] *= np.linalg.det(w).conj()[..., None]
+        return w.astype(self.dtype)

@@ -14,6 +14,7 @@ from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX
 from isometry._objects.cayley import negative_ones as split
 from isometry._rules import tolerance
+from isometry.operators import _quat
 from isometry.operators._declared import Declared, promoted
 from isometry.operators._inverse import projected
 from isometry.operators._random import Draw, Drawing, stackable
@@ -321,3 +322,68 @@ class Cayley(Declared, declaration=CAYLEY):
         g = np.stack((u[..., 2], -u[..., 1], u[..., 0]), -1)  # tan(|r| / 2) / |r| r
         size = np.hypot(np.hypot(g[..., :1], g[..., 1:2]), g[..., 2:])
         return g * np.divide(2 * np.arctan(size), size, out=np.full_like(size, 2), where=size > 0)
+
+    @classmethod
+    def from_quat(cls, quat: ArrayLike, *, scalar_first: bool = False, check_finite: bool = True) -> Cayley:
+        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention.
+
+        Parameters
+        ----------
+        quat
+            Shape (*, 4), real, of any length but zero; q and -q are one rotation.
+        scalar_first
+            The order is (w, x, y, z).
+        check_finite
+            Reject NaN and infinity in quat.
+
+        Returns
+        -------
+        Cayley
+            Without a last factor; W is that of `Exponential.from_quat`.
+
+        Raises
+        ------
+        ValueError
+            If the last axis of quat has other than 4 elements, or a quaternion is zero, or has w = 0: half a
+            turn.
+        TypeError
+            If quat is complex or of an unsupported dtype.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Cayley.from_quat([0, 0, 1, 1]).apply([1.0, 0.0, 0.0]).round(12) + 0.0
+        array([0., 1., 0.])
+        """
+        g = _quat.rodrigues(*_quat.parts(quat, scalar_first, check_finite))
+        return cls(np.stack((g[..., 2], -g[..., 1], g[..., 0]), -1))
+
+    def quat(self, *, scalar_first: bool = False) -> Array:
+        """The quaternion (x, y, z, w) of length 1 with w >= 0, for n = 3 without signs: the inverse of `from_quat`.
+
+        Parameters
+        ----------
+        scalar_first
+            The order is (w, x, y, z).
+
+        Returns
+        -------
+        ndarray
+            Shape (*, 4).
+
+        Raises
+        ------
+        ValueError
+            If n is not 3, or there are signs or phases.
+        TypeError
+            If the operator is complex.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> iso.Cayley.from_quat([0, 3.0, 0, -4.0]).quat().round(12) + 0.0
+        array([ 0. , -0.6,  0. ,  0.8])
+        """
+        of_space(self.shape, self.dtype.kind == "c", self.signs is not None or self.phases is not None, "quat")
+        u = self.upper
+        return _quat.of_rodrigues(np.stack((u[..., 2], -u[..., 1], u[..., 0]), -1), scalar_first)

@@ -13,6 +13,7 @@ from isometry._objects._skew import of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.exponential import EXPONENTIAL
 from isometry._rules import check
+from isometry.operators import _quat
 from isometry.operators._declared import Declared
 from isometry.operators._inverse import matrices
 from isometry.operators._random import Draw, Drawing, stackable
@@ -217,6 +218,69 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         turns = np.rint(angle / (2 * np.pi))
         whole = np.multiply(turns, 2 * np.pi, dtype=r.dtype)
         return r * np.divide(angle - whole, angle, out=np.ones_like(angle), where=turns > 0)
+
+    @classmethod
+    def from_quat(cls, quat: ArrayLike, *, scalar_first: bool = False, check_finite: bool = True) -> Exponential:
+        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention.
+
+        Parameters
+        ----------
+        quat
+            Shape (*, 4), real, of any length but zero; q and -q are one rotation.
+        scalar_first
+            The order is (w, x, y, z).
+        check_finite
+            Reject NaN and infinity in quat.
+
+        Returns
+        -------
+        Exponential
+            With A of an angle of at most pi.
+
+        Raises
+        ------
+        ValueError
+            If the last axis of quat has other than 4 elements, or a quaternion is zero.
+        TypeError
+            If quat is complex or of an unsupported dtype.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Exponential.from_quat([0, 0, 1, 1]).apply([1.0, 0.0, 0.0]).round(12) + 0.0
+        array([0., 1., 0.])
+        """
+        return cls.from_rotvec(_quat.rotvec(*_quat.parts(quat, scalar_first, check_finite)), check_finite=False)
+
+    def quat(self, *, scalar_first: bool = False) -> Array:
+        """The quaternion (x, y, z, w) of length 1 with w >= 0, for n = 3: the inverse of `from_quat`.
+
+        Parameters
+        ----------
+        scalar_first
+            The order is (w, x, y, z).
+
+        Returns
+        -------
+        ndarray
+            Shape (*, 4); of half a turn either sign.
+
+        Raises
+        ------
+        ValueError
+            If n is not 3.
+        TypeError
+            If the operator is complex.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> iso.Exponential.from_quat([0, 3.0, 0, -4.0]).quat().round(12) + 0.0
+        array([ 0. , -0.6,  0. ,  0.8])
+        """
+        of_space(self.shape, self.dtype.kind == "c", False, "quat")
+        u = self.upper
+        return _quat.of_rotvec(np.stack((-u[..., 2], u[..., 1], -u[..., 0]), -1), scalar_first)
 
     @classmethod
     @stackable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Unpack
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from isometry import _core
 from isometry._arrays import FLOAT64, Array, real_type, taken_real
 from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
-from isometry._rules import check
+from isometry._rules import check, check_expression
 from isometry.operators._declared import Declared
 from isometry.operators._inverse import matrices
 from isometry.operators._random import Draw, Drawing, Seed, stackable
@@ -171,12 +172,19 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         return cls(vectors, sign=last.reshape(batch))
 
     @classmethod
-    def haar(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Householder:
+    def haar(
+        cls,
+        n: int,
+        *,
+        rng: Seed = None,
+        dtype: DTypeLike = FLOAT64,
+        batch_shape: Sequence[int] = (),
+        special: bool = False,
+    ) -> Householder:
         """Draw an orthogonal or unitary matrix from the Haar measure: every one is as likely as any other.
 
-        Its distribution does not change under multiplication by an orthogonal (unitary) matrix; the determinant is not
-        fixed. `random` is another distribution. The Q of a Gaussian matrix, with a positive diagonal of R; costs some
-        3 n^3 operations.
+        Its distribution does not change under multiplication by an orthogonal (unitary) matrix. `random` is another
+        distribution. The Q of a Gaussian matrix, with a positive diagonal of R; costs some 3 n^3 operations.
 
         Parameters
         ----------
@@ -186,6 +194,10 @@ class Householder(Declared, declaration=HOUSEHOLDER):
             A `numpy.random.Generator`, or a seed.
         dtype
             float32, float64, complex64 or complex128; determines the field.
+        batch_shape
+            The shape of the stack, () for one operator.
+        special
+            Only matrices of determinant 1: the groups SO(n) and SU(n).
 
         Returns
         -------
@@ -195,9 +207,9 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         Raises
         ------
         ValueError
-            If n < 1.
+            If n < 1, or batch_shape has a negative size.
         TypeError
-            If the dtype is not supported.
+            If the dtype is not supported, or special is no bool.
 
         References
         ----------
@@ -209,7 +221,8 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         >>> iso.Householder.haar(5, rng=0)
         Householder(n=5, m=4, last='sign', dtype=float64)
         """
-        return cls.from_matrix(Draw({"rng": rng, "dtype": dtype}).haar(check.count("n", n, 1)))
+        n, batch, special = check.count("n", n, 1), check_expression.batch(batch_shape), check.flag("special", special)
+        return cls.from_matrix(Draw({"rng": rng, "dtype": dtype}).haar(n, batch, special))
 
     @classmethod
     def from_trapezoid(cls, u: ArrayLike, *, sign: Literal["hard", "soft"] = "hard") -> Householder:

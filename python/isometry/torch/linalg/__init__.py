@@ -4,7 +4,7 @@ orthogonal matrices.
 
 from ._cayley import cayley
 from ._procrustes import procrustes
-from ._qr import geqrf
+from ._qr import geqrf, qr
 from ._reflectors import householder_product, ormqr
 
-__all__ = ["cayley", "geqrf", "householder_product", "ormqr", "procrustes"]
+__all__ = ["cayley", "geqrf", "householder_product", "ormqr", "procrustes", "qr"]

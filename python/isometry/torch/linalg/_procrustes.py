@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -23,7 +23,15 @@ from ..operators._operator import tensor
 from ._reflectors import folded
 
 
-def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
+@overload
+def procrustes(a: Tensor, *, special: bool = False, return_scale: Literal[False] = False) -> Tensor: ...
+
+
+@overload
+def procrustes(a: Tensor, *, special: bool = False, return_scale: Literal[True]) -> tuple[Tensor, Tensor]: ...
+
+
+def procrustes(a: Tensor, *, special: bool = False, return_scale: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The nearest matrix with orthonormal columns: the polar factor W = U V^H of A = U S V^H; differentiable.
 
     It minimises the Frobenius norm ||A - W||. With A = Q^T P for points P and Q it is the rotation between them
@@ -36,11 +44,16 @@ def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
     special : bool
         The nearest rotation, of determinant 1: the column of U that belongs to s_n is negated where det A < 0. For real
         square matrices.
+    return_scale : bool
+        Return the sum of the singular values too.
 
     Returns
     -------
-    Tensor, shape (*, m, n)
+    w : Tensor, shape (*, m, n)
         W.
+    scale : Tensor, shape (*)
+        With `return_scale`, real: <W, A>, the sum of the singular values, the last with the sign of det A under
+        `special`. Its gradient is W, and exists where A is not singular.
 
     Raises
     ------
@@ -68,7 +81,22 @@ def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
     """
     a, special = tensor("a", a), check.flag("special", special)
     batch = check_linalg.nearest(tuple(a.shape), dtype_name(a.dtype), special=special)
-    return computed(PROCRUSTES, mode(a), None, (special,), (folded(a, batch, 2),))[0].reshape(a.shape)
+    return_scale = check.flag("return_scale", return_scale)
+    w = computed(PROCRUSTES, mode(a), None, (special,), (folded(a, batch, 2),))[0].reshape(a.shape)
+    return (w, _scale(w, a)) if return_scale else w
+
+
+def _scale(w: Tensor, a: Tensor) -> Tensor:
+    """<W, A>, whose gradient is W itself: the products of W's derivative with A are zero, and are not computed. The
+    second term is zero and has the second derivative, half of it in each factor.
+    """
+    fixed, at = w.detach(), a.detach()
+    return _inner(fixed, a) + 0.5 * _inner(w - fixed, a - at)
+
+
+def _inner(w: Tensor, a: Tensor) -> Tensor:
+    """The real part of the inner products of matrices."""
+    return (w.conj() * a.contiguous()).real.sum((-2, -1))
 
 
 class Procrustes(Plan):

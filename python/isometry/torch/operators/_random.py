@@ -71,12 +71,17 @@ class Draw:
         """Real numbers that are not random."""
         return torch.full(shape, value, dtype=self.real, device=self.device)
 
-    def haar(self, n: int) -> Tensor:
-        """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
+    def haar(self, n: int, batch: tuple[int, ...] = (), special: bool = False) -> Tensor:
+        """Haar-distributed orthogonal or unitary matrices: Q of Gaussian ones, times the phases of diag(R); with
+        `special` of determinant 1, by a first column divided by it.
+        """
         # In double precision, so that W is orthogonal to rounding in single precision too; "mps" has none.
         wide = self.dtype
         if torch.empty(0, device=self.device).device.type != "mps":
             wide = torch.complex128 if wide.is_complex else torch.float64
-        q, r = torch.linalg.qr(torch.randn(n, n, generator=self.generator, dtype=wide, device=self.device))
+        q, r = torch.linalg.qr(torch.randn(*batch, n, n, generator=self.generator, dtype=wide, device=self.device))
+        w = q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+        if special:
+            w[..., 0] *= torch.linalg.det(w).conj().unsqueeze(-1)
         # torch's Q is column-major
-        return (q * r.diagonal().sgn()).to(self.dtype).contiguous()
+        return w.to(self.dtype).contiguous()

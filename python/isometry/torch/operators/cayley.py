@@ -19,6 +19,7 @@ from .._dispatch.function import COMPLEX_OF, REAL_OF, array, dtype_name, empty
 from .._dispatch.mode import visible
 from ..formulas import cayley as formula
 from ..formulas import dense
+from . import _quat
 from ._declared import Declared
 from ._inverse import projected
 from ._operator import Arguments, real_tensor, tensor
@@ -173,6 +174,44 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         # 2 atan(s) / s = 2 - 2 s^2 / 3 + 2 s^4 / 5 - ..., smooth at 0
         series = 2 - square * (2 / 3) + square.square() * (2 / 5)
         return g * torch.where(small, series, 2 * size.atan() / size)
+
+    @classmethod
+    def from_quat(cls, quat: Tensor, *, scalar_first: bool = False) -> Cayley:
+        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention; differentiable.
+
+        Parameters
+        ----------
+        quat : Tensor, shape (*, 4), real
+            Of any length but zero; q and -q are one rotation. The length 0, and w = 0, half a turn, are a ValueError
+            where values can be read.
+        scalar_first : bool
+            The order is (w, x, y, z).
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Cayley.from_quat(torch.tensor([0.0, 0.0, 1.0, 1.0])).apply(torch.eye(3)[0]).round() + 0.0
+        tensor([0., 1., 0.])
+        """
+        g = _quat.rodrigues(*_quat.parts(quat, scalar_first))
+        return cls(torch.stack((g[..., 2], -g[..., 1], g[..., 0]), -1))
+
+    def quat(self, *, scalar_first: bool = False) -> Tensor:
+        """The quaternion (*, 4) of length 1 with w >= 0, for n = 3: (x, y, z, w), or w first; the inverse of
+        `from_quat`.
+
+        Differentiable. A ValueError for another n and for signs or phases, a TypeError for a complex operator.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Cayley.from_quat(torch.tensor([0.0, 3.0, 0.0, -4.0])).quat() + 0.0
+        tensor([ 0.0000, -0.6000,  0.0000,  0.8000])
+        """
+        last = self.signs is not None or self.phases is not None
+        of_space(tuple(self.shape), self.dtype.is_complex, last, "quat")
+        u = self.upper
+        return _quat.of_rodrigues(torch.stack((u[..., 2], -u[..., 1], u[..., 0]), -1), scalar_first)
 
     @classmethod
     def from_matrix(

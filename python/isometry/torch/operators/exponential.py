@@ -15,6 +15,7 @@ from ..._objects.exponential import EXPONENTIAL
 from ..._rules import check, tolerance
 from .._dispatch.function import dtype_name
 from ..formulas import exponential as formula
+from . import _quat
 from ._declared import Declared
 from ._inverse import projected, stack, unstacked
 from ._operator import tensor
@@ -157,6 +158,41 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         angle = torch.where(far, square, 1).sqrt()
         turns = (angle / (2 * math.pi)).detach().round()
         return r * torch.where(far, (angle - 2 * math.pi * turns) / angle, 1)
+
+    @classmethod
+    def from_quat(cls, quat: Tensor, *, scalar_first: bool = False) -> Exponential:
+        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention; differentiable.
+
+        Parameters
+        ----------
+        quat : Tensor, shape (*, 4), real
+            Of any length but zero, a ValueError where values can be read; q and -q are one rotation.
+        scalar_first : bool
+            The order is (w, x, y, z).
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Exponential.from_quat(torch.tensor([0.0, 0.0, 1.0, 1.0])).apply(torch.eye(3)[0]).round() + 0.0
+        tensor([0., 1., 0.])
+        """
+        return cls.from_rotvec(_quat.rotvec(*_quat.parts(quat, scalar_first)))
+
+    def quat(self, *, scalar_first: bool = False) -> Tensor:
+        """The quaternion (*, 4) of length 1 with w >= 0, for n = 3: (x, y, z, w), or w first; the inverse of
+        `from_quat`.
+
+        Differentiable. A ValueError for another n, a TypeError for a complex operator. At half a turn either sign.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Exponential.from_quat(torch.tensor([0.0, 3.0, 0.0, -4.0])).quat() + 0.0
+        tensor([ 0.0000, -0.6000,  0.0000,  0.8000])
+        """
+        of_space(tuple(self.shape), self.dtype.is_complex, False, "quat")
+        u = self.upper
+        return _quat.of_rotvec(torch.stack((-u[..., 2], u[..., 1], -u[..., 0]), -1), scalar_first)
 
     @classmethod
     @stackable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Unpack
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from ... import _core
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
-from ..._rules import check, tolerance
+from ..._rules import check, check_expression, tolerance
 from .._dispatch.function import REAL_OF, array, dtype_name, empty
 from ..formulas import householder as formula
 from ._declared import Declared
@@ -144,11 +145,13 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
+        batch_shape: Sequence[int] = (),
+        special: bool = False,
     ) -> Householder:
         """A matrix from the Haar measure on the orthogonal or, for a complex dtype, the unitary group.
 
-        Every matrix is as likely as any other; the determinant is not fixed. `random` is another distribution. The Q of
-        a Gaussian matrix, with a positive diagonal of R.
+        Every matrix is as likely as any other. `random` is another distribution. The Q of a Gaussian matrix, with a
+        positive diagonal of R.
 
         Parameters
         ----------
@@ -160,6 +163,10 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
             The device of the arrays.
+        batch_shape : sequence of int, optional
+            The shape of the stack, by default () for one operator.
+        special : bool
+            Only matrices of determinant 1: the groups SO(n) and SU(n).
 
         Examples
         --------
@@ -168,7 +175,8 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         Householder(n=5, m=4, last='sign', dtype=torch.float32)
         """
         draw = Draw({"generator": generator, "dtype": dtype, "device": device})
-        return cls.from_matrix(draw.haar(check.count("n", n, 1)))
+        n, batch, special = check.count("n", n, 1), check_expression.batch(batch_shape), check.flag("special", special)
+        return cls.from_matrix(draw.haar(n, batch, special))
 
     @classmethod
     @stackable
