@@ -13,7 +13,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-widths gpu-tests gpu-laws test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object cell bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu shaders gpu-widths gpu-tests gpu-laws test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object cell bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -67,7 +67,13 @@ rust-tests: build
 	cargo test --release --locked -q -p isometry-core --lib threads::  # no instructions of their own: once
 	cargo test --release --locked -q -p isometry-core --test '*'
 	cargo test --release --locked -q -p isometry-core --doc
-	cargo test $(WITH_GPU) -q --tests -- shader::  # every shader is valid: needs no GPU
+	$(MAKE) shaders
+
+shaders: export ISOMETRY_SHADERS := $(CURDIR)/target/shaders
+shaders: build  ## every shader is valid, for naga and for Tint, the compiler of Chromium: needs no GPU
+	rm -rf "$(ISOMETRY_SHADERS)" && mkdir -p "$(ISOMETRY_SHADERS)"
+	cargo test $(WITH_GPU) -q --tests -- shader::
+	"$(BIN)/python" -m pytest -q tests/test_shaders.py
 
 python-tests: build
 	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal -m "not alone and not long and not extra"

@@ -20,7 +20,7 @@ fn wide(x: u32, y: u32) -> vec2<u32> {
     let b = x & 0xffffu;
     let c = y >> 16u;
     let d = y & 0xffffu;
-    let middle = a * d + (b * d >> 16u);
+    let middle = a * d + ((b * d) >> 16u);
     let other = b * c + (middle & 0xffffu);
     return vec2<u32>(a * c + (middle >> 16u) + (other >> 16u), x * y);
 }
@@ -30,12 +30,12 @@ fn shifted(high: u32, low: u32, by: u32) -> u32 {
     if by == 0u {
         return high;
     }
-    return high << by | low >> (32u - by);
+    return (high << by) | (low >> (32u - by));
 }
 
 // x / (2 pi) modulo 1 in units of 2^-64, from the bits of x >= 1/2
 fn turns(x: u32) -> vec2<u32> {
-    let f = x << 8u | 0x80000000u;   // x = f 2^(e - 32)
+    let f = (x << 8u) | 0x80000000u;   // x = f 2^(e - 32)
     let e = (x >> 23u) - 126u;
     var words = INVERSE;
     let i = e / 32u;

@@ -66,7 +66,8 @@ fn main(
     var f: Frame;
     if sizes.phase != SECOND {
         f = frame_of(local, here, b);
-        workgroupBarrier();   // all have read h
+        storageBarrier();     // all have read h, which is in storage
+        workgroupBarrier();
     }
     if sizes.phase == FIRST {
         put_frame(local, f, here, b, b);

@@ -1,7 +1,10 @@
-//! Every variant of every shader is valid, with and without a GPU.
+//! Every variant of every shader is valid, with and without a GPU; they are written to the folder that `ISOMETRY_SHADERS` names, for
+//! other compilers (`tests/test_shaders.py`).
 
 use super::{Interface, Shader, Variant};
 use crate::Field;
+use std::path::PathBuf;
+use std::{env, fs};
 use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
 
 /// Every shader of the crate.
@@ -57,11 +60,23 @@ fn variants() -> impl Iterator<Item = Variant> {
     })
 }
 
+/// Writes a text to a folder, the constants in the name of its file: product-Real-SIDE=16-EACH=1.wgsl.
+fn put(folder: &str, variant: Variant, text: &str) {
+    let Variant { shader, field, constants } = variant;
+    let constants: String = constants.iter().map(|(key, value)| format!("-{key}={value}")).collect();
+    let file = PathBuf::from(folder).join(format!("{}-{field:?}{constants}.wgsl", shader.name));
+    fs::write(file, text).unwrap();
+}
+
 #[test]
 fn every_variant_is_valid() {
+    let folder = env::var("ISOMETRY_SHADERS").ok();
     for variant in variants() {
         let name = format!("{} {:?} {:?}", variant.shader.name, variant.field, variant.constants);
         let text = variant.text();
+        if let Some(folder) = &folder {
+            put(folder, variant, &text);
+        }
         let module = wgpu::naga::front::wgsl::parse_str(&text)
             .unwrap_or_else(|e| panic!("{name}: {}", e.emit_to_string(&text)));
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::IMMEDIATES);
