@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 
 from ..._rules import check, check_recurrence
-from ..sequences._blocks import whole
-from ..sequences._cells import CELLS
 from ..sequences.gru import gated
 from ._base import RecurrentLayer
 from ._contract import Sweep
@@ -64,8 +62,7 @@ class GatedLayer(RecurrentLayer):
     def _gates(self, cell: str, suffix: str, activation: str, own_bias: Tensor | None) -> Kernel:
         """The kernel of one recurrence."""
         _, w, u, b = self._given(suffix, self.weight_ih_l0)
-        w = w if self._heads == 1 else whole(CELLS[cell].declaration, {"w": w})["w"]
-        arrays = {"w": w, "u": u, "b": b, "activation_bias": own_bias}
+        arrays = {"w": self._dense(w), "u": u, "b": b, "activation_bias": own_bias}
         return Kernel(cell, (float(self.reset == "after"),), activation, 0.1, arrays)
 
 

@@ -104,7 +104,7 @@ def to_torch(layer: RNN | GRU | LSTM) -> Any:
     ----------
     layer : RNN, GRU or LSTM
         One that torch has: a `GRU` with ``reset="after"``; an `RNN` with tanh or relu and a free W; none with
-        ``trainable_h0`` or ``last_only``.
+        ``trainable_h0`` or ``last_only``. The blocks of ``heads`` are written in whole matrices.
 
     Returns
     -------
@@ -139,9 +139,20 @@ def to_torch(layer: RNN | GRU | LSTM) -> Any:
         raise TypeError(f"layer {type(layer).__name__} cannot become one of torch: {why}")
     law = {"nonlinearity": layer.nonlinearity} if type(layer) is RNN else {}
     names = {ours: theirs for theirs, ours in (_GRU if type(layer) is GRU else _SAME).items()}
-    own = {"reset": "after"} if type(layer) is GRU else law
-    way = _Way("to_torch", _OURS[type(layer)], own, law, names, together if type(layer) is GRU else None)
+    own = ({"reset": "after"} if type(layer) is GRU else law) | {"heads": layer.heads}
+    way = _Way("to_torch", _OURS[type(layer)], own, law, names, _as_torch(layer))
     return _converted(layer, "layer", way, {}, {})
+
+
+def _as_torch(layer: Any) -> Callable[[Tensor], Tensor]:
+    """A parameter of a layer of this package in torch's form, with whole matrices."""
+    rank, gated = layer.weight_hh_l0.dim(), type(layer) is GRU
+
+    def made(t: Tensor) -> Tensor:
+        t = layer._dense(t) if t.dim() == rank and layer.heads > 1 else t  # no other has as many axes
+        return together(t) if gated else t
+
+    return made
 
 
 class _Way(NamedTuple):

@@ -10,8 +10,6 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
 from .._dispatch.plan import Tensors
-from ..sequences._blocks import whole
-from ..sequences._cells import CELLS
 from ..sequences.lstm import stacked
 from ._base import RecurrentLayer, last_state
 from ._contract import Sweep, check_hidden
@@ -163,5 +161,4 @@ class LSTM(RecurrentLayer):
 
     def _kernel(self, suffix: str) -> Kernel:
         w, u, b = self._weights(suffix)
-        w = w if self._heads == 1 else whole(CELLS["lstm"].declaration, {"w": w})["w"]
-        return Kernel("lstm", (), "tanh", 0.0, {"w": w, "u": u, "b": b})
+        return Kernel("lstm", (), "tanh", 0.0, {"w": self._dense(w), "u": u, "b": b})
