@@ -9,6 +9,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "gru": (_CELLS + "gru",),
     "goru": (_CELLS + "goru",),
     "rum": (_CELLS + "rum",),
+    "heads": ("rows.torch.heads:rows",),
     "delta": ("rows.torch.delta:delta",),
     "householder": (_OPERATORS + "householder",),
     "apply": (_OPERATORS + "apply",),

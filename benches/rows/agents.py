@@ -2,8 +2,8 @@
 training step of TorchRL's LSTMModule and GRUModule with `register()` and without.
 
 sb3: CartPole without velocities, LSTMs of 256 units for actor and critic, rollouts of 128 steps of one environment and
-of eight, and the defaults of RecurrentPPO: batches of 128, ten epochs. TorchRL: B = 32, T = 128, 128 units, a new trajectory at 3 % of the steps; a step is
-forward, a loss of outputs and last states, backward and Adam.
+of eight, and the defaults of RecurrentPPO: batches of 128, ten epochs. TorchRL: B = 32, T = 128, 128 units, a new
+trajectory at 3 % of the steps; a step is forward, a loss of outputs and last states, backward and Adam.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ impl<T: Element + Copy> Input<'_, T> {
 /// An array that the call overwrites.
 pub struct Output<'py, T: Element> {
     data: *mut [T],
-    shape: Vec<usize>,
+    pub shape: Vec<usize>,
     _claim: Claim,
     _array: Held<'py, PyReadwriteArrayDyn<'py, T>>,
 }

@@ -16,7 +16,8 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
 from .._dispatch.mode import autocast
-from ..sequences._cells import NOTHING
+from ..sequences._blocks import whole
+from ..sequences._cells import CELLS, NOTHING
 from ..sequences._sequence import run
 from ._contract import (
     Output,
@@ -134,6 +135,14 @@ class RecurrentLayer(Stepping, LayerParameters):
     def _kernel(self, suffix: str) -> Kernel | OneStep | None:
         """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
         raise NotImplementedError(f"{type(self).__name__} must define _kernel()")
+
+    def _dense(self, w: Tensor) -> Tensor:
+        """A recurrent weight with the blocks of its heads in whole matrices."""
+        if self._heads == 1:
+            return w
+        found = whole(CELLS[self._cell].declaration, {"w": w})["w"]
+        assert found is not None
+        return found
 
     @property
     def _runs_as_defined(self) -> bool:

@@ -54,8 +54,23 @@ def to_theirs(layer: Any, ours: Any, subclass: Any = None) -> Way:
     """The way of a layer of ours that torch has."""
     law = _law(layer, RNN)
     own = {"reset": "after"} if ours is GRU else law
+    own = own | {"heads": layer.heads} if getattr(layer, "heads", 1) > 1 else own
     names = {here: there for there, here in _names(ours).items()}
-    return Way("to_torch", ours, own, OURS[ours], law, names, together if issubclass(ours, GRU) else None, subclass)
+    return Way("to_torch", ours, own, OURS[ours], law, names, _as_torch(layer, ours), subclass)
+
+
+def _as_torch(layer: Any, ours: Any) -> Callable[[Tensor], Tensor] | None:
+    """What makes a parameter of ours one of torch, with the blocks of heads in whole matrices."""
+    arranged = together if issubclass(ours, GRU) else None
+    if getattr(layer, "heads", 1) == 1:
+        return arranged
+    rank = layer.weight_hh_l0.dim()
+
+    def made(t: Tensor) -> Tensor:
+        t = layer._dense(t) if t.dim() == rank else t  # no other has as many axes
+        return t if arranged is None else arranged(t)
+
+    return made
 
 
 def _names(ours: Any) -> dict[str, str]:

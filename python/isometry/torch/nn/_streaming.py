@@ -28,7 +28,6 @@ from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
 from .._hooks import computed
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators.dense import Dense
-from ..sequences._blocks import whole
 from ..sequences._cells import CELLS, NAMES, Call, forward
 from ..sequences._plan import _joined
 from ._contract import accepted, check_step
@@ -193,8 +192,8 @@ class Held:
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
         cell, settings, activation, slope, constants = kernel
-        if self._layer._heads > 1:
-            constants = whole(CELLS[cell].declaration, constants)
+        if (w := constants.get("w")) is not None:
+            constants = constants | {"w": self._layer._dense(w)}
         names = NAMES[cell]
         plain = [None if (t := constants.get(name)) is None else t.detach() for name in names]
         self._kind = kind = next(t.dtype for t in plain if t is not None)

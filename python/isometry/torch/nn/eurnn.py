@@ -93,7 +93,8 @@ class EURNN(OrthogonalRNN):
         if layout == "fft":
             depth = n.bit_length() - 1
             if n != 1 << depth:
-                raise ValueError(f"hidden_size / heads must be a power of two with layout 'fft', not {n}")
+                what = "hidden_size" if self._heads == 1 else "hidden_size / heads"
+                raise ValueError(f"{what} must be a power of two with layout 'fft', not {n}")
         self.capacity = depth if given is None else check.count("capacity", given, 1)
         if layout == "fft" and self.capacity != depth:
             raise ValueError(f"capacity must be log2(hidden_size) = {depth} with layout 'fft', not {self.capacity}")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._rules import check, check_recurrence
+from ..operators._block_diagonal import diagonal
 from ..operators._declared import Declared
 from ..operators._operator import Operator
 from ..operators.cayley import Cayley
@@ -150,6 +151,9 @@ class RNN(PlainLayer):
             fixed = {"signs": w.real.new_ones(w.shape[:-1]) if signs is None else signs.to(w.device, torch.float64)}
         found = inverse(self._nearest(w, bound), **fixed)
         return {name: getattr(found, name) for name in owned}
+
+    def _dense(self, w: Tensor) -> Tensor:
+        return w if self._heads == 1 else diagonal(w)
 
     def _bias(self, suffix: str) -> Tensor:
         return self._value("bias_ih" + suffix) + self._value("bias_hh" + suffix)

@@ -22,7 +22,8 @@ def to_torch(module: nn.Module) -> Any:
     ----------
     module : torch.nn.Module
         A layer that torch has: an `LSTM`; a `GRU` with ``reset="after"``; an `RNN` with tanh or relu and a free W; none
-        with ``trainable_h0`` or ``last_only``. Or a module in which all recurrent layers of this package are of these.
+        with ``trainable_h0`` or ``last_only``. Blocks of ``heads`` are written in whole matrices. Or a module in which
+        all recurrent layers of this package are of these.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from .._dispatch.plan import Results, Tensors, member
 from .._dispatch.results import computed
 from .._dispatch.transforms import transformed
 from ._cells import Call
-from ._plan import SEQUENCE
+from ._plan import BESIDE, SEQUENCE
 
 
 def arranged(
@@ -38,17 +38,27 @@ def arranged(
 
 
 def ensemble(
-    how: Mode, backend: str | None, call: Call, tensors: Tensors, factors: Tensors, around: Tensors, members: int
+    how: Mode,
+    backend: str | None,
+    call: Call,
+    tensors: Tensors,
+    factors: Tensors,
+    around: Tensors,
+    members: int,
+    *,
+    blocks: bool,
 ) -> Results:
     """The states (E, T, B, n) of all members, and their memories; graphs, formulas and a checkpoint
     compute them one by one.
 
-    `around` are the state before marked steps, the marks, the lengths.
+    `around` are the state before marked steps, the marks, the lengths. With `blocks` the states lie beside one another
+    in memory.
     """
     every = (*[None if t is None else t.contiguous() for t in (*tensors, *factors, *around)],)
     if how in WITHOUT_KERNELS or how is GRAPH or call.checkpoint != "none":
         each = [computed(SEQUENCE, how, backend, call, member(every, i)) for i in range(members)]
         return tuple([torch.stack(parts) for parts in zip(*each, strict=True)])
+    plan = BESIDE if blocks else SEQUENCE
     if how is KERNEL:
-        return SEQUENCE.run_stack(call, members, every, place(backend))[0]
-    return transformed(SEQUENCE, call, place(backend), every, members)
+        return plan.run_stack(call, members, every, place(backend))[0]
+    return transformed(plan, call, place(backend), every, members)

@@ -174,11 +174,21 @@ class Recurrence(Plan):
             call, factors = call._replace(stem="dense"), (weight,)
         _, call, of_cell, factors = _joined(call, of_cell, full(factors, stack), stack)
         shape, last, kept = shapes_of(call, member(of_cell, 0))
-        states, h = empty((stack, *shape), dtype)
+        states, h = self.room(stack, shape, dtype, at)
         memory, r = (None, None) if last == (0,) else empty((stack, *last), dtype)
         saved, s = (None, None) if kept == (0,) or at == "gpu" else empty((stack, *kept), dtype)
         forward(call, _read((of_cell, factors, around)), (h, r, s), at, members=stack)
         return (states,) if memory is None else (states, memory), (None, saved, weight)
+
+    def room(self, stack: int, shape: Sequence[int], dtype: torch.dtype, at: Place) -> tuple[Tensor, Any]:
+        """Room for the states of a stack of calls, and the array that the kernel fills."""
+        del at
+        return empty((stack, *shape), dtype)
+
+    def held(self, states: Tensor, at: Place) -> Tensor:
+        """States of a stack of calls, or their cotangents, as the kernel reads them."""
+        del at
+        return states
 
     def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
         call, (of_cell, factors, around) = settings, _parts(settings, tensors)
@@ -196,8 +206,10 @@ class Recurrence(Plan):
         grads, bars = empty_gradients(asked, full(of_cell, stack))
         more, step_bars = empty_gradients(of_steps, steps)
         (start,), (start_bar,) = empty_gradients((wanted[-3] and around[1] is not None,), full(around[:1], stack))
-        kept = *arrays((*results, None)[:2]), *arrays((saved,))
-        backward(call, _read((of_cell, steps, around)), kept, arrays(cts), (bars, step_bars, start_bar), at, stack)
+        first, *rest = (*results, None)[:2]
+        kept = *arrays((self.held(first, at), *rest)), *arrays((saved,))
+        ct_of_all = *arrays((self.held(cts[0], at),)), *arrays(cts[1:])
+        backward(call, _read((of_cell, steps, around)), kept, ct_of_all, (bars, step_bars, start_bar), at, stack)
         if where >= 0:
             both = grads[where]
             first, last = (None, None) if both is None else (both[:, :-1], both[:, -1])
@@ -212,7 +224,23 @@ class Recurrence(Plan):
         return [*grads, *more, start, None, None]
 
 
+class Beside(Recurrence):
+    """The same; the states of a stack of calls lie beside one another in memory, (T, B, stack, width)."""
+
+    def room(self, stack: int, shape: Sequence[int], dtype: torch.dtype, at: Place) -> tuple[Tensor, Any]:
+        if at == "gpu":
+            return super().room(stack, shape, dtype, at)
+        steps, batch, width = shape
+        whole, array = empty((steps, batch, stack * width), dtype)
+        return whole.unflatten(-1, (stack, width)).permute(2, 0, 1, 3), array
+
+    def held(self, states: Tensor, at: Place) -> Tensor:
+        return states if at == "gpu" else states.permute(1, 2, 0, 3).contiguous().flatten(2)
+
+
 SEQUENCE: Plan = Recurrence("Recurrence")
+#: For the blocks of one recurrence.
+BESIDE: Plan = Beside("RecurrenceOfBlocks")
 
 
 def decoded(cell: str, stem: str, activation: str, slope: float, settings: Any, *rest: Any) -> Call:

@@ -106,7 +106,7 @@ def run(
         results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
     else:
         around = state, marks, None if ends is None else ends[None]
-        results = ensemble(how, backend, call, values, factors, around, members)
+        results = ensemble(how, backend, call, values, factors, around, members, blocks=bool(blocks))
     states, memory = results if len(results) > 1 else (results[0], None)
     assert states is not None
     if last and not call.last:

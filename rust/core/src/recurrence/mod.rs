@@ -11,6 +11,7 @@
 //! the others again, chunk by chunk (`driver/replay.rs`), in the memory of a window (`driver/window.rs`).
 
 mod affine;
+pub(crate) mod beside;
 mod call;
 mod cells;
 pub mod cornn;

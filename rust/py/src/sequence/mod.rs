@@ -3,9 +3,12 @@
 
 #[cfg(feature = "gpu")]
 mod gpu;
+mod table;
+
+pub use table::cells;
 
 use crate::activation::parse;
-use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, fits, read, write};
 use crate::error::exception;
 use crate::operator::{ArgumentBars, Arguments};
 use crate::place::Place;
@@ -13,14 +16,15 @@ use crate::threads::{sequences, sequences_vjp};
 use crate::{by_dtype, detached};
 use isometry_core::activation::Activation;
 use isometry_core::argument::{Array, Bar, Given};
+use isometry_core::internal::Beside;
 use isometry_core::internal::parallel::cut;
 use isometry_core::recurrence::{
-    CELLS, Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared,
+    Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared,
 };
 use isometry_core::{Budget, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 
 /// The operator of a cell: an object and the list of its arguments.
 type Object<'py> = Option<(String, Bound<'py, PyTuple>)>;
@@ -177,6 +181,12 @@ impl<'py, T: Number> Arrays<'py, T> {
         self.members.iter().chain(own).copied().collect()
     }
 
+    /// The shape of the states of all members beside one another.
+    fn together(&self) -> [usize; 3] {
+        let [steps, batch, _, n] = self.sizes;
+        [steps, batch, n.saturating_mul(self.cell.width).saturating_mul(self.count())]
+    }
+
     /// Shapes of the states, of the memory, and of what is saved.
     fn results(&self) -> [Vec<usize>; 3] {
         let [steps, batch, _, n] = self.sizes;
@@ -273,13 +283,22 @@ pub fn sequence(
         }
         let ([of_states, of_memory, of_saved], count) = (arrays.results(), arrays.count());
         let ((states, last, marks, _), checkpoint) = states.parts()?;
-        let mut states = Output::optional("states", states.as_ref(), &of_states)?;
+        let together = arrays.together();
+        let mut states = states.as_ref().map(|states| Output::new("states", states)).transpose()?;
+        let beside = members.is_some() && states.as_ref().is_some_and(|states| states.shape == together);
+        if let Some(states) = states.as_ref().filter(|_| !beside) {
+            fits("states", &states.shape, &of_states).map_err(exception)?;
+        }
         let one = arrays.shape(&of_states[of_states.len() - 2..]);
         let mut last = Output::optional("last", last.as_ref(), &one)?;
         let mut marks = marks.as_ref().map(|marks| Output::new("marks", marks)).transpose()?;
         let mut memory = Output::optional("memory", memory.as_ref(), &of_memory)?;
         let mut saved = Output::optional("saved", saved.as_ref(), &of_saved)?;
-        let (mut states, mut last) = (parts(&mut states, count), parts(&mut last, count));
+        let (all, one) = (write(&mut states), together[2] / count.max(1));
+        let (whole, shared) = if beside { (None, all) } else { (all, None) };
+        let each = whole.as_ref().map_or(0, |whole| whole.len() / count.max(1));
+        let (mut states, mut last) = (cut(whole, each, count), parts(&mut last, count));
+        let mut columns = shared.map_or(vec![], |all| Beside::cut(all, count, one)).into_iter();
         let mut marks = parts(&mut marks, count);
         let (mut memory, mut saved) = (parts(&mut memory, count), parts(&mut saved, count));
         let mut calls = Vec::with_capacity(count);
@@ -289,7 +308,8 @@ pub fn sequence(
                 last: last.next().flatten(),
                 marks: checkpoint.zip(marks.next().flatten()),
             };
-            calls.push((call, written, memory.next().flatten().unwrap_or(&mut []), saved.next().flatten()));
+            let memory = memory.next().flatten().unwrap_or(&mut []);
+            calls.push((call, written, memory, saved.next().flatten(), columns.next()));
         }
         detached::run_interruptible(py, |cancel| {
             sequences(calls, &Budget { threads: place.threads(), cancel })
@@ -324,7 +344,7 @@ pub fn sequence_vjp(
         let ([of_states, of_memory, of_saved], count) = (arrays.results(), arrays.count());
         let ((states, last, marks, _), checkpoint) = states.parts()?;
         let (states, marks) = match checkpoint {
-            None => (Some(Input::shaped("states", &needed("states", states)?, &of_states)?), None),
+            None => (Some(Input::new("states", &needed("states", states)?)?), None),
             Some(kind) => {
                 let [marks, last] = [("marks", marks), ("last", last)]
                     .map(|(name, array)| Input::<T>::new(name, &needed(name, array)?));
@@ -335,8 +355,14 @@ pub fn sequence_vjp(
         let saved = Input::optional("saved", saved.as_ref(), &of_saved)?;
         let (ct, memory_ct) = cts;
         let (ct, one) = (Input::new("ct", &ct)?, arrays.shape(&of_states[of_states.len() - 2..]));
+        let together = arrays.together();
+        let beside = members.is_some() && states.as_ref().is_some_and(|states| states.shape() == together);
+        let of_states = if beside { &together[..] } else { &of_states };
+        if let Some(states) = &states {
+            fits("states", states.shape(), of_states).map_err(exception)?;
+        }
         let of_last = ct.shape().len() < of_states.len();
-        crate::arrays::fits("ct", ct.shape(), if of_last { &one } else { &of_states }).map_err(exception)?;
+        fits("ct", ct.shape(), if of_last { &one } else { of_states }).map_err(exception)?;
         let memory_ct = Input::optional("last_ct", memory_ct.as_ref(), &of_memory)?;
         let mut own_bars = ArgumentBars::of(arrays.cell.arguments, &arrays.arrays, &bars, members, place)?;
         let object = arrays.object.as_ref();
@@ -350,9 +376,10 @@ pub fn sequence_vjp(
                 (_, Some((kind, marks, last))) => {
                     Trajectory::Marks(*kind, of(marks, count, i), of(last, count, i))
                 }
+                (_, None) if beside => Trajectory::All(&[]),
                 (states, None) => Trajectory::All(some(states, count, i).unwrap_or(&[])),
             };
-            let ct = of(&ct, count, i);
+            let ct = if beside { ct.slice() } else { of(&ct, count, i) };
             let outcome = Outcome {
                 states,
                 last: some(&memory, count, i).unwrap_or(&[]),
@@ -364,28 +391,9 @@ pub fn sequence_vjp(
                 .map(|bars| bars.iter_mut().filter_map(Iterator::next).collect());
             calls.push((call, outcome, own, of_operator));
         }
+        let all = states.as_ref().filter(|_| beside).map(|states| [states.slice(), ct.slice()]);
         detached::run_interruptible(py, |cancel| {
-            sequences_vjp(calls, &Budget { threads: place.threads(), cancel })
+            sequences_vjp(calls, all, &Budget { threads: place.threads(), cancel })
         })
     })
-}
-
-/// `CELLS`: the name of every cell -> its arrays as (name, axes, optional), settings, width, saved, saves_more, memory, operator, dense.
-pub fn cells(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let table = PyDict::new(module.py());
-    for cell in CELLS {
-        let arrays: Vec<_> = cell.arguments.iter().map(|a| (a.name, a.axes, a.optional)).collect();
-        let row = (
-            PyTuple::new(module.py(), arrays)?,
-            PyTuple::new(module.py(), cell.settings)?,
-            cell.width,
-            cell.saved,
-            cell.saves_more,
-            cell.memory,
-            cell.operator,
-            cell.dense,
-        );
-        table.set_item(cell.name, row)?;
-    }
-    module.add("CELLS", table)
 }

@@ -1,0 +1,117 @@
+"""Block-diagonal recurrent matrices, forward and backward, all states in the loss: a scoRNN of eight heads beside one
+with the same W whole, beside its heads one after another and a loop; a GRU of eight blocks beside loops over blocks.
+
+Flops per pass: three products of 2 n^2 / h T B with each matrix of W, and two with V or U, for x needs no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, randn
+
+import isometry.torch as it
+from harness.row import Bar, Row
+from isometry.torch.sequences.gru import gated
+from rows.torch import formulas
+from rows.torch.sides import loop, row
+
+HEADS, N = 8, 512
+EACH = N // HEADS
+# through up to 784 steps; a gradient jumps if rounding moves one state across the kink of modReLU
+TOLERANCE = (2e-4, 1e-2)
+
+
+def rows() -> Iterator[Row]:
+    yield scornn()
+    yield gru()
+
+
+def scornn() -> Row:
+    steps, batch, inputs = 784, 50, 1
+
+    def draw() -> dict[str, Tensor]:
+        upper = it.Cayley.random(EACH, batch_shape=(HEADS,), dtype=torch.float64).upper.float()
+        bias = 0.01 * randn(N)
+        return {"upper": upper, "v": randn(N, inputs) / 8, "bias": bias, "x": randn(steps, batch, inputs)}
+
+    def blocks(upper: Tensor) -> it.Cayley:
+        return it.Cayley(upper, signs=formulas.half_signs(EACH).to(upper.dtype).expand(HEADS, -1))
+
+    def states(w: it.Operator, v: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+        return it.recurrence(w, x, v, activation="modrelu", activation_bias=bias)
+
+    def one_by_one(upper: Tensor, v: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+        parts = zip(blocks(upper), v.split(EACH), bias.split(EACH), strict=True)
+        return torch.cat([states(w, *own, x) for w, *own in parts], -1)
+
+    def by_loop(upper: Tensor, v: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+        w = blocks(upper).matrix()
+
+        def step(h: Tensor, drive: Tensor) -> Tensor:
+            z = drive + torch.einsum("hpq,bhq->bhp", w, h.unflatten(-1, (HEADS, EACH))).flatten(-2)
+            return torch.sign(z) * torch.relu(z.abs() + bias)
+
+        return loop(step, x @ v.T)
+
+    return row(
+        f"scoRNN {HEADS} heads n{N} B{batch} T{steps} d{inputs}",
+        draw,
+        lambda upper, *rest: states(it.BlockDiagonal(blocks(upper)), *rest),
+        {
+            "one head": lambda upper, *rest: states(it.Dense(torch.block_diag(*blocks(upper).matrix())), *rest),
+            "heads one by one": one_by_one,
+            "torch loop, einsum": by_loop,
+        },
+        [Bar("one head", 4.0, 6.0, ("one head",)), Bar("one by one", 1.0, 1.5, ("heads one by one",))],
+        (6.0 * N * EACH + 4 * N * inputs) * batch * steps,
+        fixed=("x",),
+        tolerance=TOLERANCE,
+        plan="cell",
+    )
+
+
+def gru() -> Row:
+    steps, batch = 512, 16
+
+    def draw() -> dict[str, Tensor]:
+        weights = {"w": randn(HEADS, 3, EACH, EACH) / EACH**0.5, "u": randn(3, N, N) / N**0.5}
+        return weights | {"b": torch.zeros(3, N), "x": randn(steps, batch, N)}
+
+    def ours(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
+        given = {"x": x, "w": w, "u": u, "b": b, "h0": None, "hidden_bias": None}
+        given |= {"activation_bias": None, "start_state": None}
+        rest = None, False, None, "none", "states", None
+        return gated(None, given, {}, "before", "tanh", 0.1, *rest, heads=HEADS)
+
+    def by_loop(product: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+        def states(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
+            drive = torch.addmm(b.flatten(), x.flatten(0, 1), u.flatten(0, 1).T).unflatten(0, x.shape[:2])
+            to_z, to_r, to_c = drive.split(N, -1)
+            gates, own = w[:, :2].flatten(1, 2), w[:, 2]
+
+            def step(h: Tensor, z: Tensor, r: Tensor, c: Tensor) -> Tensor:
+                of_z, of_r = product(gates, h.unflatten(-1, (HEADS, EACH))).split(EACH, -1)
+                z, r = torch.sigmoid(z + of_z.flatten(-2)), torch.sigmoid(r + of_r.flatten(-2))
+                of_c = product(own, (r * h).unflatten(-1, (HEADS, EACH))).flatten(-2)
+                return torch.lerp(torch.tanh(c + of_c), h, z)
+
+            return loop(step, to_z, to_r, to_c)
+
+        return states
+
+    return row(
+        f"GRU {HEADS} blocks n{N} B{batch} T{steps} d{N}",
+        draw,
+        ours,
+        {
+            "torch loop, einsum": by_loop(lambda w, h: torch.einsum("hpq,bhq->bhp", w, h)),
+            "torch loop, bmm": by_loop(lambda w, h: torch.bmm(h.transpose(0, 1), w.mT).transpose(0, 1)),
+        },
+        [Bar("best loop", 5.0, 8.0)],
+        (18.0 * N * EACH + 12.0 * N * N) * batch * steps,
+        fixed=("x",),
+        tolerance=TOLERANCE,
+        plan="cell",
+    )

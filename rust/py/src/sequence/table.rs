@@ -1,0 +1,25 @@
+//! The table of cells, from which Python makes its declarations.
+
+use isometry_core::recurrence::CELLS;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// `CELLS`: the name of every cell -> its arrays as (name, axes, optional), settings, width, saved, saves_more, memory, operator, dense.
+pub fn cells(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let table = PyDict::new(module.py());
+    for cell in CELLS {
+        let arrays: Vec<_> = cell.arguments.iter().map(|a| (a.name, a.axes, a.optional)).collect();
+        let row = (
+            PyTuple::new(module.py(), arrays)?,
+            PyTuple::new(module.py(), cell.settings)?,
+            cell.width,
+            cell.saved,
+            cell.saves_more,
+            cell.memory,
+            cell.operator,
+            cell.dense,
+        );
+        table.set_item(cell.name, row)?;
+    }
+    module.add("CELLS", table)
+}
