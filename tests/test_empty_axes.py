@@ -9,6 +9,7 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
+from registry.cells import CELLS, CellCase
 
 #: Sizes of an axis whose product with another one no loop can go over.
 HUGE = 1 << 20
@@ -28,14 +29,19 @@ def arrays(package):
 
 def recurrences(package):
     api, zeros = iso if package == "numpy" else it, arrays(package)
-    for shape, n, output in itertools.product(shapes(3), (0, 3), ("states", "last")):
+    for cell, shape, n, output in itertools.product(CELLS.values(), shapes(3), (0, 3), ("states", "last")):
         if shape[2] > HUGE:
             continue  # weights (n, d) are no small arrays
-        yield lambda s=shape, n=n, o=output: api.recurrence(
-            api.Dense(zeros((n, n))), zeros(s), zeros((n, s[2])), output=o
-        )
-        if package == "torch":
-            yield lambda s=shape, n=n, o=output: it.gru(zeros(s), zeros((3, n, n)), zeros((3, n, s[2])), output=o)
+        case, sizes = CellCase(cell, next(iter(cell.variants))), {"d": shape[2], "n": n}
+        weights = {name: axes.split() for name, axes in cell.arrays.items() if axes[0] not in "TB"}
+        size = lambda axis, sizes=sizes: int(axis[:-1] or 1) * sizes[axis[-1]] if axis[-1] in sizes else int(axis)
+
+        def call(cell=cell, case=case, weights=weights, size=size, shape=shape, n=n, output=output):
+            given = {name: zeros(tuple(map(size, axes))) for name, axes in weights.items()}
+            lead = [api.Dense(zeros((n, n)))] if case.own else []
+            getattr(api, cell.stem)(*lead, x=zeros(shape), **given, **case.kind.settings, output=output)
+
+        yield call
 
 
 def deltas(package):
@@ -77,7 +83,7 @@ def tangents(package):
 @pytest.mark.parametrize("calls", [recurrences, deltas, matrices, tangents])
 @pytest.mark.parametrize("package", ["numpy", "torch"])
 def test_huge_axes_beside_an_empty_one(calls, package):
-    """About 250 calls of each package; memory that does not suffice is refused as such."""
+    """Hundreds of calls of each package; memory that does not suffice is refused as such."""
 
     def late(*_):
         raise TimeoutError

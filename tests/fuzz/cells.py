@@ -39,7 +39,7 @@ def cells(choices, face):
         name = activation if k < TRIES // 2 and activation in case.activations() else "tanh"
         kept = kept if k < TRIES // 2 else [True] * len(kept)
         drawn = arrays(choices.rng, case, sizes, name, marked, options.get("starts"), kept, k)
-        problem = Problem(case, *drawn, options | case.options(name))
+        problem = Problem(case, *drawn, options | case.options(name), sizes["n"])
         if problem.judged():
             return finished(choices, face, problem, sizes)
     return cells(choices, face)
@@ -93,6 +93,7 @@ class Problem:
     arrays: dict
     each: frozenset  # arrays of one member each
     options: dict
+    n: int
 
     @property
     def members(self):
@@ -103,12 +104,9 @@ class Problem:
         return self.arrays["x"].dtype
 
     @property
-    def n(self):
-        return self.width // len(self.case.cell.first)
-
-    @property
     def width(self):
-        return self.value().shape[-1]
+        """Numbers of a state."""
+        return self.n * len(self.case.cell.first)
 
     def value(self, **changed):
         """The states, of an ensemble (T, E, B, n), with the rows of a memory behind them."""
@@ -169,11 +167,8 @@ class Problem:
         found = self.split(self.value())
         if last:
             rows = np.arange(found["value"].shape[-2])
-            ends = (
-                len(self.arrays["x"]) if (lengths := self.options.get("lengths")) is None else np.asarray(lengths, int)
-            )
-            at = 0 if self.options.get("reverse") else ends - 1
-            at = np.broadcast_to(at, rows.shape)
+            ends = np.asarray(self.options.get("lengths", len(self.arrays["x"])), int)
+            at = np.broadcast_to(0 if self.options.get("reverse") else ends - 1, rows.shape)
             pick = lambda a: np.moveaxis(a, -2, 1)[at, rows] if a.ndim == 3 else np.moveaxis(a[at, :, rows], 0, -2)
             found = {k: a if k == "other" and self.case.memory else pick(a) for k, a in found.items()}
         return {k: Close(a, self.dtype, self.loss(tol.sequence)) for k, a in found.items()}

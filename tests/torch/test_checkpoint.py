@@ -178,7 +178,7 @@ def test_refusals(seed):
             it.recurrence(op, x, v, **undone)
     with pytest.raises(ValueError, match="reversible.*tanh"):
         it.recurrence(turn, x, v, checkpoint="reversible")
-    for name in ("gru", "goru", "rum"):
+    for name in OF_CELLS:
         with pytest.raises(ValueError, match="reversible.*gates"):
             build(name, checkpoint="reversible")
     for name in ("soft-ornn", "kru"):
