@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecNormalize
 
 from isometry.integrations.sb3 import RecurrentPolicy
@@ -48,17 +47,7 @@ def blind() -> gym.Env:
     env = gym.make("CartPole-v1")
     bounds: Any = env.observation_space
     space = gym.spaces.Box(bounds.low[::2], bounds.high[::2])
-    return Monitor(gym.wrappers.TransformObservation(env, lambda seen: seen[::2], space))
-
-
-class Returns(list):
-    """The callback that collects the return of every episode, with the number of steps before its end."""
-
-    def __call__(self, given: dict[str, Any], _: Any) -> bool:
-        for info in given["infos"]:
-            if "episode" in info:
-                self.append((given["self"].num_timesteps, float(info["episode"]["r"])))
-        return True
+    return gym.wrappers.TransformObservation(env, lambda seen: seen[::2], space)
 
 
 def trained(policy: str, seed: int, steps: int) -> dict[str, Any]:
@@ -69,8 +58,17 @@ def trained(policy: str, seed: int, steps: int) -> dict[str, Any]:
         POLICIES[policy], env, n_steps=32, batch_size=256, n_epochs=10, gae_lambda=0.8, gamma=0.98, seed=seed,
         learning_rate=falling, clip_range=lambda left: 0.2 * left, policy_kwargs=NETWORK, device="cpu",
     )  # fmt: skip
-    returns, begin = Returns(), time.process_time()
-    model.learn(steps, callback=returns)
+    returns: list[tuple[int, float]] = []
+
+    def collect(given: dict[str, Any], _: Any) -> bool:
+        """A callback of sb3: the return of every episode, with the number of steps before its end."""
+        returns.extend(
+            (model.num_timesteps, float(info["episode"]["r"])) for info in given["infos"] if "episode" in info
+        )
+        return True
+
+    begin = time.process_time()
+    model.learn(steps, callback=collect)
     return {"steps": steps, "seconds": time.process_time() - begin, "returns": returns}
 
 

@@ -14,7 +14,8 @@ from subprocesses import ROOT
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONTINUES = "# continues the block above\n"  # a copy button gives it away too
 ON_GPU = ROOT / "docs/gpu.md"  # run by tests/gpu/test_cli.py
-ELSEWHERE = (ON_GPU, ROOT / "docs/interoperation.md")  # the second by tests/test_interoperation.py
+#: The others by tests/test_interoperation.py and tests/test_agents.py.
+ELSEWHERE = (ON_GPU, ROOT / "docs/interoperation.md", ROOT / "docs/agents.md")
 DOCUMENTS = [
     path for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))) if path not in ELSEWHERE
 ]

@@ -31,6 +31,8 @@ PACKAGES = (
     "isometry.torch.init",
     "isometry.torch.fla",
     "isometry.integrations.onnx",
+    "isometry.integrations.sb3",
+    "isometry.integrations.torchrl",
     "isometry.integrations.transformers",
 )
 

@@ -2,8 +2,10 @@
 training step of TorchRL's LSTMModule and GRUModule with `register()` and without.
 
 sb3: CartPole without velocities, LSTMs of 256 units for actor and critic, rollouts of 128 steps of one environment and
-of eight, and the defaults of RecurrentPPO: batches of 128, ten epochs. TorchRL: B = 32, T = 128, 128 units, a new
-trajectory at 3 % of the steps; a step is forward, a loss of outputs and last states, backward and Adam.
+of eight, and the defaults of RecurrentPPO: batches of 128, ten epochs.
+
+TorchRL: B = 32, T = 128, 128 units, a new trajectory at 3 % of the steps; a step is forward, a loss of outputs and last
+states, backward and Adam.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from harness.row import Bar, Candidate, Results, Row
 from isometry.cli.errors import Failure, missing
 from isometry.integrations import sb3, torchrl
 
-STEPS, BATCH, UNITS = 128, 32, 128
+HIDDEN, STEPS, BATCH, UNITS = 256, 128, 32, 128
 RESETS = 0.03
 TOLERANCE = (1e-5, 1e-4)
 
@@ -46,7 +48,9 @@ def ppo(environments: int, update: tuple[float, float], whole: tuple[float, floa
     @cache
     def agent(policy: Any) -> Any:
         env = make_vec_env(blind, environments, seed=0)
-        model = RecurrentPPO(policy, env, n_steps=STEPS, seed=0, device="cpu")
+        model = RecurrentPPO(
+            policy, env, n_steps=STEPS, policy_kwargs={"lstm_hidden_size": HIDDEN}, seed=0, device="cpu"
+        )
         return model.learn(STEPS * environments)
 
     def results(policy: Any, weights: Any) -> Results:

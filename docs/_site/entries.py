@@ -159,6 +159,8 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "fused_recurrent_kda",
             ],
             "isometry.integrations.onnx": ["export"],
+            "isometry.integrations.sb3": ["RecurrentPolicy", "register", "Registration"],
+            "isometry.integrations.torchrl": ["register", "Registration"],
             "isometry.integrations.transformers": ["register", "Registration"],
         },
     ),
