@@ -59,6 +59,8 @@ def pytest_collection_modifyitems(config, items):
         leave_out(config, items, of_the_cpu)
     if config.getoption("device") != "cpu":
         leave_out(config, items, of_the_host)
+    if "ISOMETRY_SHADERS" not in os.environ:  # `make shaders` writes them
+        leave_out(config, items, lambda item: item.path.name == "test_shaders.py")
 
 
 def of_the_cpu(item):

@@ -76,7 +76,7 @@ def test_tools_are_pinned():
     """An exact version of each tool that decides what passes, and of Rust a tested one; Dependabot raises both."""
     extras = PROJECT["optional-dependencies"]
     versions = dict(tool.split("==") for tool in [*extras["dev"], *(t for t in extras["test"] if "==" in t)])
-    assert set(versions) == {"maturin", "mypy", "ruff", "zizmor"}
+    assert set(versions) == {"dawn-python", "maturin", "mypy", "ruff", "zizmor"}
     rust = tomllib.loads((ROOT / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
     parts = [[int(part) for part in version.split(".")] for version in (rust, WORKSPACE["rust-version"])]
     assert len(parts[0]) == 3 and parts[0] >= parts[1]
