@@ -15,10 +15,12 @@ from isometry._rules import check
 class LSTM(it.nn.LSTM):
     """it.nn.LSTM whose biases start at zero, except the forget gate's."""
 
-    def __init__(self, *sizes: int, forget_bias: float = 1.0, **keywords: Any) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, *, forget_bias: float = 1.0, **keywords: Any
+    ) -> None:
         if not abs(check.number("forget_bias", forget_bias)) <= torch.finfo(torch.float32).max:  # NaN compares false
             raise ValueError(f"forget_bias must be a finite number of single precision, not {forget_bias}")
-        super().__init__(*sizes, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, **keywords)
         n = self.hidden_size
         for name, parameter in self.named_parameters():
             if name.startswith("bias"):  # gates in the order input, forget, cell, output; the two biases are added
@@ -34,8 +36,10 @@ class LSTM(it.nn.LSTM):
 class RNN(it.nn.RNN):
     """it.nn.RNN whose recurrent matrix starts orthogonal but is trained freely; biases start at zero."""
 
-    def __init__(self, *sizes: int, nonlinearity: str = "tanh", **keywords: Any) -> None:
-        super().__init__(*sizes, nonlinearity=nonlinearity, **keywords)
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, *, nonlinearity: str = "tanh", **keywords: Any
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
         for name, parameter in self.named_parameters():
             if name.startswith("weight_hh"):
                 nn.init.orthogonal_(parameter)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from ..._rules import check_export
 from .function import distinct
 from .mode import wanted
 from .plan import Operators, Plan
@@ -100,6 +101,9 @@ class Traced(Function):
 
 def in_graph(plan: Plan, settings: Any, backend: str | None, tensors: Tensors) -> tuple[Tensor, ...]:
     """The results of a plan in a graph."""
+    if torch.onnx.is_in_onnx_export():
+        assert plan.operators is not None
+        check_export.in_onnx(str(plan.operators.forward))
     asked = plan.trained(settings, wanted(tensors))
     if True in asked:
         return Traced.apply(plan, asked, backend, settings, *distinct(*tensors))  # type: ignore[no-any-return]

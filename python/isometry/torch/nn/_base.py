@@ -6,14 +6,15 @@ A layer stacks ``num_layers`` recurrences, each run in one or two directions, ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Literal, Never, overload
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
-from ..._rules import check, check_recurrence
+from ..._rules import check, check_export, check_recurrence
 from .._dispatch.function import HALF
 from .._dispatch.mode import autocast
 from ..sequences._blocks import whole
@@ -56,16 +57,26 @@ class RecurrentLayer(Stepping, LayerParameters):
     _cell: str = ""
     """The cell of the core whose kernels compute a recurrence, if one does."""
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """A class without a constructor gets one under its name, which Python's messages have."""
+        super().__init_subclass__(**keywords)
+        own = cls.__init__
+        if "__init__" not in vars(cls) and isinstance(own, FunctionType):
+            named = FunctionType(own.__code__, own.__globals__, own.__name__, own.__defaults__, own.__closure__)
+            named.__kwdefaults__, named.__annotations__ = own.__kwdefaults__, own.__annotations__
+            named.__doc__, named.__qualname__ = own.__doc__, f"{cls.__qualname__}.__init__"
+            type.__setattr__(cls, "__init__", named)
+
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *,
         bias: bool = True,
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        *,
         heads: int = 1,
         trainable_h0: bool = False,
         checkpoint: Literal["none", "sqrt", "reversible"] = "none",
@@ -73,12 +84,16 @@ class RecurrentLayer(Stepping, LayerParameters):
         output: None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        **unknown: Never,
     ) -> None:
         super().__init__()
+        for name in unknown:
+            check_export.unknown_keyword(type(self).__name__, name)
         if output is not None:
             raise TypeError("output is no keyword of a layer: with last_only=True it returns the last states alone")
         classes = type(self).__mro__
-        own = sum("__init__" in vars(each) for each in classes[: classes.index(RecurrentLayer) + 1])
+        every = [vars(each).get("__init__") for each in classes[: classes.index(RecurrentLayer) + 1]]
+        own = len({f.__code__ for f in every if isinstance(f, FunctionType)})
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout, constructors=own)
         bidirectional = check.flag("bidirectional", bidirectional)
         trainable_h0 = check.flag("trainable_h0", trainable_h0)
@@ -143,6 +158,10 @@ class RecurrentLayer(Stepping, LayerParameters):
         found = whole(CELLS[self._cell].declaration, {"w": w})["w"]
         assert found is not None
         return found
+
+    def __prepare_scriptable__(self) -> None:
+        """What torch.jit.script calls first."""
+        check_export.in_script(type(self).__name__)
 
     @property
     def _runs_as_defined(self) -> bool:

@@ -19,13 +19,9 @@ from .._dispatch.mode import autocast
 Output = Literal["states", "last"]
 
 
-class LayerKeywords(TypedDict, total=False):
-    """Those of ``torch.nn.RNN``, trained initial states, and what is kept of the states and returned."""
+class StateKeywords(TypedDict, total=False):
+    """Trained initial states, what is kept of the states and returned, and where."""
 
-    bias: bool
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
     trainable_h0: bool
     checkpoint: Literal["none", "sqrt", "reversible"]
     last_only: bool
@@ -33,10 +29,23 @@ class LayerKeywords(TypedDict, total=False):
     dtype: torch.dtype | None
 
 
-class DivisibleKeywords(LayerKeywords, total=False):
+class LayerKeywords(StateKeywords, total=False):
+    """Those of ``torch.nn.RNN`` too."""
+
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+
+
+class HeadKeywords(StateKeywords, total=False):
     """Those of a layer whose recurrent matrices may be block-diagonal."""
 
     heads: int
+
+
+class DivisibleKeywords(LayerKeywords, HeadKeywords, total=False):
+    """The same, those of ``torch.nn.RNN`` too."""
 
 
 class Sweep(NamedTuple):
@@ -174,7 +183,9 @@ def check_starts(starts: Any, shape: Sequence[int]) -> Tensor:
     if starts.dtype is not torch.bool:
         raise TypeError(f"starts must be bool, not {dtype_name(starts.dtype)}")
     if tuple(starts.shape) != tuple(shape):
-        raise ValueError(f"starts must have the shape of the input without its features, not {tuple(starts.shape)}")
+        raise ValueError(
+            f"starts must have the shape of the input without its features, {tuple(shape)}, not {tuple(starts.shape)}"
+        )
     return starts
 
 

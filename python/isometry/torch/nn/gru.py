@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 import torch
 from torch import Tensor
 
-from ._contract import DivisibleKeywords
+from ._contract import HeadKeywords
 from ._gates import NAMES, GatedLayer, is_torch, reordered, together
 
 
@@ -24,13 +24,13 @@ class GRU(GatedLayer):
 
     Parameters
     ----------
-    input_size, hidden_size, num_layers
-        As in ``torch.nn.GRU``.
+    input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional
+        As in ``torch.nn.GRU``, in its order.
     reset : {"before", "after"}
         Whether the reset gate acts on the state before W_h, or on the product after it.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, including ``last_only`` and ``checkpoint``, here "none" or
-        "sqrt".
+        The keywords of :class:`ORNN` from ``trainable_h0`` on, including ``last_only`` and ``checkpoint``, here "none"
+        or "sqrt".
 
     Attributes
     ----------
@@ -67,12 +67,16 @@ class GRU(GatedLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
         *,
         reset: Literal["before", "after"] = "before",
-        **keywords: Unpack[DivisibleKeywords],
+        **keywords: Unpack[HeadKeywords],
     ) -> None:
         self.reset = reset
-        super().__init__(input_size, hidden_size, num_layers, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, **keywords)
 
     @property
     def _second(self) -> bool:

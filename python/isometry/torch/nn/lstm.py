@@ -20,11 +20,11 @@ class LSTM(PairLayer):
 
     Parameters
     ----------
-    input_size, hidden_size, num_layers
-        As in ``torch.nn.LSTM``, which also has ``proj_size``.
+    input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional
+        As in ``torch.nn.LSTM``, in its order, which also has ``proj_size``.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, including ``last_only`` and ``checkpoint``, here "none" or
-        "sqrt".
+        The keywords of :class:`ORNN` from ``trainable_h0`` on, including ``last_only`` and ``checkpoint``, here "none"
+        or "sqrt".
 
     Attributes
     ----------

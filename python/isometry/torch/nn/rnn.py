@@ -14,7 +14,7 @@ from ..operators._declared import Declared
 from ..operators._operator import Operator
 from ..operators.cayley import Cayley
 from ..operators.dense import Dense
-from ._contract import DivisibleKeywords
+from ._contract import HeadKeywords
 from ._transition import Owned, PlainLayer
 from .operator_module import OperatorModule
 
@@ -28,16 +28,14 @@ class RNN(PlainLayer):
 
     Parameters
     ----------
-    input_size, hidden_size, num_layers
-        As in ``torch.nn.RNN``.
-    nonlinearity : str
-        phi, one of the names of `activate`.
+    input_size, hidden_size, num_layers, nonlinearity, bias, batch_first, dropout, bidirectional
+        As in ``torch.nn.RNN``, in its order; the nonlinearity phi is any of the names of `activate`.
     transition : callable, optional
         Called with n = hidden_size for every layer and direction, in the order of ``h_n``: returns the operator W, of
         this package or of a class of your own. Its trained arguments become parameters of the layer, as in
         `OperatorModule`; an operator of your own is stored as it is. With a complex operator the states are complex.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
+        The keywords of :class:`ORNN` from ``trainable_h0`` on, including ``checkpoint`` and ``last_only``.
 
     Attributes
     ----------
@@ -73,16 +71,20 @@ class RNN(PlainLayer):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *,
         nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
         transition: Callable[[int], Operator] | None = None,
-        **keywords: Unpack[DivisibleKeywords],
+        **keywords: Unpack[HeadKeywords],
     ) -> None:
         if transition is not None and (isinstance(transition, Operator) or not callable(transition)):
             check.kind("transition", "a function of n that returns an operator", transition)
         self.nonlinearity, self.transition = nonlinearity, transition
         self._drawn: list[OperatorModule] = []
-        super().__init__(input_size, hidden_size, num_layers, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, **keywords)
 
     # ------------------------------------------------------------ hooks
 
