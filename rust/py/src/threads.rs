@@ -2,10 +2,12 @@
 
 use crate::arrays::{Any, Number, Optional, Output, empty, fits};
 use isometry_core::argument::{Array, Bar, Given};
-use isometry_core::internal::{Beside, Task, read_beside, room};
 use isometry_core::internal::sizes::{size, work};
+use isometry_core::internal::{Beside, Task, read_beside, room};
 use isometry_core::operators::view;
-use isometry_core::recurrence::{Call, Cotangent, Outcome, Trajectory, Written, ensemble, sequence, sequence_vjp};
+use isometry_core::recurrence::{
+    Call, Cotangent, Outcome, Trajectory, Written, ensemble, sequence, sequence_vjp,
+};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Error, Result, Saves, Side};
 use pyo3::prelude::*;
@@ -13,8 +15,7 @@ use std::sync::Mutex;
 
 /// A call, what it fills, its memory, empty without one, what it saves, and where its states go if those of all members lie
 /// beside one another.
-type Forward<'a, T> =
-    (Call<'a, T>, Written<'a, T>, &'a mut [T], Option<&'a mut [T]>, Option<Beside<'a, T>>);
+type Forward<'a, T> = (Call<'a, T>, Written<'a, T>, &'a mut [T], Option<&'a mut [T]>, Option<Beside<'a, T>>);
 
 /// A call, its results, and the rooms for the gradients of its arguments and of those of its operator.
 type Backward<'a, T> = (Call<'a, T>, Outcome<'a, T>, Vec<Bar<'a, T>>, Vec<Bar<'a, T>>);

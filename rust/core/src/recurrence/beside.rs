@@ -30,7 +30,8 @@ impl<'a, T: Copy> Beside<'a, T> {
     pub fn cut(array: &'a mut [T], count: usize, own: usize) -> Vec<Self> {
         let all = count * own;
         let (rows, first) = (array.len().checked_div(all).unwrap_or(0), array.as_mut_ptr());
-        let part = |i| Beside { first: Shared(first.wrapping_add(i * own)), rows, all, own, array: PhantomData };
+        let part =
+            |i| Beside { first: Shared(first.wrapping_add(i * own)), rows, all, own, array: PhantomData };
         (0..count).map(part).collect()
     }
 
@@ -56,13 +57,7 @@ impl<'a, T: Copy> Beside<'a, T> {
 ///
 /// # Errors
 /// Lack of memory.
-pub fn read_beside<T: Copy>(
-    array: &[T],
-    count: usize,
-    i: usize,
-    own: usize,
-    to: &mut Vec<T>,
-) -> Result<()> {
+pub fn read_beside<T: Copy>(array: &[T], count: usize, i: usize, own: usize, to: &mut Vec<T>) -> Result<()> {
     to.clear();
     reserve(to, array.len() / count.max(1))?;
     for row in array.chunks_exact((count * own).max(1)) {
