@@ -67,3 +67,33 @@ CALLS = {
 def test_a_wait_for_the_device_ends(name):
     took, whole, off = map(float, script(LONG.replace("    CALL", CALLS[name]), timeout=300).split())
     assert took < max(1.0, 0.75 * whole) and off < 1e-5
+
+
+PARTS = """
+    import os, signal, threading, time
+    import numpy as np
+    import isometry as iso
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    arrays = {"w": np.ones((4, 4, 4), np.float32) / 4, "u": np.ones((4, 4, 1), np.float32)}
+
+    def timed(steps):
+        start = time.perf_counter()
+        try:
+            iso.lstm(np.ones((steps, 1, 1), np.float32), **arrays, backend="gpu")
+        except KeyboardInterrupt:
+            print("interrupted")
+        return time.perf_counter() - start
+
+    timed(10)
+    some = timed(10_000)
+    threading.Timer(some / 2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    print(timed(200_000), timed(10), some)
+"""
+
+
+def test_a_call_of_many_dispatches_ends_between_its_parts():
+    """While it is recorded; the next call does not wait for all that was to come."""
+    word, *times = script(PARTS, timeout=300).split()
+    took, later, some = map(float, times)
+    assert word == "interrupted" and took < 5 * some and later < 5 * some

@@ -48,6 +48,20 @@ def test_each_array_of_a_recurrence_crosses_once():
     assert (found["waits"], found["submissions"]) == (1, 2) and found["downloaded"] <= 3 * results
 
 
+@pytest.mark.parametrize("steps", [2000, 5000])
+def test_a_long_call_is_submitted_in_parts(steps):
+    """Of 4,096 dispatches; from the second on it waits for the one before, so that two are in hand at most."""
+    arrays = {"x": draw(steps, 1, 1), "w": draw(4, 2, 2) / 4, "u": draw(4, 2, 1)}
+    expected = iso.lstm(**arrays)[0]
+    before = iso.gpu.statistics()
+    states = iso.lstm(**arrays, backend="gpu")[0]
+    found = since(before)
+    parts = -(-found["dispatches"] // 4096)
+    assert found["dispatches"] >= 2 * steps and parts == (1 if steps == 2000 else 3)
+    assert (found["submissions"], found["waits"]) == (parts + 1, max(parts - 1, 1))
+    assert np.allclose(states, expected, atol=1e-5)
+
+
 def test_what_was_kept_serves_the_same_arrays_alone():
     u, x, ct = draw(64, 16), Array(draw(33, 64)), Array(draw(33, 64, seed=1))
     expected = [a.download() for a in iso.Householder(Array(u)).apply_vjp(x, ct, backend="gpu")[0].values() if a]

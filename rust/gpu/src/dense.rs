@@ -36,13 +36,13 @@ impl Operator for Dense<'_> {
         (self.weight.shape()[1], self.weight.shape()[2])
     }
 
-    fn record_matrix(&self, _record: &mut Record) -> Result<Array> {
+    fn record_matrix(&self, _record: &mut Record<'_>) -> Result<Array> {
         Ok(self.weight.clone())
     }
 
     fn record_matrix_vjp(
         &self,
-        _record: &mut Record,
+        _record: &mut Record<'_>,
         _w: Option<&Array>,
         ct: &Array,
         wanted: &[bool],

@@ -24,20 +24,20 @@ pub trait Operator {
     fn shape(&self) -> (usize, usize);
 
     /// W, (batch, n_out, n_in), written by a call that is being recorded.
-    fn record_matrix(&self, record: &mut Record) -> Result<Array>;
+    fn record_matrix(&self, record: &mut Record<'_>) -> Result<Array>;
 
     /// The gradients of the arguments that are wanted, from that of W. `w` is W, which is recomputed where it
     /// is needed but absent; both have been checked.
     fn record_matrix_vjp(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         w: Option<&Array>,
         ct: &Array,
         wanted: &[bool],
     ) -> Result<Vec<Option<Array>>>;
 
     /// W x or W^H x of rows (batch, rows, n).
-    fn record_apply(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
+    fn record_apply(&self, record: &mut Record<'_>, x: &Array, side: Side) -> Result<Array> {
         check_rows("x", x, self.field(), self.batch(), features(self.shape(), side).0)?;
         let w = self.record_matrix(record)?;
         through(record, &w, x, side)
@@ -46,7 +46,7 @@ pub trait Operator {
     /// The gradients of the application: of the arguments that are wanted, and of x if `x_wanted`.
     fn record_apply_vjp(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         x: &Array,
         ct: &Array,
         side: Side,
@@ -100,7 +100,10 @@ pub trait Operator {
 }
 
 /// Submits the dispatches that `f` records.
-pub(crate) fn submitted<R>(context: &Arc<Context>, f: impl FnOnce(&mut Record) -> Result<R>) -> Result<R> {
+pub(crate) fn submitted<R>(
+    context: &Arc<Context>,
+    f: impl FnOnce(&mut Record<'_>) -> Result<R>,
+) -> Result<R> {
     let mut record = Record::new(context)?;
     let done = f(&mut record)?;
     record.submit()?;
@@ -149,7 +152,7 @@ fn check_matrices(
 }
 
 /// x W^T or x conj(W) for W (batch, p, q).
-pub(crate) fn through(record: &mut Record, w: &Array, x: &Array, side: Side) -> Result<Array> {
+pub(crate) fn through(record: &mut Record<'_>, w: &Array, x: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let ((from, into), rows) = (features((p, q), side), x.shape()[1]);
     let out = Array::room(w.context(), w.field(), &[batch, rows, into])?;
@@ -162,7 +165,13 @@ pub(crate) fn through(record: &mut Record, w: &Array, x: &Array, side: Side) -> 
 
 /// The gradient of W from rows x and the cotangents of their results: ct^T conj(x), and x^T conj(ct) of the
 /// adjoint.
-pub(crate) fn matrix_bar(record: &mut Record, w: &Array, x: &Array, ct: &Array, side: Side) -> Result<Array> {
+pub(crate) fn matrix_bar(
+    record: &mut Record<'_>,
+    w: &Array,
+    x: &Array,
+    ct: &Array,
+    side: Side,
+) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let (rows, (left, right)) = (x.shape()[1], if side == Side::Forward { (ct, x) } else { (x, ct) });
     let out = Array::room(w.context(), w.field(), &[batch, p, q])?;

@@ -138,12 +138,12 @@ impl RowActivation {
     }
 
     /// Memory for the summands of the gradient of the bias.
-    pub fn along(&self, record: &mut Record, rows: usize) -> Result<Array> {
+    pub fn along(&self, record: &mut Record<'_>, rows: usize) -> Result<Array> {
         Array::room(record.context(), Field::Real, &[rows, self.activation.bias_units(self.n)])
     }
 
     /// The gradient of the bias from its summands.
-    pub fn bias_bar(&self, record: &mut Record, along: &Array) -> Result<Array> {
+    pub fn bias_bar(&self, record: &mut Record<'_>, along: &Array) -> Result<Array> {
         let units = self.activation.bias_units(self.n);
         let bar = Array::room(record.context(), Field::Real, &[units])?;
         sum(record, (along.len() / units.max(1), units), along, &bar)?;
@@ -151,7 +151,7 @@ impl RowActivation {
     }
 
     /// h = phi(z); in other memory.
-    pub fn value(&self, record: &mut Record, z: &Array, h: &Array) -> Result<()> {
+    pub fn value(&self, record: &mut Record<'_>, z: &Array, h: &Array) -> Result<()> {
         let pairs = self.pairs(z);
         let mut sizes = vec![pairs as u32, self.n as u32];
         sizes.extend(self.sizes());
@@ -167,7 +167,7 @@ impl RowActivation {
     /// z_bar = phi'(z)^H ct, and the summands of the gradient of the bias; in other memory.
     pub fn pull(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         z: &Array,
         ct: &Array,
         z_bar: &Array,

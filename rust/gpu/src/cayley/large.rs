@@ -50,7 +50,7 @@ fn once(shader: &'static Shader, field: Field) -> Variant {
 }
 
 /// Writes W.
-pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Result<()> {
+pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record<'_>, w: &Array) -> Result<()> {
     let (field, n) = (view.field(), view.n);
     let (m, s, x, v) = (view.room()?, view.room()?, view.room()?, view.room()?);
     unpack(view, record, &m)?;
@@ -82,7 +82,7 @@ pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Resul
 }
 
 /// out = I + A.
-fn unpack(view: &Cayley<'_>, record: &mut Record, out: &Array) -> Result<()> {
+fn unpack(view: &Cayley<'_>, record: &mut Record<'_>, out: &Array) -> Result<()> {
     let (diagonal, with_diagonal) = view.diagonal();
     let arrays = [("upper", view.upper), ("diagonal", diagonal), ("out", out)];
     let sizes = [out.len() as u32, view.n as u32, with_diagonal];
@@ -92,7 +92,7 @@ fn unpack(view: &Cayley<'_>, record: &mut Record, out: &Array) -> Result<()> {
 /// out = Q X Q^T, or Q^T X Q on the way back.
 fn mix(
     view: &Cayley<'_>,
-    record: &mut Record,
+    record: &mut Record<'_>,
     x: &Array,
     reach: usize,
     back: bool,
@@ -103,7 +103,7 @@ fn mix(
 }
 
 /// M <- M^-1.
-fn invert(view: &Cayley<'_>, record: &mut Record, m: &Array) -> Result<()> {
+fn invert(view: &Cayley<'_>, record: &mut Record<'_>, m: &Array) -> Result<()> {
     let (context, field, batch, n) = (view.context(), view.field(), view.batch, view.n);
     let step = n.div_ceil(n.div_ceil(small::MOST)).next_multiple_of(2);
     let inverted = Array::room(context, field, &[batch, step, step])?;
@@ -139,7 +139,7 @@ struct Correct<'a> {
     weight: f32,
 }
 
-fn correct(view: &Cayley<'_>, record: &mut Record, it: Correct<'_>) -> Result<()> {
+fn correct(view: &Cayley<'_>, record: &mut Record<'_>, it: Correct<'_>) -> Result<()> {
     let (factors, with_last) = it.factors;
     let arrays = [("s", it.s), ("factors", factors), ("x", it.x), ("y", it.y)];
     let sizes = [it.x.len() as u32, view.n as u32, u32::from(it.minus), with_last, it.weight.to_bits()];
@@ -149,7 +149,7 @@ fn correct(view: &Cayley<'_>, record: &mut Record, it: Correct<'_>) -> Result<()
 /// Writes the gradients of upper and diagonal.
 pub(super) fn gradient(
     view: &Cayley<'_>,
-    record: &mut Record,
+    record: &mut Record<'_>,
     w: &Array,
     ct: &Array,
     bars: &Bars,

@@ -103,7 +103,7 @@ impl<'a> Cayley<'a> {
     }
 
     /// Writes e.
-    fn prepare(&self, record: &mut Record) -> Result<()> {
+    fn prepare(&self, record: &mut Record<'_>) -> Result<()> {
         self.last.as_ref().map_or(Ok(()), |last| last.prepare(record))
     }
 
@@ -147,7 +147,7 @@ impl Operator for Cayley<'_> {
         (self.n, self.n)
     }
 
-    fn record_matrix(&self, record: &mut Record) -> Result<Array> {
+    fn record_matrix(&self, record: &mut Record<'_>) -> Result<Array> {
         let w = self.room()?;
         if w.is_empty() {
             return Ok(w);
@@ -162,7 +162,7 @@ impl Operator for Cayley<'_> {
 
     fn record_matrix_vjp(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         w: Option<&Array>,
         ct: &Array,
         wanted: &[bool],

@@ -40,7 +40,7 @@ fn team(n: usize, batch: usize) -> (Team, [usize; 3]) {
 }
 
 /// Writes W.
-pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Result<()> {
+pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record<'_>, w: &Array) -> Result<()> {
     let (constants, groups) = team(view.n, view.batch);
     let variant = Variant { shader: &SMALL, field: view.field(), constants };
     let ((diagonal, with_diagonal), (factors, with_last)) = (view.diagonal(), view.factors());
@@ -51,7 +51,7 @@ pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Resul
 /// Writes the gradients of upper and diagonal.
 pub(super) fn gradient(
     view: &Cayley<'_>,
-    record: &mut Record,
+    record: &mut Record<'_>,
     w: &Array,
     ct: &Array,
     bars: &Bars,

@@ -15,7 +15,7 @@ impl Cell<'_> {
     }
 
     /// x, 0 past the ends of the sequences: values there may be NaN, and must not be multiplied by the zeros of their gradients.
-    pub fn inputs(&self, record: &mut Record) -> Result<Array> {
+    pub fn inputs(&self, record: &mut Record<'_>) -> Result<Array> {
         let x = self.array("x")?;
         match &self.lengths {
             Some(lengths) => within(record, x, Some(lengths)),
@@ -24,7 +24,7 @@ impl Cell<'_> {
     }
 
     /// U x_t + b for all steps, (T, B, rows of U).
-    pub fn drive(&self, record: &mut Record, x: &Array) -> Result<Array> {
+    pub fn drive(&self, record: &mut Record<'_>, x: &Array) -> Result<Array> {
         let (d, wide, [u, b]) = (self.features, self.wide, self.names());
         let out = self.of_rows(wide)?;
         let base = self.some(b).map_or(Base::Nothing, |bias| Base::Array(Operand::row(bias)));
@@ -35,7 +35,7 @@ impl Cell<'_> {
     }
 
     /// The states before all steps, (T, B, numbers of a state); zeros past the ends of sequences.
-    pub fn previous(&self, record: &mut Record, states: &Array) -> Result<Array> {
+    pub fn previous(&self, record: &mut Record<'_>, states: &Array) -> Result<Array> {
         let previous = self.of_rows(self.state)?;
         let start = self.some("h0");
         let arrays = [("states", states), ("start", start.unwrap_or(states)), ("previous", &previous)];
@@ -48,7 +48,7 @@ impl Cell<'_> {
     /// The gradients of x, U and b from the cotangents of U x_t + b, (T, B, rows of U).
     pub fn input_gradients(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         bars: &Array,
         x: &Array,
         out: &mut Gradients,
@@ -79,7 +79,7 @@ impl Cell<'_> {
     /// A gradient of W, (m, n): the sum of left^T right over all rows.
     pub fn weight_gradient(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         m: usize,
         left: Operand<'_>,
         right: Operand<'_>,

@@ -41,11 +41,11 @@ pub(crate) struct Kernels {
     /// Its name in the core.
     pub name: &'static str,
     /// Numbers of a row of the widest array of all steps, in n.
-    most: usize,
+    pub most: usize,
     /// Checks what is its own; a number for its shaders.
     setting: fn(&Cell<'_>) -> Result<u32>,
-    pub forward: fn(&mut Record, &Cell<'_>) -> Result<States>,
-    pub backward: fn(&mut Record, &Cell<'_>, &Outcome, &mut Gradients) -> Result<()>,
+    pub forward: fn(&mut Record<'_>, &Cell<'_>) -> Result<States>,
+    pub backward: fn(&mut Record<'_>, &Cell<'_>, &Outcome, &mut Gradients) -> Result<()>,
 }
 
 /// All of them; that with W as an operator has no shaders of its own, since its W is formed before.
@@ -113,6 +113,8 @@ pub(crate) struct Pass {
     pub pitch: usize,
     pub phase: u32,
     pub flag: bool,
+    /// Multiply-adds.
+    pub work: usize,
 }
 
 impl<'a> Cell<'a> {
@@ -246,7 +248,7 @@ impl<'a> Cell<'a> {
     /// Runs a shader on elements.
     pub fn run(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         shader: &'static Shader,
         arrays: &[(&str, &Array)],
         pass: Pass,
@@ -258,13 +260,14 @@ impl<'a> Cell<'a> {
     /// Runs a shader on so many workgroups.
     pub fn run_groups(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         shader: &'static Shader,
         arrays: &[(&str, &Array)],
         count: usize,
         pass: Pass,
     ) -> Result<()> {
-        record.dispatch(self.variant(shader), &self.bound(arrays)?, &self.sizes(pass)?, groups(count))
+        let (arrays, sizes) = (self.bound(arrays)?, self.sizes(pass)?);
+        record.dispatches(self.variant(shader), &arrays, [sizes], groups(count), pass.work)
     }
 
     pub fn variant(&self, shader: &'static Shader) -> Variant {

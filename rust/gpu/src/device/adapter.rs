@@ -2,7 +2,7 @@
 
 use isometry_core::{Error, Result};
 use std::env;
-use wgpu::{Backends, DeviceType, Instance, InstanceDescriptor, InstanceFlags};
+use wgpu::{Backends, DeviceType, Instance, InstanceDescriptor, InstanceFlags, Limits};
 
 /// The environment variable that selects an adapter, by part of its name or its number in the list.
 pub const CHOICE: &str = "ISOMETRY_GPU_ADAPTER";
@@ -22,6 +22,8 @@ pub struct Adapter {
     pub most_bytes: u64,
     /// Whether calls use it.
     pub used: bool,
+    /// The limit that is too low for the shaders.
+    lacks: Option<String>,
 }
 
 pub(super) const CPU: &str = "CPU";
@@ -76,7 +78,19 @@ pub(super) fn described(adapter: &wgpu::Adapter) -> Adapter {
     let limits = adapter.limits();
     // shaders index with 32 bits, and the smallest element has four bytes
     let most_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(u32::MAX.into());
-    Adapter { name: info.name, kind, backend, driver, most_bytes, used: false }
+    Adapter { name: info.name, kind, backend, driver, most_bytes, used: false, lacks: lacks(&limits) }
+}
+
+/// The first limit below what the shaders need: the least that WebGPU allows, and 128 bytes of immediates.
+fn lacks(limits: &Limits) -> Option<String> {
+    let needed = [
+        (limits.max_storage_buffers_per_shader_stage, 8, "storage buffers of a shader"),
+        (limits.max_compute_workgroup_storage_size, 16384, "bytes of workgroup memory"),
+        (limits.max_compute_invocations_per_workgroup, 256, "threads of a workgroup"),
+        (limits.max_immediate_size, 128, "bytes of immediates"),
+    ];
+    let low = needed.into_iter().find(|(found, least, _)| found < least);
+    low.map(|(found, least, what)| format!("has {found} {what}, and the shaders need {least}"))
 }
 
 /// The adapter that is used.
@@ -100,14 +114,21 @@ fn place(all: &[Adapter], choice: &str) -> Result<usize> {
                 listed()
             )
         };
-        let place = all.iter().position(|adapter| adapter.kind != CPU);
-        return place.ok_or_else(|| Error::Unsupported(message()));
+        let place = |able: fn(&Adapter) -> bool| all.iter().position(|a| a.kind != CPU && able(a));
+        let place = place(|a| a.lacks.is_none()).or_else(|| place(|_| true));
+        return able(all, place.ok_or_else(|| Error::Unsupported(message()))?);
     }
     let number = choice.parse::<usize>().ok().filter(|&number| number < all.len());
     let wanted = choice.to_lowercase();
     let named = || all.iter().position(|adapter| adapter.name.to_lowercase().contains(&wanted));
     let message = || format!("{CHOICE} is {choice:?}, and there is no such adapter: {}", listed());
-    number.or_else(named).ok_or_else(|| Error::Unsupported(message()))
+    able(all, number.or_else(named).ok_or_else(|| Error::Unsupported(message()))?)
+}
+
+/// Refuses an adapter that cannot run the shaders.
+fn able(all: &[Adapter], place: usize) -> Result<usize> {
+    let refused = |lacks: &String| Error::Unsupported(format!("{} {lacks}: use the CPU", all[place].name));
+    all[place].lacks.as_ref().map_or(Ok(place), |lacks| Err(refused(lacks)))
 }
 
 #[cfg(test)]
@@ -122,6 +143,7 @@ mod tests {
             driver: String::new(),
             most_bytes: 1,
             used: false,
+            lacks: None,
         };
         vec![one("RTX 4090", "discrete GPU"), one("UHD 1", "integrated GPU"), one("llvmpipe", CPU)]
     }
@@ -133,6 +155,27 @@ mod tests {
             assert_eq!(place(&all, choice), Ok(expected), "{choice}");
         }
         assert_eq!(place(&all[1..], ""), Ok(0));
+    }
+
+    #[test]
+    fn an_adapter_below_the_limits_of_webgpu_is_refused_by_name() {
+        let enough = Limits { max_immediate_size: 128, ..Limits::default() };
+        assert_eq!(lacks(&enough), None);
+        let low = [
+            Limits { max_storage_buffers_per_shader_stage: 7, ..enough.clone() },
+            Limits { max_compute_workgroup_storage_size: 16383, ..enough.clone() },
+            Limits { max_compute_invocations_per_workgroup: 255, ..enough.clone() },
+            Limits { max_immediate_size: 127, ..enough },
+        ];
+        for limits in low {
+            let mut all = machine();
+            all[0].lacks = lacks(&limits);
+            assert_eq!(place(&all, ""), Ok(1), "another serves");
+            let Err(Error::Unsupported(text)) = place(&all, "4090") else { panic!("{limits:?}") };
+            assert!(text.starts_with("RTX 4090 has ") && text.contains("the shaders need"), "{text}");
+            let alone = place(&all[..1], "");
+            assert!(matches!(alone, Err(Error::Unsupported(text)) if text.starts_with("RTX 4090 has ")));
+        }
     }
 
     #[test]

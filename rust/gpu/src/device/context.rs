@@ -37,6 +37,15 @@ pub(super) struct Pipeline {
     pub interface: Interface,
 }
 
+/// Whether what was submitted before it was made has ended.
+pub(super) struct Ended(Arc<AtomicBool>);
+
+impl Ended {
+    pub fn get(&self) -> bool {
+        self.0.load(Acquire)
+    }
+}
+
 /// A device and what is kept for it.
 pub struct Context {
     pub(super) device: Device,
@@ -157,18 +166,29 @@ impl Context {
         if self.adapter.kind == CPU { self.polled(cancel) } else { Ok(()) }
     }
 
-    /// Waits for all that was submitted; if the call is cancelled meanwhile, the device completes it for nobody.
+    /// Whether all that was submitted has ended.
+    pub(super) fn ended(&self) -> Ended {
+        let ended = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&ended);
+        self.queue.on_submitted_work_done(move || seen.store(true, Release));
+        Ended(ended)
+    }
+
+    /// Waits for all that was submitted.
+    pub(super) fn polled(&self, cancel: &dyn Fn() -> bool) -> Result<()> {
+        let ended = self.ended();
+        self.waited(|| ended.get(), cancel)
+    }
+
+    /// Waits until something that the device says is true; if the call is cancelled meanwhile, the device completes it for nobody.
     ///
     /// It asks again and again: a wait of wgpu with a timeout panics where another thread's submission completes the queue
     /// between its timeout and its end.
-    pub(super) fn polled(&self, cancel: &dyn Fn() -> bool) -> Result<()> {
-        let done = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&done);
-        self.queue.on_submitted_work_done(move || seen.store(true, Release));
+    pub(super) fn waited(&self, ready: impl Fn() -> bool, cancel: &dyn Fn() -> bool) -> Result<()> {
         let (mut pause, mut asked) = (Duration::ZERO, Instant::now());
         loop {
             self.guarded(PollType::Poll)?;
-            if done.load(Acquire) {
+            if ready() {
                 return Ok(());
             }
             self.alive()?;

@@ -6,8 +6,8 @@ use super::{Context, too_large};
 use isometry_core::{Error, Result};
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use wgpu::{Buffer, BufferDescriptor, BufferUsages, MapMode};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use wgpu::{Buffer, BufferAsyncError, BufferDescriptor, BufferUsages, MapMode};
 
 /// Free memory, up to so many bytes.
 pub(super) struct Pool(Mutex<Free>, u64);
@@ -76,6 +76,9 @@ const KEPT: usize = 16;
 const KEPT_BYTES: u64 = 1 << 30;
 /// The largest number of uploaded bytes that wait for a submission.
 const STAGED: usize = 64 << 20;
+/// The largest memory of the host for downloads. A large download is in parts, through two of them in turn: the device writes one while
+/// the other is read.
+const STAGING: usize = if cfg!(test) { 1 << 16 } else { 64 << 20 };
 /// Bytes of the smallest memory: a binding must not be empty.
 const LEAST: u64 = 256;
 
@@ -178,50 +181,66 @@ impl Context {
         })
     }
 
-    /// Copies the starts of several memories: one submission, one wait.
+    /// Copies the starts of several memories, with one submission and one wait for each [`STAGING`] bytes.
     pub(crate) fn read(
         self: &Arc<Self>,
         to: &mut [(&Memory, &mut [f32])],
         cancel: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let size = to.iter().map(|(_, numbers)| size_of_val(&**numbers) as u64).sum();
-        if size == 0 {
-            return self.alive();
-        }
-        let usage = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
-        let room = BufferDescriptor { label: None, size: rounded(size), usage, mapped_at_creation: false };
-        let copy = self.downloads.take(room.size).map_or_else(|| self.buffer(&room), Ok)?;
+        let mut last: Option<Part<'_>> = None;
         self.scoped(|| {
             self.settled(cancel)?;
-            let mut encoder = self.device.create_command_encoder(&Default::default());
-            let mut at = 0;
-            for (memory, numbers) in to.iter() {
-                let bytes = size_of_val(&**numbers) as u64;
-                encoder.copy_buffer_to_buffer(memory.buffer()?, 0, &copy, at, bytes);
-                at += bytes;
+            for pieces in parts(to) {
+                let next = self.send(pieces)?;
+                if let Some(before) = last.replace(next) {
+                    self.receive(before, cancel)?;
+                }
             }
-            self.submit(Some(encoder.finish()));
-            let (send, receive) = mpsc::channel();
-            copy.map_async(MapMode::Read, ..size, move |done| drop(send.send(done)));
-            self.count(What::Waits, 1);
-            self.polled(cancel)?;
-            let failed =
-                |why: String| Error::Device(format!("{} did not answer: {why}", self.adapter().name));
-            let mapped = receive.recv().map_err(|e| failed(e.to_string()))?;
-            mapped.map_err(|e| failed(e.to_string()))?;
-            let view = copy.get_mapped_range(..size).map_err(|e| failed(e.to_string()))?;
-            let mut rest = &*view;
-            for (_, numbers) in to.iter_mut() {
-                let (own, behind) = rest.split_at(size_of_val(&**numbers));
-                bytes_mut(numbers).copy_from_slice(own);
-                rest = behind;
-            }
-            self.count(What::Downloaded, view.len());
-            Ok(())
-        })?;
-        // a wait that was cancelled leaves a buffer that is being mapped, which ends with it
-        copy.unmap();
-        self.downloads.give(copy);
+            last.take().map_or(Ok(()), |part| self.receive(part, cancel))
+        })
+    }
+
+    /// Makes the device write a part of a download.
+    fn send<'t>(&self, pieces: Vec<Piece<'t>>) -> Result<Part<'t>> {
+        let bytes = pieces.iter().map(|piece| size_of_val(&*piece.to) as u64).sum();
+        let usage = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
+        let room = BufferDescriptor { label: None, size: rounded(bytes), usage, mapped_at_creation: false };
+        let buffer = self.downloads.take(room.size).map_or_else(|| self.buffer(&room), Ok)?;
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        let mut at = 0;
+        for Piece { memory, first, to } in &pieces {
+            let bytes = size_of_val(&**to) as u64;
+            encoder.copy_buffer_to_buffer(memory.buffer()?, *first, &buffer, at, bytes);
+            at += bytes;
+        }
+        self.submit(Some(encoder.finish()));
+        let mapped = Arc::new(OnceLock::new());
+        let seen = Arc::clone(&mapped);
+        buffer.map_async(MapMode::Read, ..bytes, move |done| drop(seen.set(done)));
+        Ok(Part { buffer, bytes, pieces, mapped })
+    }
+
+    /// Waits for a part, and copies its numbers to the arrays of the caller. A wait that was cancelled leaves a buffer that is being
+    /// mapped, which ends with it.
+    fn receive(&self, part: Part<'_>, cancel: &dyn Fn() -> bool) -> Result<()> {
+        let Part { buffer, bytes, pieces, mapped } = part;
+        let failed = |why: String| Error::Device(format!("{} did not answer: {why}", self.adapter().name));
+        self.count(What::Waits, 1);
+        self.waited(|| mapped.get().is_some(), cancel)?;
+        if let Some(Err(e)) = mapped.get() {
+            return Err(failed(e.to_string()));
+        }
+        let view = buffer.get_mapped_range(..bytes).map_err(|e| failed(e.to_string()))?;
+        let mut rest = &*view;
+        for piece in pieces {
+            let (own, behind) = rest.split_at(size_of_val(&*piece.to));
+            bytes_mut(piece.to).copy_from_slice(own);
+            rest = behind;
+        }
+        self.count(What::Downloaded, view.len());
+        drop(view);
+        buffer.unmap();
+        self.downloads.give(buffer);
         Ok(())
     }
 
@@ -236,6 +255,43 @@ impl Context {
             made()
         })
     }
+}
+
+/// Numbers that are downloaded: those of memory from a byte on.
+struct Piece<'t> {
+    memory: &'t Memory,
+    first: u64,
+    to: &'t mut [f32],
+}
+
+/// A part of a download on its way.
+struct Part<'t> {
+    buffer: Buffer,
+    bytes: u64,
+    pieces: Vec<Piece<'t>>,
+    mapped: Arc<OnceLock<std::result::Result<(), BufferAsyncError>>>,
+}
+
+/// Arrays in parts of at most [`STAGING`] bytes; none for no numbers.
+fn parts<'t>(to: &'t mut [(&Memory, &mut [f32])]) -> Vec<Vec<Piece<'t>>> {
+    let (mut parts, mut free) = (Vec::new(), 0);
+    for (memory, numbers) in to {
+        let (mut first, mut rest) = (0, &mut **numbers);
+        while !rest.is_empty() {
+            if free == 0 {
+                parts.push(Vec::new());
+                free = STAGING / size_of::<f32>();
+            }
+            let (own, behind) = rest.split_at_mut(rest.len().min(free));
+            (free, rest) = (free - own.len(), behind);
+            let bytes = size_of_val(own) as u64;
+            if let Some(part) = parts.last_mut() {
+                part.push(Piece { memory, first, to: own });
+            }
+            first += bytes;
+        }
+    }
+    parts
 }
 
 /// The bytes of numbers.

@@ -4,7 +4,7 @@ mod adapter;
 mod context;
 mod current;
 mod memory;
-pub(crate) mod record;
+mod record;
 mod scopes;
 mod statistics;
 #[cfg(test)]
@@ -15,5 +15,5 @@ pub use context::Context;
 pub(crate) use context::too_large;
 pub use current::{context, reset};
 pub use memory::Memory;
-pub(crate) use record::Record;
+pub(crate) use record::{Record, WORK};
 pub use statistics::statistics;

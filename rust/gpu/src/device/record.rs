@@ -1,5 +1,6 @@
-//! Dispatches of one call, recorded and submitted together.
+//! Dispatches of one call, recorded and submitted together, a long one in parts.
 
+use super::context::Ended;
 use super::scopes::Scopes;
 use super::statistics::What;
 use super::{Context, too_large};
@@ -7,14 +8,30 @@ use crate::Array;
 use crate::shader::{Variant, groups};
 use isometry_core::internal::sizes::check_len;
 use isometry_core::{Error, Result};
+use std::mem::replace;
 use std::sync::Arc;
 use wgpu::{BindGroupDescriptor, BindGroupEntry, CommandEncoder, ComputePass};
 
+/// Most dispatches of a submission; tests cross the bounds with small arrays.
+const DISPATCHES: usize = if cfg!(test) { 64 } else { 4096 };
+/// Most real multiply-adds of a submission, and of a dispatch of products, which takes 0.2 s where a device has 1 TFLOP/s: a driver that
+/// considers a device hung resets it, after 2 s on Windows.
+pub(crate) const WORK: usize = if cfg!(test) { 1 << 20 } else { 1 << 36 };
+
 /// A sequence of dispatches; each sees the results of those before it.
-pub struct Record {
+///
+/// A call of more than [`DISPATCHES`] or [`WORK`] is submitted in parts. After each the record asks whether the call is cancelled, and
+/// waits for the part before: the device always has one in hand, and a cancelled call leaves two behind.
+pub struct Record<'c> {
     context: Arc<Context>,
+    cancel: &'c dyn Fn() -> bool,
     encoder: CommandEncoder,
     pass: Option<ComputePass<'static>>,
+    /// Dispatches and multiply-adds since the last submission.
+    dispatches: usize,
+    work: usize,
+    /// Whether the last part has ended.
+    last: Option<Ended>,
     /// The arrays that the dispatches use: if freed before the submission, their memory could be written by a
     /// call submitted earlier.
     held: Vec<Array>,
@@ -24,16 +41,25 @@ pub struct Record {
     scopes: Scopes,
 }
 
-impl Record {
-    /// An empty record.
+impl<'c> Record<'c> {
+    /// An empty record of a call that is not cancelled.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
+        Self::until(context, &|| false)
+    }
+
+    /// The same, unless it is cancelled.
+    pub fn until(context: &Arc<Context>, cancel: &'c dyn Fn() -> bool) -> Result<Self> {
         context.alive()?;
         let scopes = Scopes::new(&context.device);
         let encoder = context.device.create_command_encoder(&Default::default());
         Ok(Record {
             context: context.clone(),
+            cancel,
             encoder,
             pass: None,
+            dispatches: 0,
+            work: 0,
+            last: None,
             held: Vec::new(),
             after: Vec::new(),
             scopes,
@@ -53,16 +79,17 @@ impl Record {
         sizes: &[u32],
         groups: [usize; 3],
     ) -> Result<()> {
-        self.dispatches(variant, arrays, [sizes], groups)
+        self.dispatches(variant, arrays, [sizes], groups, 0)
     }
 
-    /// The same for several sizes in turn, on the same arrays.
+    /// The same for several sizes in turn, on the same arrays; each has so many multiply-adds.
     pub fn dispatches(
         &mut self,
         variant: Variant,
         arrays: &[(&str, &Array)],
         sizes: impl IntoIterator<Item = impl AsRef<[u32]>>,
         groups: [usize; 3],
+        work: usize,
     ) -> Result<()> {
         let name = variant.shader.name;
         let most = self.context.most_groups() as usize;
@@ -78,6 +105,7 @@ impl Record {
         let pipeline = self.context.pipeline(variant)?;
         let missing = |what: &str| Error::Device(format!("shader {name}: no array {what}"));
         let mut entries = Vec::with_capacity(arrays.len());
+        let mut used = Vec::with_capacity(arrays.len());
         for binding in &pipeline.interface.bindings {
             let (_, array) = arrays
                 .iter()
@@ -86,7 +114,7 @@ impl Record {
             self.check(array)?;
             let resource = array.memory().buffer()?.as_entire_binding();
             entries.push(BindGroupEntry { binding: binding.number, resource });
-            self.held.push((*array).clone());
+            used.push((*array).clone());
         }
         if let Some((extra, _)) =
             arrays.iter().find(|(key, _)| pipeline.interface.bindings.iter().all(|b| b.name != *key))
@@ -97,13 +125,21 @@ impl Record {
         let descriptor =
             BindGroupDescriptor { label: Some(name), layout: &pipeline.layout, entries: &entries };
         let bound = self.context.device.create_bind_group(&descriptor);
-        let pass = self
-            .pass
-            .get_or_insert_with(|| self.encoder.begin_compute_pass(&Default::default()).forget_lifetime());
-        pass.set_pipeline(&pipeline.pipeline);
-        pass.set_bind_group(0, &bound, &[]);
         let [x, y, z] = groups.map(|count| count as u32);
+        let mut bind = true;
         for sizes in sizes {
+            if self.dispatches == DISPATCHES || self.work.saturating_add(work) > WORK {
+                self.submit_part()?;
+                bind = true;
+            }
+            let pass = self.pass.get_or_insert_with(|| {
+                self.encoder.begin_compute_pass(&Default::default()).forget_lifetime()
+            });
+            if std::mem::take(&mut bind) {
+                pass.set_pipeline(&pipeline.pipeline);
+                pass.set_bind_group(0, &bound, &[]);
+                self.held.extend_from_slice(&used);
+            }
             let sizes = sizes.as_ref();
             if sizes.len() != expected {
                 let wrong = sizes.len();
@@ -114,7 +150,31 @@ impl Record {
                 pass.set_immediates(0, &bytes);
             }
             pass.dispatch_workgroups(x, y, z);
+            self.dispatches += 1;
+            self.work = self.work.saturating_add(work);
             self.context.count(What::Dispatches, 1);
+        }
+        Ok(())
+    }
+
+    /// Submits what was recorded, and waits for the part before.
+    fn submit_part(&mut self) -> Result<()> {
+        if self.dispatches == 0 {
+            return Ok(());
+        }
+        self.pass = None;
+        let next = self.context.device.create_command_encoder(&Default::default());
+        let commands = replace(&mut self.encoder, next).finish();
+        self.context.settled(self.cancel)?;
+        if (self.cancel)() {
+            return Err(Error::Interrupted);
+        }
+        self.context.submit(Some(commands));
+        self.held.clear();
+        (self.dispatches, self.work) = (0, 0);
+        if let Some(before) = self.last.replace(self.context.ended()) {
+            self.context.count(What::Waits, 1);
+            self.context.waited(|| before.get(), self.cancel)?;
         }
         Ok(())
     }
@@ -186,7 +246,7 @@ impl Record {
 
     /// Submits all dispatches; does not wait for them.
     pub fn submit(self) -> Result<()> {
-        let Record { context, encoder, pass, held, after, scopes } = self;
+        let Record { context, encoder, pass, held, after, scopes, .. } = self;
         drop(pass);
         context.alive()?;
         context.submit(Some(encoder.finish()));

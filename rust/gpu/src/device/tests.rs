@@ -5,6 +5,8 @@ use crate::testing::device;
 use crate::{Array, Field};
 use isometry_core::Error;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Skips like [`device`]; a context of the test's own.
 fn own() -> Option<Arc<Context>> {
@@ -30,6 +32,46 @@ fn several_arrays_come_with_one_wait() {
     Array::download_all(&mut [(&a, &mut x), (&none, &mut y), (&b, &mut z)], &|| false).unwrap();
     assert_eq!((x, z), ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]));
     assert!(Array::download_all(&mut [(&a, &mut z)], &|| false).is_err());
+}
+
+/// Around the size of a part, which tests have small, and several parts of one array.
+#[test]
+fn downloads_in_parts_are_whole() {
+    let Some(context) = device() else { return };
+    let part = (1 << 16) / 4;
+    let numbers = |len: usize, seed: usize| (0..len).map(|i| ((i + seed) % 1021) as f32).collect::<Vec<_>>();
+    for lens in
+        [vec![part - 1, 2], vec![part], vec![part + 1], vec![3, 0, 3 * part, part, 5], vec![1, 7 * part]]
+    {
+        let sent: Vec<_> = lens.iter().enumerate().map(|(seed, &len)| numbers(len, seed)).collect();
+        let upload = |x: &Vec<f32>| Array::upload(&context, Field::Real, &[x.len()], x).unwrap();
+        let arrays: Vec<_> = sent.iter().map(upload).collect();
+        let mut found: Vec<_> = lens.iter().map(|&len| vec![-1.0; len]).collect();
+        let mut to: Vec<_> = arrays.iter().zip(found.iter_mut().map(|x| &mut **x)).collect();
+        Array::download_all(&mut to, &|| false).unwrap();
+        assert!(found == sent, "{lens:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_record_stops_at_its_next_part() {
+    let Some(context) = own() else { return };
+    let array = Array::upload(&context, Field::Real, &[4, 4], &[1.0; 16]).unwrap();
+    let shader = &crate::householder::HERMITIAN;
+    let variant = crate::shader::Variant { shader, field: Field::Real, constants: &[] };
+    let stop = AtomicBool::new(false);
+    let cancel = || stop.load(Relaxed);
+    let mut record = super::Record::until(&context, &cancel).unwrap();
+    for k in 0..1000 {
+        stop.store(k >= 500, Relaxed);
+        let done = record.dispatch(variant, &[("l", &array)], &[16, 4], [1, 1, 1]);
+        if k >= 500 && done == Err(Error::Interrupted) {
+            break;
+        }
+        assert!(done.is_ok() && k < 600, "{k}: {done:?}");
+    }
+    drop(record);
+    assert_eq!(array.download().unwrap(), [1.0; 16]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use isometry_core::Result;
 
 /// The gradients.
 pub(crate) fn backward(
-    record: &mut Record,
+    record: &mut Record<'_>,
     cell: &Cell<'_>,
     outcome: &Outcome,
     out: &mut Gradients,
@@ -33,11 +33,11 @@ struct Factors {
 }
 
 impl Factors {
-    fn new(record: &mut Record, cell: &Cell<'_>, x: &Array, states: &Array) -> Result<Self> {
+    fn new(record: &mut Record<'_>, cell: &Cell<'_>, x: &Array, states: &Array) -> Result<Self> {
         let (n, wide, rows, after) = (cell.n, cell.wide, cell.rows(), cell.flag(0));
         let previous = cell.previous(record, states)?;
         let inputs = cell.drive(record, x)?;
-        let add = |record: &mut Record, a: &Array, columns: usize, from: usize| {
+        let add = |record: &mut Record<'_>, a: &Array, columns: usize, from: usize| {
             let (a, w) = (of(a, n), cell.w(from)?.t());
             Product::new(1, (rows, columns, n), a, w, of(&inputs, wide).from(0, from))
                 .add()
@@ -84,7 +84,13 @@ struct Bars {
 }
 
 impl Bars {
-    fn new(record: &mut Record, cell: &Cell<'_>, all: &Factors, ct: &Array, summed: bool) -> Result<Self> {
+    fn new(
+        record: &mut Record<'_>,
+        cell: &Cell<'_>,
+        all: &Factors,
+        ct: &Array,
+        summed: bool,
+    ) -> Result<Self> {
         let (batch, n, wide, after) = (cell.batch, cell.n, cell.wide, cell.flag(0));
         let (bars, g, now) = (cell.of_rows(wide)?, cell.of_step(n)?, cell.of_step(wide)?);
         let along = if summed { Some(cell.phi.along(record, cell.rows())?) } else { None };
@@ -122,7 +128,7 @@ impl Bars {
     /// Those that do not come from the inputs.
     fn gradients(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         cell: &Cell<'_>,
         all: &Factors,
         out: &mut Gradients,

@@ -8,7 +8,7 @@ use crate::product::{Base, Operand, Product};
 use isometry_core::Result;
 
 /// The states, (T, B, n); zeros past the ends of sequences.
-pub(crate) fn forward(record: &mut Record, cell: &Cell<'_>) -> Result<States> {
+pub(crate) fn forward(record: &mut Record<'_>, cell: &Cell<'_>) -> Result<States> {
     let (batch, n, wide, after) = (cell.batch, cell.n, cell.wide, cell.flag(0));
     let x = cell.inputs(record)?;
     let inputs = cell.drive(record, &x)?;
@@ -49,7 +49,7 @@ pub(crate) fn forward(record: &mut Record, cell: &Cell<'_>) -> Result<States> {
 }
 
 /// Zeros for the products with W_z and W_r, then c_h.
-fn behind(record: &mut Record, cell: &Cell<'_>, bias: &Array) -> Result<Array> {
+fn behind(record: &mut Record<'_>, cell: &Cell<'_>, bias: &Array) -> Result<Array> {
     let (zeros, all) = (cell.room(&[2 * cell.n])?, cell.room(&[3 * cell.n])?);
     record.fill(&zeros, None)?;
     record.join(&[&zeros, bias], &all)?;

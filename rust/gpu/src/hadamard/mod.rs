@@ -29,7 +29,13 @@ pub fn transform(x: &Array, scale: f32, side: Side) -> Result<Array> {
     submitted(x.context(), |record| record_transform(record, x, scale, side, order))
 }
 
-fn record_transform(record: &mut Record, x: &Array, scale: f32, side: Side, order: Order) -> Result<Array> {
+fn record_transform(
+    record: &mut Record<'_>,
+    x: &Array,
+    scale: f32,
+    side: Side,
+    order: Order,
+) -> Result<Array> {
     let (field, p, len) = (x.field(), order.p, x.len());
     let room = || Array::room(x.context(), field, x.shape());
     let mut from = x.clone();

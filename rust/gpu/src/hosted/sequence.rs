@@ -4,15 +4,16 @@ use super::arrays::{Results, Uploads};
 use super::{Held, has_kernels, local, wanted};
 use crate::Array;
 use crate::array::zeros;
-use crate::cell::{Cell, Gradients, Outcome};
+use crate::cell::{CELLS, Cell, Gradients, Outcome};
 use crate::device::Record;
 use crate::objects::view;
 use isometry_core::argument::{self, Bar, Given};
+use isometry_core::internal::sizes::work;
 use isometry_core::recurrence::Call;
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Error, Result};
 
-/// Bytes of the states of members that are submitted together; a member itself may have more.
+/// Bytes of the arrays of members that are submitted together; a member itself may have more.
 const TOGETHER: usize = 1 << 28;
 
 /// A call, and rooms for its states and its memory.
@@ -29,7 +30,7 @@ pub fn forward<T: Scalar>(members: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> 
         let (calls, rooms): (Vec<_>, Vec<_>) =
             members.into_iter().map(|(call, states, memory)| (call, (states, memory))).unzip();
         let (mut uploads, mut results) = (Uploads::new()?, Results::default());
-        let mut record = Record::new(uploads.context())?;
+        let mut record = Record::until(uploads.context(), budget.cancel)?;
         let mut found = Vec::with_capacity(calls.len());
         for call in &calls {
             let held = transition(&mut uploads, call, budget)?;
@@ -58,7 +59,7 @@ pub fn backward<T: Scalar>(members: Vec<Backward<'_, T>>, budget: &Budget<'_>) -
             rooms.push((bars, of_operator));
         }
         let mut uploads = Uploads::new()?;
-        let mut record = Record::new(uploads.context())?;
+        let mut record = Record::until(uploads.context(), budget.cancel)?;
         let mut found = Vec::with_capacity(calls.len());
         for ((call, [states, ct, last_ct]), (bars, of_operator)) in calls.iter().zip(&rooms) {
             let held = transition(&mut uploads, call, budget)?;
@@ -124,7 +125,7 @@ fn transition<'b, 'a, T: Scalar>(
 }
 
 /// W (n, n).
-fn formed<T: Scalar>(record: &mut Record, held: &Held<'_, T>) -> Result<Array> {
+fn formed<T: Scalar>(record: &mut Record<'_>, held: &Held<'_, T>) -> Result<Array> {
     flat(&view(held.object, &held.views())?.record_matrix(record)?)
 }
 
@@ -136,11 +137,14 @@ fn flat(w: &Array) -> Result<Array> {
     }
 }
 
-/// Bytes of the states of a member.
+/// Bytes of the arrays of a member: states, what precedes them and their cotangents, the widest array of all steps, and what it is given,
+/// with gradients.
 fn bytes<T: Scalar>(call: &Call<'_, T>) -> Result<usize> {
     let [steps, batch, _, n] = call.sizes()?;
-    let sizes = [steps, batch, n, call.cell.width];
-    Ok(sizes.iter().fold(size_of::<T>(), |all, &size| all.saturating_mul(size)))
+    let widest = CELLS.iter().find(|cell| cell.name == call.cell.name).map_or(0, |cell| cell.most);
+    let given: usize = call.given.iter().map(|given| work(given.shape)).sum();
+    let states = work(&[steps, batch, n, 3 * call.cell.width + widest]);
+    Ok(states.saturating_add(given.saturating_mul(2)).saturating_mul(size_of::<T>()))
 }
 
 /// Calls `f` with as many members as are submitted together.

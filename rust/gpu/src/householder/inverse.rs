@@ -27,7 +27,7 @@ pub(crate) static PAIRS: Shader =
     Shader { name: "pairs", source: include_str!("pairs.wgsl"), variants: &[&[]] };
 
 /// T^-1 from gram = U^H U, (batch, m, m), zeros below the diagonal.
-pub(super) fn inverse(record: &mut Record, gram: &Array) -> Result<Array> {
+pub(super) fn inverse(record: &mut Record<'_>, gram: &Array) -> Result<Array> {
     let (field, batch, m) = (gram.field(), gram.shape()[0], gram.shape()[1]);
     let [out, between] = [(); 2].map(|()| Array::room(record.context(), field, gram.shape()));
     let (out, between, blocks) = (out?, between?, batch * m.div_ceil(SIDE));

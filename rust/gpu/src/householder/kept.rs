@@ -50,7 +50,7 @@ impl Householder<'_> {
     }
 
     /// Keeps H of these rows once it is submitted.
-    pub(super) fn keep(&self, record: &mut Record, factors: &Factors, x: &Array, side: Side, h: &Array) {
+    pub(super) fn keep(&self, record: &mut Record<'_>, factors: &Factors, x: &Array, side: Side, h: &Array) {
         let last = self.last.as_ref().map(|last| Arc::downgrade(last.given().memory()));
         let rows = Rows { x: Arc::downgrade(x.memory()), last, side, h: h.clone() };
         let kept = Kept { shape: self.vectors.shape().to_vec(), factors: factors.clone(), rows };

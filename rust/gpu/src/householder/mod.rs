@@ -71,7 +71,7 @@ impl<'a> Householder<'a> {
     }
 
     /// The factors, recorded by the first call of this view that needs them, unless an earlier view has kept them.
-    fn factors(&self, record: &mut Record) -> Result<&Factors> {
+    fn factors(&self, record: &mut Record<'_>) -> Result<&Factors> {
         if let Some(ready) = self.ready.get() {
             return Ok(ready);
         }
@@ -80,7 +80,7 @@ impl<'a> Householder<'a> {
         Ok(self.ready.get_or_init(|| found))
     }
 
-    fn factorised(&self, record: &mut Record) -> Result<Factors> {
+    fn factorised(&self, record: &mut Record<'_>) -> Result<Factors> {
         let (field, (n, m)) = (self.field(), (self.n, self.m));
         let scales = Array::room(self.context(), Field::Real, &[self.batch, m])?;
         let (u, gram) = (self.room([n, m])?, self.room([m, m])?);
@@ -96,13 +96,13 @@ impl<'a> Householder<'a> {
     }
 
     /// L <- M + M^H of its lower triangle.
-    fn hermitian(&self, record: &mut Record, l: &Array) -> Result<()> {
+    fn hermitian(&self, record: &mut Record<'_>, l: &Array) -> Result<()> {
         let variant = Variant { shader: &HERMITIAN, field: self.field(), constants: &[] };
         record.elements(variant, &[("l", l)], &[l.len() as u32, self.m as u32], l.len())
     }
 
     /// The gradient of the given vectors from that of the balanced ones, in place.
-    fn finish(&self, record: &mut Record, factors: &Factors, bar: &Array) -> Result<()> {
+    fn finish(&self, record: &mut Record<'_>, factors: &Factors, bar: &Array) -> Result<()> {
         let variant = Variant { shader: &FINISH, field: self.field(), constants: &[] };
         let sizes = [bar.len() as u32, self.n as u32, self.m as u32];
         record.elements(variant, &[("scales", &factors.scales), ("bar", bar)], &sizes, bar.len())
@@ -137,13 +137,13 @@ impl Operator for Householder<'_> {
         (self.n, self.n)
     }
 
-    fn record_matrix(&self, record: &mut Record) -> Result<Array> {
+    fn record_matrix(&self, record: &mut Record<'_>) -> Result<Array> {
         self.whole(record)
     }
 
     fn record_matrix_vjp(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         _w: Option<&Array>,
         ct: &Array,
         wanted: &[bool],
@@ -151,14 +151,14 @@ impl Operator for Householder<'_> {
         self.pull_matrix(record, ct, wanted)
     }
 
-    fn record_apply(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
+    fn record_apply(&self, record: &mut Record<'_>, x: &Array, side: Side) -> Result<Array> {
         check_rows("x", x, self.field(), self.batch, self.n)?;
         self.rows(record, x, side)
     }
 
     fn record_apply_vjp(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         x: &Array,
         ct: &Array,
         side: Side,

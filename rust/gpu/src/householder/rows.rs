@@ -29,7 +29,7 @@ impl Householder<'_> {
 
     fn multiply(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         a: Operand<'_>,
         b: Operand<'_>,
         sizes: (usize, usize, usize),
@@ -40,7 +40,7 @@ impl Householder<'_> {
     }
 
     /// X E or X conj(E): X itself where E = I.
-    fn scaled(&self, record: &mut Record, x: &Array, conj: bool) -> Result<Array> {
+    fn scaled(&self, record: &mut Record<'_>, x: &Array, conj: bool) -> Result<Array> {
         let Some(last) = &self.last else { return Ok(x.clone()) };
         let out = Array::room(x.context(), x.field(), x.shape())?;
         last.scale(record, x, conj, &out)?;
@@ -48,7 +48,7 @@ impl Householder<'_> {
     }
 
     /// H = Y conj(U) T^-T, or with conj(T^-1) for the other side.
-    fn projected(&self, record: &mut Record, factors: &Factors, y: &Array, side: Side) -> Result<Array> {
+    fn projected(&self, record: &mut Record<'_>, factors: &Factors, y: &Array, side: Side) -> Result<Array> {
         let (n, m, rows) = (self.n, self.m, y.shape()[1]);
         let (u, inverse) = (Self::matrices(&factors.u), Self::matrices(&factors.inverse));
         let inverse = if side == Side::Forward { inverse.t() } else { inverse.conj() };
@@ -57,7 +57,7 @@ impl Householder<'_> {
     }
 
     /// Y - H U^T
-    fn reflected(&self, record: &mut Record, factors: &Factors, y: &Array, h: &Array) -> Result<Array> {
+    fn reflected(&self, record: &mut Record<'_>, factors: &Factors, y: &Array, h: &Array) -> Result<Array> {
         let (n, m, rows) = (self.n, self.m, y.shape()[1]);
         let out = Array::room(y.context(), y.field(), y.shape())?;
         let (h, u) = (Self::matrices(h), Self::matrices(&factors.u).t());
@@ -69,7 +69,7 @@ impl Householder<'_> {
     }
 
     /// W x or W^H x.
-    pub(super) fn rows(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
+    pub(super) fn rows(&self, record: &mut Record<'_>, x: &Array, side: Side) -> Result<Array> {
         let factors = self.factors(record)?;
         let y = if side == Side::Forward { self.scaled(record, x, false)? } else { x.clone() };
         let h = self.projected(record, factors, &y, side)?;
@@ -79,7 +79,7 @@ impl Householder<'_> {
     }
 
     /// V = I - U T^-1 U^H
-    fn reflections(&self, record: &mut Record, factors: &Factors) -> Result<Array> {
+    fn reflections(&self, record: &mut Record<'_>, factors: &Factors) -> Result<Array> {
         let (n, m) = (self.n, self.m);
         let u = Self::matrices(&factors.u);
         let p = self.multiply(record, u, Self::matrices(&factors.inverse), (n, m, m))?;
@@ -92,7 +92,7 @@ impl Householder<'_> {
     }
 
     /// W = V E
-    pub(super) fn whole(&self, record: &mut Record) -> Result<Array> {
+    pub(super) fn whole(&self, record: &mut Record<'_>) -> Result<Array> {
         let factors = self.factors(record)?;
         let v = self.reflections(record, factors)?;
         self.scaled(record, &v, false)
@@ -101,7 +101,7 @@ impl Householder<'_> {
     /// The gradients of W x; H of x, and P of ct, may be there from W x and W^H ct.
     pub(super) fn pull_rows(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         x: &Array,
         ct: &Array,
         wanted: &[bool],
@@ -149,7 +149,7 @@ impl Householder<'_> {
 
     pub(super) fn pull_matrix(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         ct: &Array,
         wanted: &[bool],
     ) -> Result<Vec<Option<Array>>> {

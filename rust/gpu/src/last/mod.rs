@@ -80,7 +80,7 @@ impl Last {
     }
 
     /// Writes e, before a call reads it.
-    pub(crate) fn prepare(&self, record: &mut Record) -> Result<()> {
+    pub(crate) fn prepare(&self, record: &mut Record<'_>) -> Result<()> {
         let (field, count) = (self.factors.field(), self.factors.len());
         if self.form == Form::Signs && field == Field::Real {
             return Ok(());
@@ -115,7 +115,7 @@ impl Last {
     }
 
     /// out = X E, or X conj(E), of rows (batch, rows, n).
-    pub(crate) fn scale(&self, record: &mut Record, x: &Array, conj: bool, out: &Array) -> Result<()> {
+    pub(crate) fn scale(&self, record: &mut Record<'_>, x: &Array, conj: bool, out: &Array) -> Result<()> {
         let &[_, rows, n] = x.shape() else { return Err(Error::shape("x", "three axes", x.shape().len())) };
         let sizes = [x.len() as u32, rows as u32, n as u32, u32::from(conj)];
         let arrays = [("x", x), ("factors", &self.factors), ("out", out)];
@@ -128,16 +128,16 @@ impl Last {
     }
 
     /// The gradient of the sign or of the phases from V and the cotangent of V E, (batch, rows, n).
-    pub(crate) fn bar(&self, record: &mut Record, v: &Array, ct: &Array) -> Result<Array> {
+    pub(crate) fn bar(&self, record: &mut Record<'_>, v: &Array, ct: &Array) -> Result<Array> {
         self.pull(record, v, ct, u32::from(self.are_phases()))
     }
 
     /// The gradient of the phases from W = V E and its cotangent, (batch, rows, n).
-    pub(crate) fn bar_from_matrix(&self, record: &mut Record, w: &Array, ct: &Array) -> Result<Array> {
+    pub(crate) fn bar_from_matrix(&self, record: &mut Record<'_>, w: &Array, ct: &Array) -> Result<Array> {
         self.pull(record, w, ct, 2)
     }
 
-    fn pull(&self, record: &mut Record, v: &Array, ct: &Array, mode: u32) -> Result<Array> {
+    fn pull(&self, record: &mut Record<'_>, v: &Array, ct: &Array, mode: u32) -> Result<Array> {
         let &[batch, rows, n] = v.shape() else {
             return Err(Error::shape("x", "three axes", v.shape().len()));
         };

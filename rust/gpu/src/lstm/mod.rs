@@ -26,7 +26,7 @@ pub(crate) fn setting(cell: &Cell<'_>) -> Result<u32> {
 }
 
 /// The states, (T, B, 2n); zeros past the ends of sequences.
-pub(crate) fn forward(record: &mut Record, cell: &Cell<'_>) -> Result<States> {
+pub(crate) fn forward(record: &mut Record<'_>, cell: &Cell<'_>) -> Result<States> {
     let (batch, n, wide) = (cell.batch, cell.n, cell.wide);
     let x = cell.inputs(record)?;
     let inputs = cell.drive(record, &x)?;
@@ -44,7 +44,7 @@ pub(crate) fn forward(record: &mut Record, cell: &Cell<'_>) -> Result<States> {
 
 /// The gradients.
 pub(crate) fn backward(
-    record: &mut Record,
+    record: &mut Record<'_>,
     cell: &Cell<'_>,
     Outcome { states, ct, .. }: &Outcome,
     out: &mut Gradients,

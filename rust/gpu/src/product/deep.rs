@@ -15,7 +15,7 @@ const TILES: usize = 512;
 
 impl<'a> Product<'a> {
     /// Like [`Product::record`], in parts where that helps, for a single product whose C is its whole array.
-    pub(crate) fn record_deep(&self, record: &mut Record, field: Field) -> Result<()> {
+    pub(crate) fn record_deep(&self, record: &mut Record<'_>, field: Field) -> Result<()> {
         record_sum(&[*self], record, field)
     }
 
@@ -39,7 +39,7 @@ impl<'a> Product<'a> {
 }
 
 /// C = the sum of products of one C; all but the first have no base.
-pub(crate) fn record_sum(products: &[Product<'_>], record: &mut Record, field: Field) -> Result<()> {
+pub(crate) fn record_sum(products: &[Product<'_>], record: &mut Record<'_>, field: Field) -> Result<()> {
     let Some(first) = products.first() else { return Ok(()) };
     let parts: Vec<_> = products.iter().map(Product::parts).collect();
     let all = parts.iter().map(|(count, _)| count).sum();

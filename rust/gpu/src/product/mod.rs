@@ -6,7 +6,7 @@ mod tests;
 
 pub(crate) use deep::record_sum;
 
-use crate::device::{Record, too_large};
+use crate::device::{Record, WORK, too_large};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Field};
 use isometry_core::internal::sizes::work;
@@ -179,19 +179,23 @@ impl<'a> Product<'a> {
         Product { base, ..self }
     }
 
-    /// In as many dispatches as the device needs for this many tiles and matrices.
-    pub(crate) fn record(&self, record: &mut Record, field: Field) -> Result<()> {
-        let (m, n, _) = self.sizes;
+    /// In as many dispatches as the device needs for this many tiles and matrices, each of at most [`WORK`] multiply-adds where one row
+    /// of tiles has no more.
+    pub(crate) fn record(&self, record: &mut Record<'_>, field: Field) -> Result<()> {
+        let (m, n, k) = self.sizes;
         if u32::try_from(work(&[self.batch, m, n])).map_err(far)? == 0 {
             return Ok(());
         }
         let (tile, constants) = tiles(self.batch, m, n);
         let variant = Variant { shader: &PRODUCT, field, constants };
         let most = record.context().most_groups() as usize;
-        for b in (0..self.batch).step_by(most) {
-            for i in (0..m).step_by(most * tile) {
+        let row = work(&[n.min(most * tile), k, field.parts(), field.parts()]).max(1);
+        let rows = (WORK / row / tile).clamp(1, most) * tile;
+        let matrices = (WORK / work(&[row, m.min(rows)])).clamp(1, most);
+        for b in (0..self.batch).step_by(matrices) {
+            for i in (0..m).step_by(rows) {
                 for j in (0..n).step_by(most * tile) {
-                    let part = (most.min(self.batch - b), (most * tile).min(m - i), (most * tile).min(n - j));
+                    let part = (matrices.min(self.batch - b), rows.min(m - i), (most * tile).min(n - j));
                     self.part((b, i, j), part).dispatch(record, variant, tile)?;
                 }
             }
@@ -212,10 +216,13 @@ impl<'a> Product<'a> {
             Base::Identity(row, column) => Base::Identity(row + i, column + j),
             base => base,
         };
-        Product { batch, sizes: (m, n, k), a, b, c: c.later(first).from(i, j), base, ..*self }
+        // of parts of the depth the first has the base
+        let base = if self.split.is_some() && first > 0 { Base::Nothing } else { base };
+        let split = self.split.map(|depth| depth - first * k);
+        Product { batch, sizes: (m, n, k), a, b, c: c.later(first).from(i, j), base, split, ..*self }
     }
 
-    fn dispatch(&self, record: &mut Record, variant: Variant, tile: usize) -> Result<()> {
+    fn dispatch(&self, record: &mut Record<'_>, variant: Variant, tile: usize) -> Result<()> {
         let (m, n, k) = self.sizes;
         let [m32, n32, k32, split] = [m, n, k, self.split.unwrap_or(0)].map(|size| size as u32);
         let none = Operand { first: 0, batch: 0, row: 0, column: 0, conj: false, ..self.a };
@@ -225,11 +232,12 @@ impl<'a> Product<'a> {
             Base::Array(d) => (2, d),
             Base::Identity(row, column) => (3, Operand { row, column, ..none }),
         };
+        let each = work(&[self.batch, m, n, k, variant.field.parts(), variant.field.parts()]);
         let mut sizes = vec![m32, n32, k32, self.alpha.to_bits(), split, base];
         for operand in [&self.a, &self.b, &self.c, &d] {
             sizes.extend(operand.sizes()?);
         }
         let arrays = [("a", self.a.array), ("b", self.b.array), ("c", self.c.array), ("d", d.array)];
-        record.dispatch(variant, &arrays, &sizes, [n.div_ceil(tile), m.div_ceil(tile), self.batch])
+        record.dispatches(variant, &arrays, [sizes], [n.div_ceil(tile), m.div_ceil(tile), self.batch], each)
     }
 }

@@ -10,7 +10,7 @@ use isometry_core::Result;
 
 /// The gradients.
 pub(crate) fn backward(
-    record: &mut Record,
+    record: &mut Record<'_>,
     cell: &Cell<'_>,
     outcome: &Outcome,
     out: &mut Gradients,
@@ -19,7 +19,7 @@ pub(crate) fn backward(
 }
 
 pub(crate) fn pull(
-    record: &mut Record,
+    record: &mut Record<'_>,
     cell: &Cell<'_>,
     Outcome { states, ct, .. }: &Outcome,
     out: &mut Gradients,
@@ -47,7 +47,7 @@ struct Bars {
 
 impl Bars {
     fn new(
-        record: &mut Record,
+        record: &mut Record<'_>,
         cell: &Cell<'_>,
         states: &Array,
         arguments: Option<&Array>,
@@ -86,7 +86,7 @@ impl Bars {
     /// Those that do not come from the inputs.
     fn gradients(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         cell: &Cell<'_>,
         states: &Array,
         out: &mut Gradients,

@@ -7,11 +7,11 @@ use crate::device::Record;
 use isometry_core::Result;
 
 /// The states, (T, B, n); zeros past the ends of sequences.
-pub(crate) fn forward(record: &mut Record, cell: &Cell<'_>) -> Result<States> {
+pub(crate) fn forward(record: &mut Record<'_>, cell: &Cell<'_>) -> Result<States> {
     Ok((run(record, cell, route(cell.field, cell.batch, cell.n))?, None))
 }
 
-pub(crate) fn run(record: &mut Record, cell: &Cell<'_>, route: Route) -> Result<Array> {
+pub(crate) fn run(record: &mut Record<'_>, cell: &Cell<'_>, route: Route) -> Result<Array> {
     let x = cell.inputs(record)?;
     let z = cell.drive(record, &x)?;
     let states = if cell.on_input() {

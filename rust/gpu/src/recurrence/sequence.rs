@@ -39,7 +39,7 @@ impl Cell<'_> {
 
     /// z of all steps from the states, which are 0 past the ends of sequences: V x_t + b, and W h_{t-1} with it unless phi acts on the
     /// input part only. Unspecified past the ends.
-    pub fn arguments(&self, record: &mut Record, x: &Array, states: &Array) -> Result<Array> {
+    pub fn arguments(&self, record: &mut Record<'_>, x: &Array, states: &Array) -> Result<Array> {
         let z = self.drive(record, x)?;
         if self.on_input() {
             return Ok(z);
@@ -73,7 +73,7 @@ impl Cell<'_> {
     }
 
     /// W^T
-    pub fn transposed(&self, record: &mut Record) -> Result<Array> {
+    pub fn transposed(&self, record: &mut Record<'_>) -> Result<Array> {
         let (w, n) = (self.transition()?, self.n);
         let out = self.room(&[n, n])?;
         record.elements(self.variant(&TRANSPOSE), &[("x", w), ("out", &out)], &[n as u32], n * n)?;
@@ -81,7 +81,7 @@ impl Cell<'_> {
     }
 
     /// The rows of x (T, B, n) at which the sequences begin: an array and its first row.
-    pub fn begin(&self, record: &mut Record, x: &Array) -> Result<(Array, usize)> {
+    pub fn begin(&self, record: &mut Record<'_>, x: &Array) -> Result<(Array, usize)> {
         match (&self.lengths, self.reverse) {
             (_, false) => Ok((x.clone(), 0)),
             (None, true) => Ok((x.clone(), (self.steps - 1) * self.batch)),
@@ -97,7 +97,7 @@ impl Cell<'_> {
 }
 
 /// A copy of rows (T, B, m), 0 past the ends of sequences of these lengths.
-pub(crate) fn within(record: &mut Record, x: &Array, lengths: Option<&Array>) -> Result<Array> {
+pub(crate) fn within(record: &mut Record<'_>, x: &Array, lengths: Option<&Array>) -> Result<Array> {
     let out = Array::room(record.context(), x.field(), x.shape())?;
     let [batch, n] = [1, 2].map(|axis| x.shape().get(axis).copied().unwrap_or(1) as u32);
     let sizes = [x.len() as u32, batch, n, u32::from(lengths.is_some())];

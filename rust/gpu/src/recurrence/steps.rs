@@ -101,7 +101,7 @@ pub(super) struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    pub fn record(&self, record: &mut Record, route: Route) -> Result<()> {
+    pub fn record(&self, record: &mut Record<'_>, route: Route) -> Result<()> {
         let Steps { phi, m, rows, .. } = *self;
         let &[steps, batch, n] = rows.shape() else { return Ok(()) };
         let none = Array::room(record.context(), Field::Real, &[1])?;
@@ -129,13 +129,14 @@ impl Steps<'_> {
         let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.along.is_some()];
         let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), phi.sizes());
         let count = steps.div_ceil(run);
+        let each = work(&[run, batch, n, n, rows.field().parts(), rows.field().parts()]);
         let runs = (0..count).map(|i| {
             let first = run * if self.back { count - 1 - i } else { i };
             let [steps, batch, n, first, run] =
                 [steps, batch, n, first, run.min(steps - first)].map(|size| size as u32);
             [steps, batch, n, first, run, reverse, lengths, start, along, code, slope, halves]
         });
-        record.dispatches(variant, &arrays, runs, groups)
+        record.dispatches(variant, &arrays, runs, groups, each)
     }
 }
 

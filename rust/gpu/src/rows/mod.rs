@@ -16,13 +16,13 @@ pub(crate) static SUM: Shader =
 const EACH: usize = 64;
 
 /// The sums of the columns of x, (rows, columns).
-pub fn sum(record: &mut Record, sizes: (usize, usize), x: &Array, out: &Array) -> Result<()> {
+pub fn sum(record: &mut Record<'_>, sizes: (usize, usize), x: &Array, out: &Array) -> Result<()> {
     add_up(record, sizes, x, out, false)
 }
 
 /// The sums of the columns of x, (rows, columns), added to out or written to it.
 pub fn add_up(
-    record: &mut Record,
+    record: &mut Record<'_>,
     (rows, columns): (usize, usize),
     x: &Array,
     out: &Array,

@@ -15,7 +15,7 @@ const WORK: usize = 1 << 34;
 
 /// The gradients.
 pub(crate) fn backward(
-    record: &mut Record,
+    record: &mut Record<'_>,
     cell: &Cell<'_>,
     outcome: &Outcome,
     out: &mut Gradients,
@@ -40,7 +40,7 @@ struct Factors {
 }
 
 impl Factors {
-    fn new(record: &mut Record, setting: &Setting<'_>, x: &Array, states: &Array) -> Result<Self> {
+    fn new(record: &mut Record<'_>, setting: &Setting<'_>, x: &Array, states: &Array) -> Result<Self> {
         let cell = setting.cell;
         let (n, rows, pitch) = (cell.n, cell.rows(), setting.wide_frame());
         let previous = cell.previous(record, states)?;
@@ -58,7 +58,7 @@ impl Factors {
             ("heard", &heard),
             ("frames", &frames),
         ];
-        let pass = |record: &mut Record, phase: u32| {
+        let pass = |record: &mut Record<'_>, phase: u32| {
             let pass = Pass { count: rows, pitch, phase, ..Pass::default() };
             cell.run_groups(record, &FACTORS, &arrays, rows, pass)
         };
@@ -80,7 +80,7 @@ impl Factors {
     /// The cotangents of all steps, and the gradients of W, h0, R and the bias of the activation.
     fn pull(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         setting: &Setting<'_>,
         Outcome { ct, last_ct, .. }: &Outcome,
         out: &mut Gradients,
@@ -102,7 +102,7 @@ impl Factors {
         };
         record.fill(&g, None)?;
         let own = cell.own()?;
-        let unit = |record: &mut Record, given: &Array, k: usize, phase: u32| {
+        let unit = |record: &mut Record<'_>, given: &Array, k: usize, phase: u32| {
             let arrays = [
                 ("own", own),
                 ("given", given),
@@ -112,7 +112,7 @@ impl Factors {
                 ("now", &now),
                 ("along", along.as_ref().unwrap_or(&none)),
             ];
-            let pass = Pass { count: blocks, k, pitch, phase, flag };
+            let pass = Pass { count: blocks, k, pitch, phase, flag, ..Pass::default() };
             cell.run_groups(record, &UNIT_VJP, &arrays, batch, pass)
         };
         for k in (0..cell.steps).rev() {
@@ -127,7 +127,7 @@ impl Factors {
                         ("memory_bar", memory_bar),
                         ("sums", sums),
                     ];
-                    let pass = Pass { k, pitch, ..Pass::default() };
+                    let pass = Pass { k, pitch, work: work(&[batch, n, n, 9]), ..Pass::default() };
                     cell.run_groups(record, &MEMORY_VJP, &arrays, batch * blocks, pass)?;
                     unit(record, sums, k, SECOND)?;
                 }

@@ -8,7 +8,7 @@ use crate::product::Product;
 use isometry_core::Result;
 
 /// The states, (T, B, n), zeros past the ends of sequences, and the memory (B, n, n) after the last step of each sequence, if there is one.
-pub(crate) fn forward(record: &mut Record, cell: &Cell<'_>) -> Result<States> {
+pub(crate) fn forward(record: &mut Record<'_>, cell: &Cell<'_>) -> Result<States> {
     let setting = Setting::new(cell);
     let (batch, n, wide, pitch) = (cell.batch, cell.n, 2 * cell.n, setting.frame());
     let x = cell.inputs(record)?;
@@ -33,7 +33,7 @@ pub(crate) fn forward(record: &mut Record, cell: &Cell<'_>) -> Result<States> {
     for k in 0..cell.steps {
         Product::new(1, (batch, wide, n), of(&state, n), cell.w(0)?.t(), of(&products, wide))
             .record(record, cell.field)?;
-        let pass = |record: &mut Record, phase: u32| {
+        let pass = |record: &mut Record<'_>, phase: u32| {
             cell.run_groups(record, &UNIT, &arrays, batch, Pass { k, pitch, phase, ..Pass::default() })
         };
         match &memory {

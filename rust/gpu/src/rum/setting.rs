@@ -5,6 +5,7 @@ use crate::Array;
 use crate::cell::{Cell, Pass, of};
 use crate::device::Record;
 use crate::product::{Base, Operand, Product};
+use isometry_core::internal::sizes::work;
 use isometry_core::{Error, Result};
 
 /// `SIDE` of memory.wgsl: rows of a memory for each workgroup.
@@ -53,7 +54,7 @@ impl<'a> Setting<'a> {
     }
 
     /// R before the first step.
-    pub fn start(&self, record: &mut Record) -> Result<Array> {
+    pub fn start(&self, record: &mut Record<'_>) -> Result<Array> {
         let &Cell { batch, n, .. } = self.cell;
         let memory = self.cell.room(&[batch, n, n])?;
         match self.cell.some("r0") {
@@ -71,14 +72,15 @@ impl<'a> Setting<'a> {
     /// R <- R Q of some steps from k on, and R h, with frames of all steps or of one.
     pub fn turn(
         &self,
-        record: &mut Record,
+        record: &mut Record<'_>,
         (k, steps): (usize, usize),
         (frames, pitch, all): (&Array, usize, bool),
         memory: &Array,
         heard: &Array,
     ) -> Result<()> {
         let arrays = [("frames", frames), ("memory", memory), ("heard", heard)];
-        let pass = Pass { count: steps, k, pitch, flag: all, ..Pass::default() };
+        let work = work(&[steps, self.cell.batch, self.cell.n, self.cell.n, 5]);
+        let pass = Pass { count: steps, k, pitch, flag: all, work, ..Pass::default() };
         self.cell.run_groups(record, &MEMORY, &arrays, self.cell.batch * self.blocks(), pass)
     }
 }
