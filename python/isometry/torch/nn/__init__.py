@@ -12,6 +12,7 @@ from .lstm import LSTM
 from .operator_module import OperatorModule
 from .ornn import ORNN
 from .parameter_groups import parameter_groups
+from .real_state import RealState
 from .rnn import RNN
 from .rum import RUM
 from .scornn import ScoRNN
@@ -35,6 +36,7 @@ __all__ = [
     "ExpRNN",
     "FullCapacityURNN",
     "OperatorModule",
+    "RealState",
     "ScoRNN",
     "ScuRNN",
     "SoftORNN",
