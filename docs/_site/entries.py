@@ -110,6 +110,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 *[name for name in isometry.torch.nn.__all__ if name.lower() in CELLS],
                 "RNN",
                 "DeltaProduct",
+                "RealState",
                 "from_torch",
                 "to_torch",
                 "parameter_groups",

@@ -13,8 +13,8 @@ from isometry.torch.nn._cell import CellLayer
 from isometry.torch.nn._pair import PairLayer
 
 D, N, T, B = 3, 6, 5, 4
-# The names of all layers; the module of an operator is none, and functions are none.
-NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name != "OperatorModule")
+# The names of all layers; other modules are none, and functions are none.
+NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name not in ("OperatorModule", "RealState"))
 
 
 def joined(layer):

@@ -9,6 +9,7 @@ import numpy as np
 
 from isometry._arrays import Array, real_type
 from isometry._inverse.unitarity import unitary, widened
+from isometry._objects.mesh import layers
 
 # The entries of W are at most 1 in size; times this power of two denormals have all their digits and an inverse.
 _LIFT = 2.0**500
@@ -108,3 +109,13 @@ def _phase(z: Array) -> Array:
 
 def _t(a: Array) -> Array:
     return np.swapaxes(a, -1, -2)
+
+
+def pairs(n: int, count: int, kind: int) -> Array:
+    """The coordinates (i, j) of all pairs, (P, 2), in the order of their angles."""
+    found = [np.empty((0, 2), np.int64)]
+    for start, number, distance in layers(n, count, kind):
+        block, place = np.divmod(np.arange(number), distance)
+        i = start + 2 * distance * block + place
+        found.append(np.stack((i, i + distance), -1))
+    return np.concatenate(found)

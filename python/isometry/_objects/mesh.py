@@ -32,14 +32,20 @@ MESH = Declaration(
 )
 
 
-def frame(n: object, layers: object, layout: object, first: object) -> tuple[int, int, int, int]:
-    """The shape of the first argument of a mesh of these sizes, after checking them."""
+def frame(
+    n: object, layers: object, layout: object, first: object, angles: tuple[int, ...] = ()
+) -> tuple[int, int, int, int]:
+    """The shape of the first argument of a mesh of these sizes, after checking them; angles is the shape of theta."""
     size = check.count("n", n, 1)  # type: ignore[arg-type]
     check.choice("layout", layout, "brick", "fft")
     check.choice("first", first, "left", "right")
     if layout == "brick":
+        if layers is None and angles[-1:] == (size * (size - 1) // 2,):
+            layers = size  # a whole mesh
         if layers is None:
-            raise ValueError("layers must be given with layout 'brick'; only 'fft' determines them (None)")
+            raise ValueError(
+                "layers must be given with layout 'brick'; only 'fft', and theta of n (n - 1) / 2 angles, determine them"
+            )
         return size, check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
     if not MESH.exists[str(layout)](size):
         raise ValueError(f"n must be a power of two with layout 'fft', not {size}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Never
 
 from isometry.cli.errors import UsageError
 
@@ -128,10 +128,10 @@ def _keywords(found: type, *, sizes: bool) -> Keywords:
             continue
         passes_on = False
         for parameter in list(inspect.signature(vars(owner)["__init__"]).parameters.values())[1:]:
-            passes_on |= parameter.kind is parameter.VAR_KEYWORD
+            refused = parameter.annotation in (None, "None", Never, "Never")  # there for its message alone
+            passes_on |= parameter.kind is parameter.VAR_KEYWORD and not refused
             positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
             size = sizes and ((positional and parameter.default is REQUIRED) or parameter.name in DECIDED)
-            refused = parameter.annotation in (None, "None")  # there for its message alone
             if (positional or parameter.kind is parameter.KEYWORD_ONLY) and not (size or refused):
                 defaults.setdefault(parameter.name, parameter.default)
         if not passes_on:

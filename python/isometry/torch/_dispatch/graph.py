@@ -43,6 +43,8 @@ def custom_operators(kind: str, schema: str, found: Callable[..., tuple[Plan, An
 
     def of_shapes(*arguments: Any) -> list[Tensor]:
         *encoded, tensors, _, saving = arguments
+        if torch.onnx.is_in_onnx_export():
+            check_export.in_onnx(f"isometry::{kind}")
         plan, settings = found(*encoded)
         lead, dtype = plan.lead(tensors), plan.dtype(tensors)
         made = [lead.new_empty(shape, dtype=dtype) for shape in plan.shapes(settings, tensors, saving)]
@@ -101,9 +103,6 @@ class Traced(Function):
 
 def in_graph(plan: Plan, settings: Any, backend: str | None, tensors: Tensors) -> tuple[Tensor, ...]:
     """The results of a plan in a graph."""
-    if torch.onnx.is_in_onnx_export():
-        assert plan.operators is not None
-        check_export.in_onnx(str(plan.operators.forward))
     asked = plan.trained(settings, wanted(tensors))
     if True in asked:
         return Traced.apply(plan, asked, backend, settings, *distinct(*tensors))  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from .lstm import LSTM
 from .operator_module import OperatorModule
 from .ornn import ORNN
 from .parameter_groups import parameter_groups
+from .real_state import RealState
 from .rnn import RNN
 from .rum import RUM
 from .scornn import ScoRNN
@@ -39,6 +40,7 @@ __all__ = [
     "ExpRNN",
     "FullCapacityURNN",
     "OperatorModule",
+    "RealState",
     "ScoRNN",
     "ScuRNN",
     "SoftORNN",

@@ -122,6 +122,11 @@ class LayerParameters(Contiguous):
     # ------------------------------------------------------------ of all recurrences
 
     @property
+    def output_size(self) -> int:
+        """The real features of an output, of all directions: two for each complex number, as `RealState` makes them."""
+        return self.hidden_size * self._directions * (2 if self.is_complex else 1)
+
+    @property
     def all_weights(self) -> list[list[nn.Parameter]]:
         """The parameters of each recurrence, in the order of ``h_n``; those of the input first, as torch has them."""
         settle(self, "all_weights")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
+import torch
 from torch import Tensor
 
 from ..._inverse import mesh as inverse
@@ -35,8 +36,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     n : int
         Size of W.
     layers : int, optional
-        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). Left out
-        with layout "fft".
+        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). May be left
+        out for a whole mesh, of n layers and P = n (n - 1) / 2, and with layout "fft".
     layout : {"brick", "fft"}
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
@@ -96,7 +97,12 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         signs: Tensor | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
+        self._hold(mesh.frame(n, layers, layout, first, tuple(getattr(theta, "shape", ()))), theta, phi, phases, signs)
+
+    @property
+    def pairs(self) -> Tensor:
+        """The rows (i, j) that each angle of theta turns, integers of shape (P, 2), in its order."""
+        return torch.from_numpy(inverse.pairs(*self.frame.shape[:3]))
 
     @classmethod
     def from_matrix(

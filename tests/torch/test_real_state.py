@@ -1,0 +1,31 @@
+"""RealState and output_size: one readout for layers of both fields."""
+
+import pytest
+import torch
+
+import isometry.torch as it
+from layers import KINDS, B, D, N, T, build, draw
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("keywords", [{}, {"bidirectional": True, "num_layers": 2}, {"last_only": True}], ids=str)
+def test_every_layer_before_a_readout(name, keywords):
+    layer = build(name, **keywords)
+    states = layer(draw(T, B, D))[0]
+    features = it.nn.RealState()(states)
+    assert not features.is_complex() and features.shape == (*states.shape[:-1], layer.output_size)
+    if states.is_complex():
+        assert torch.equal(features, it.real_state(states))
+    else:
+        assert features is states
+    torch.nn.Linear(layer.output_size, 2).double()(features)
+
+
+def test_gradients_and_what_is_refused():
+    module = it.nn.RealState()
+    z = torch.randn(3, N, dtype=torch.complex128, requires_grad=True)
+    assert torch.autograd.gradcheck(module, (z,))
+    assert list(module.state_dict()) == []
+    assert torch.equal(torch.compile(module, fullgraph=True)(z), module(z))
+    with pytest.raises(TypeError, match="^input must be"):
+        module([1.0])
