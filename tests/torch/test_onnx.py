@@ -52,6 +52,67 @@ def test_every_real_layer(name, keywords, tmp_path):
         tolerance.close(torch.from_numpy(a), b, tolerance.sequence("float32", N, 7), "of ONNX")
 
 
+#: name -> the layer, and the nodes of its recurrences.
+NODES = {
+    "lstm": (lambda: it.nn.LSTM(D, N, 2, bidirectional=True, trainable_h0=True), 4 * ["LSTM"]),
+    "lstm of one unit": (lambda: it.nn.LSTM(D, 1, bias=False), ["LSTM"]),
+    "lstm, the last state": (lambda: it.nn.LSTM(D, N, bidirectional=True, last_only=True), 2 * ["LSTM"]),
+    "gru, reset before": (lambda: it.nn.GRU(D, N, 2, bidirectional=True, batch_first=True), 4 * ["GRU"]),
+    "gru, reset after": (lambda: it.nn.GRU(D, N, reset="after", trainable_h0=True), ["GRU"]),
+    "gru without biases": (lambda: it.nn.GRU(D, 1, bias=False, last_only=True), ["GRU"]),
+    "rnn": (lambda: it.nn.RNN(D, N, 2), 2 * ["Scan"]),
+    "scornn": (lambda: it.nn.ScoRNN(D, N), ["Scan"]),
+    "goru": (lambda: it.nn.GORU(D, N), ["Scan"]),
+    "rum": (lambda: it.nn.RUM(D, N), ["Scan"]),
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes_of_onnx(name, tmp_path):
+    """Torch's laws become the nodes of ONNX, others a Scan; from a state too, and for a sequence of one step."""
+    make, expected = NODES[name]
+    torch.manual_seed(5)
+    layer, onnx = make(), import_module("onnx")
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.add_(0.3 * torch.randn_like(p))
+    example, x = (draw(*shape, D, dtype=torch.float32) for shape in ((4, 2), (7, 5)))
+    path, sizes = tmp_path / "layer.onnx", {"input": {0: Dim("first", min=1), 1: Dim("second", min=2)}}
+    found, results, session = both(layer, path, x, example=(example,), **sizes)
+    flat = torch.utils._pytree.tree_leaves(results)
+    for a, b in zip(found, flat, strict=True):
+        tolerance.close(torch.from_numpy(a), b, tolerance.sequence("float32", N, 7), "of ONNX")
+    kinds = [node.op_type for node in onnx.load(path).graph.node]
+    assert [kind for kind in kinds if kind in ("LSTM", "GRU", "RNN", "Scan")] == expected
+    if not layer.batch_first:
+        (one, *_) = session.run(None, {"input": x[:1].numpy()})
+        tolerance.close(torch.from_numpy(one), layer(x[:1])[0].detach(), tolerance.sequence("float32", N, 1), "a step")
+
+
+class Cells(torch.nn.Module):
+    """An LSTM of which c of every step is read, too."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        self.w, self.u = (torch.nn.Parameter(draw(4, N, k, dtype=dtype)) for k in (N, D))
+
+    def forward(self, x):
+        return it.lstm(x, self.w, self.u)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_a_node_does_not_give_is_a_scan(dtype, tmp_path):
+    """c of every step; and double precision, for which runtimes have no kernels of these nodes."""
+    onnx = import_module("onnx")
+    for k, model in enumerate((Cells(dtype), build("gru", dtype=torch.float64), build("lstm", dtype=torch.float64))):
+        x = draw(5, B, D, dtype=next(model.parameters()).dtype)
+        found, expected, _ = both(model, path := tmp_path / f"{k}.onnx", x, example=(x,))
+        for a, b in zip(found, torch.utils._pytree.tree_leaves(expected), strict=True):
+            tolerance.close(torch.from_numpy(a), b, tolerance.sequence("float32", N, 5), "of ONNX")
+        kinds = [node.op_type for node in onnx.load(path).graph.node]
+        assert "Scan" in kinds and not {"LSTM", "GRU", "RNN"} & {*kinds}
+
+
 def test_a_model_with_a_state(tmp_path):
     """A layer inside a model, called with h_0; W is an initialiser, and its parameters are gone."""
     onnx = import_module("onnx")

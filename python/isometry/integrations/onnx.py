@@ -2,8 +2,8 @@
 
 ONNX does not know the operators `isometry::...` of a graph of `torch.export`. Here W is formed where an operator is
 applied, or steps, by its factors. What depends on parameters alone is computed, so that the file holds it as
-initialisers. A recurrence becomes torch's `scan` over the formula of its step, which torch translates to an ONNX Scan,
-and what is left becomes its formula.
+initialisers. A recurrence becomes a node of ONNX (`_onnx_nodes`) or torch's `scan` over the formula of its step, which
+torch translates to an ONNX Scan, and what is left becomes its formula.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor, fx, nn
 from torch._higher_order_ops.scan import scan
 
 from isometry._rules import check
+from isometry.integrations import _onnx_nodes
 from isometry.torch import formulas
 from isometry.torch.formulas.delta import unit
 from isometry.torch.hadamard import HADAMARD
@@ -70,9 +71,10 @@ def export(
 
     Notes
     -----
-    Needs the packages onnx and onnxscript. Every recurrence is a Scan over its steps, with all cells, activations,
-    several layers and both directions. Matrices of parameters, of layers, operators, adapters and orthogonal weights,
-    are computed at export. Results are those of the model up to rounding. What `torch.compile` has compiled in this
+    Needs the packages onnx and onnxscript. A `GRU` and an `LSTM` in single precision are ONNX's own nodes, which
+    runtimes compute by kernels; every other recurrence is a Scan over its steps, with all cells, activations, several
+    layers and both directions. Matrices of parameters, of layers, operators, adapters and orthogonal weights, are
+    computed at export. Results are those of the model up to rounding. What `torch.compile` has compiled in this
     process is compiled again when it is next called.
 
     Examples
@@ -95,6 +97,7 @@ def export(
         if any(_is_own(node) for node in program.graph.nodes):
             module = program.run_decompositions(_THROUGH_MATRICES).module()
             compute(module)
+            _onnx_nodes.substitute(module)
             program = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
         program = program.run_decompositions(_IN_TORCH)
         _refuse_own(program)
