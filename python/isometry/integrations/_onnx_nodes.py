@@ -17,6 +17,8 @@ from isometry.torch.sequences._cells import NAMES
 
 #: The gates z, r, h of a GRU, and i, f, g, o of an LSTM, which are i, o, f, g there.
 _GATES = {"gru": (0, 1, 2), "lstm": (0, 3, 1, 2)}
+#: The axes of W of one recurrence; of many, in one call, it has more.
+_AXES = {"gru": 3, "lstm": 2}
 _SEQUENCE = torch.ops.isometry.sequence.default
 
 
@@ -39,17 +41,20 @@ def substitute(module: fx.GraphModule) -> None:
 
 
 def _fits(cell: str, _stem: str, activation: str, *rest: Any) -> bool:
-    """Whether a node has this law, without marks and lengths."""
+    """Whether a node has this law, without marks and lengths, and kernels: those of double precision are rare."""
     *_, tensors, _backend, _saving = rest
-    return cell in _GATES and activation == "tanh" and all(t is None for t in tensors[-3:])
+    if cell not in _GATES or activation != "tanh" or any(t is not None for t in tensors[-3:]):
+        return False
+    x, w = (t.meta.get("val") for t in tensors[:2])
+    known = isinstance(x, Tensor) and isinstance(w, Tensor)
+    return known and x.dtype is torch.float32 and w.dim() == _AXES[cell]
 
 
 def _read_parts(node: fx.Node, states: fx.Node) -> bool:
-    """Replaces an LSTM of which h of every step, and h and c after the last, are read; False for one of which more is,
-    or whose sizes are unknown.
+    """Replaces an LSTM of which h of every step, and h and c after the last, are read; False for one of which more
+    is.
     """
-    reverse, weight = node.args[5], node.args[8][1]  # type: ignore[index]
-    n = weight.meta["val"].shape[-1] if isinstance(weight, fx.Node) and "val" in weight.meta else None
+    reverse, n = node.args[5], node.args[8][1].meta["val"].shape[-1]  # type: ignore
     parts: dict[fx.Node, int] = {}
     for user in states.users:
         where = tuple(user.args[1:])
@@ -69,22 +74,16 @@ def _read_parts(node: fx.Node, states: fx.Node) -> bool:
 
 
 def computed(*arguments: Any) -> list[Tensor]:
-    """`isometry::sequence` by a node, if it has kernels of the dtype."""
-    cell, *_, last, tensors, _backend, _saving = arguments
-    if tensors[0].dtype is not torch.float32:
-        return _SEQUENCE(*arguments)  # type: ignore[no-any-return]
+    """`isometry::sequence` by a node."""
+    cell, *_, last, _tensors, _backend, _saving = arguments
     states, *ends = _node(*arguments)
     return [torch.cat(ends, -1) if last else states] if cell == "lstm" else [ends[0] if last else states]
 
 
 def lstm_parts(*arguments: Any) -> tuple[Tensor, Tensor]:
     """h of every step (T, B, n), and h and c after the last (B, 2 n)."""
-    *_, tensors, _, _ = arguments
-    if tensors[0].dtype is torch.float32:
-        states, *ends = _node(*arguments)
-        return states, torch.cat(ends, -1)
-    states, n, reverse = _SEQUENCE(*arguments)[0], tensors[1].shape[-1], arguments[5]
-    return states[..., :n], states[0 if reverse else -1]
+    states, *ends = _node(*arguments)
+    return states, torch.cat(ends, -1)
 
 
 def _node(
