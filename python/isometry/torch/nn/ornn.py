@@ -42,7 +42,7 @@ class ORNN(OrthogonalRNN):
         Slope of ``"leaky_relu"`` for negative arguments, in [0, 1).
     **keywords
         ``bias``, ``batch_first``, ``dropout``, ``bidirectional``, ``device``, ``dtype`` as in ``torch.nn.RNN``;
-        ``heads`` (1): W consists of so many blocks of ``hidden_size / heads`` units along its diagonal, whose parameters
+        ``heads`` (1): W consists of so many blocks of ``hidden_size / heads`` units along its diagonal; its parameters
         have a leading axis of heads, and the keywords above are those of a block;
         ``trainable_h0`` (False): the initial states are parameters, used when none are passed; ``checkpoint`` ("none",
         "sqrt" or "reversible"): which states are saved for backward, as in :func:`isometry.torch.recurrence`;
