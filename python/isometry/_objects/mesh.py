@@ -44,7 +44,7 @@ def frame(
             layers = size  # a whole mesh
         if layers is None:
             raise ValueError(
-                "layers must be given with layout 'brick'; only 'fft', and theta of n (n - 1) / 2 angles, determine them"
+                "layers must be given with layout 'brick'; only 'fft' and theta of n (n - 1) / 2 angles determine them"
             )
         return size, check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
     if not MESH.exists[str(layout)](size):
