@@ -52,6 +52,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "ormqr_vjp",
                 "geqrf",
                 "geqrf_vjp",
+                "qr",
                 "procrustes",
                 "procrustes_vjp",
                 "cayley",
@@ -149,7 +150,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "show_config",
                 "use_backend",
             ],
-            "isometry.torch.linalg": ["householder_product", "ormqr", "geqrf", "cayley", "procrustes"],
+            "isometry.torch.linalg": ["householder_product", "ormqr", "geqrf", "qr", "cayley", "procrustes"],
             "isometry.torch.fla": [
                 "chunk_delta_rule",
                 "fused_recurrent_delta_rule",

@@ -6,9 +6,12 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 import isometry.torch as it
 import tolerance
+from isometry.gpu._coverage import has_cell
 from kernel_calls import recorded
 from layers import MATRIX, OF_CELLS, B, D, N, T, build, draw, each_kind, states
 
+#: The layers that are left to the CPU: of the delta rule, and of cells without kernels on the GPU.
+LEFT = {*MATRIX, *(name for name in OF_CELLS if not has_cell(name))}
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
 
@@ -60,14 +63,14 @@ def run(layer, x, batch):
 @each_kind
 @pytest.mark.parametrize("form", INPUTS)
 def test_layers_are_those_of_the_cpu(form, name, calls):
-    """Two layers, two directions; the delta rule is left to the CPU."""
+    """Two layers, two directions."""
     keywords, make, batch = INPUTS[form]
     layer = build(name, 2, bidirectional=True, dtype=torch.float32, **keywords)
     results = []
     for backend in ("cpu", "gpu"):
         with it.use_backend(backend):
             results.append(run(layer, make(), batch))
-        assert calls.taken().backends == {"cpu" if name in MATRIX else backend}
+        assert calls.taken().backends == {"cpu" if name in LEFT else backend}
     for k, (expected, found) in enumerate(zip(*results, strict=True)):
         close(found, expected, f"{name}, {form}, {k}")
 
@@ -94,10 +97,10 @@ def test_matrices_are_those_of_the_cpu(name):
 
 @each_kind
 def test_double_precision_is_refused(name):
-    """But for the layer of the delta rule, which is left to the CPU."""
+    """But for the layers that are left to the CPU."""
     layer, x = build(name), draw(T, B, D)
     with it.use_backend("gpu"):
-        if name in MATRIX:
+        if name in LEFT:
             assert torch.equal(layer(x)[0], build(name)(x)[0])
         else:
             with pytest.raises(TypeError, match="float32 and complex64"):

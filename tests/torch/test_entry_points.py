@@ -35,6 +35,7 @@ OTHERS = {
     "is_complex",
     "slope",
     "proj_size",
+    "output_size",
 }
 PARAMETRISED = {
     "weight-normed": parametrizations.weight_norm,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array
+from isometry._arrays import Array, taken
 from isometry._inverse import mesh as inverse
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
@@ -98,7 +97,8 @@ class Mesh(Sized, Declared, declaration=MESH):
         signs: ArrayLike | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        self._hold(mesh.frame(n, layers, layout, first, np.shape(theta)), theta, phi, phases, signs)
+        angles = theta if hasattr(theta, "shape") else taken("theta", theta)
+        self._hold(mesh.frame(n, layers, layout, first, tuple(angles.shape)), theta, phi, phases, signs)
 
     @property
     def pairs(self) -> Array:

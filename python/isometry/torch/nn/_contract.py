@@ -104,9 +104,9 @@ def check_constructor(
 def check_heads(name: str, heads: Any, hidden_size: int, divisible: bool) -> int:
     """The number of blocks of the recurrent matrices of a layer of the given class name."""
     if not divisible and heads != 1:
-        raise TypeError(f"{name} has no heads, its matrices are whole")
+        raise TypeError(f"heads must be 1 for {name}, whose matrices are whole, not {heads!r}")
     if check.count("heads", heads, 1) and hidden_size % heads:
-        raise ValueError(f"hidden_size must be a multiple of heads = {heads}, not {hidden_size}")
+        raise ValueError(f"heads must divide hidden_size = {hidden_size}, not {heads}")
     return heads
 
 

@@ -2,7 +2,7 @@
 
 use crate::{LENGTHS, SIDES, SIZES, THREADS, choices, expect, fits, ones, real, returns};
 use isometry_core::argument::{Array, Bar, Given, Kind};
-use isometry_core::internal::Blocks;
+use isometry_core::internal::{Beside, Blocks, read_beside, room};
 use isometry_core::operators::bounded_svd::BoundedSvd;
 use isometry_core::operators::circulant::Circulant;
 use isometry_core::operators::givens::Givens;
@@ -164,4 +164,31 @@ pub fn blocks<T: Scalar>() {
             }
         }
     }
+}
+
+pub fn beside<T: Scalar>() {
+    for (len, count, own) in LENGTHS.into_iter().flat_map(|len| [0, 1, 3].map(|count| (len, count, len % 5))) {
+        let (sizes, mut array, mut rows) = ([len, count, own], ones::<T>(len), vec![]);
+        for part in parts(&sizes, &mut array) {
+            returns("Beside::write", &sizes, || {
+                part.write(&ones(len));
+                Ok(())
+            });
+        }
+        for i in 0..count {
+            returns("internal::read_beside", &sizes, || read_beside(&array, count, i, own, &mut rows));
+        }
+        expect("internal::room", &sizes, true, || room(&mut rows, len));
+    }
+    returns("internal::room", &[], || room::<T>(&mut vec![], usize::MAX));
+}
+
+fn parts<'a, T: Scalar>(sizes: &[usize; 3], array: &'a mut [T]) -> Vec<Beside<'a, T>> {
+    let [_, count, own] = *sizes;
+    let mut parts = vec![];
+    returns("Beside::cut", sizes, || {
+        parts = Beside::cut(array, count, own);
+        Ok(())
+    });
+    parts
 }

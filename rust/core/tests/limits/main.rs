@@ -118,6 +118,7 @@ fn all<T: Scalar>() {
     any::bounded_svds::<T>();
     any::circulants::<T>();
     any::blocks::<T>();
+    any::beside::<T>();
     linalg::reflectors::<T>();
     linalg::factorisations::<T>();
     linalg::nearest::<T>();

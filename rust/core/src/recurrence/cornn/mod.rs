@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A state is (y, z), 2n numbers. Forward saves t, which could be had from the states only up to a factor 1 / dt of their rounding.
-//! It takes half of the array that is saved. Backward, with the cotangents y_bar and z_bar of y_t and z_t,
+//! It takes half of the array that is saved, the other half is zero. Backward, with the cotangents y_bar and z_bar of y_t and z_t,
 //!
 //! ```text
 //! k = z_bar + dt y_bar,    q = dt (1 - t_t^2) * k
@@ -131,13 +131,17 @@ impl<'a, R: Real> Unit<'a, R> for Cornn<'a, R> {
         &self,
         written: Written<'_, R>,
         _: &mut [R],
-        saved: Option<&mut [R]>,
+        mut saved: Option<&mut [R]>,
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check()?;
         written.check(self.run.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
         let setting = Setting::new(self, written.checkpoint())?;
         let carve = |arena: &mut _| CornnCell::carve(arena, &setting);
+        if let Some(saved) = &mut saved {
+            let half = saved.len() / 2;
+            saved[half..].fill(R::zero());
+        }
         // SAFETY: everything has passed its check.
         unsafe { driver::forward(&setting.pairs.line, written, (saved, SAVED), budget, carve) }
     }

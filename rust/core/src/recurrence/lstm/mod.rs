@@ -160,7 +160,7 @@ impl<'a, R: Real> Setting<'a, R> {
 ///
 /// # Errors
 /// Sizes or lengths that do not fit, an odd number of states, an activation other than tanh; lack of memory;
-/// [`Error::Interrupted`] once the budget says so.
+/// [`Error::Interrupted`](crate::Error::Interrupted) once the budget says so.
 pub fn forward<'a, R: Real>(
     lstm: &Lstm<'_, R>,
     written: impl Into<Written<'a, R>>,
