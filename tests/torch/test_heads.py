@@ -164,7 +164,7 @@ def test_layers_without_heads():
     for name in ("RUM", "DeltaProduct"):
         layer = getattr(it.nn, name)(D, N)
         assert layer(draw(T, 2, D, dtype=torch.float32))[0].shape == (T, 2, N)
-    with pytest.raises(TypeError, match="RUM has no heads"):
+    with pytest.raises(TypeError, match="heads must be 1 for RUM"):
         it.nn.RUM(D, N, heads=2)
     for wrong, error in ((3, ValueError), (0, ValueError), (2.0, TypeError), (None, TypeError), ("2", TypeError)):
         with pytest.raises(error, match="heads"):
