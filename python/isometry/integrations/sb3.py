@@ -29,7 +29,7 @@ except ModuleNotFoundError:  # said when the policy is made, so that this module
     _SB3 = None
 _Policy: Any = nn.Module if _SB3 is None else _SB3.RecurrentActorCriticPolicy
 
-__all__ = ["RecurrentPolicy", "Registration", "register"]
+__all__ = ["RecurrentPolicy", "register"]
 
 #: A state of sb3: two arrays (layers, B, n).
 States = tuple[Tensor, Tensor]

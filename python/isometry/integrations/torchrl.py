@@ -22,7 +22,7 @@ from ._registration import Function, Registration, Swap, Swaps, known
 from ._steps import Steps
 from ._views import view
 
-__all__ = ["Registration", "register"]
+__all__ = ["register"]
 
 _RNN = "torchrl.modules.tensordict_module.rnn"
 #: The modules, and the attribute that holds their layer.

@@ -167,7 +167,8 @@ pub fn blocks<T: Scalar>() {
 }
 
 pub fn beside<T: Scalar>() {
-    for (len, count, own) in LENGTHS.into_iter().flat_map(|len| [0, 1, 3].map(|count| (len, count, len % 5))) {
+    for (len, count, own) in LENGTHS.into_iter().flat_map(|len| [0, 1, 3].map(|count| (len, count, len % 5)))
+    {
         let (sizes, mut array, mut rows) = ([len, count, own], ones::<T>(len), vec![]);
         for part in parts(&sizes, &mut array) {
             returns("Beside::write", &sizes, || {
