@@ -69,6 +69,9 @@ def both(face, a):
         ),
         "Exponential.from_matrix": (face.Exponential.from_matrix, {"w": a(Q), "tol": None, **check}),
         "Mesh.from_matrix": (face.Mesh.from_matrix, {"w": a(Q), "first": "left", "tol": None, **check}),
+        "Mesh.from_clements": (
+            face.Mesh.from_clements, {"theta": a(A), "phi": a(A), "phases": a(np.ones(4)), "n": 4, "first": "left"},
+        ),
         "Kronecker.from_matrix": (
             face.Kronecker.from_matrix, {"w": a(Q), "factor_sizes": [2, 2], "tol": None, **check},
         ),

@@ -26,6 +26,22 @@ def arguments(w: Array, first: str, tol: float) -> dict[str, Array]:
     return {name: a.astype(real_type(w.dtype)) for name, a in found.items()}
 
 
+def half_turns(n: int, count: int, kind: int) -> tuple[Array, Array]:
+    """Where pi is added to phi (P,) and to the phases (n,) between the convention of a brick mesh and that of Clements
+    et al.: 0 or 1 each.
+
+    Their block is T(theta, phi) = diag(1, -1) B(theta + pi / 2, -phi), B ours, and a diagonal passes through a block
+    from its right to its left by B(theta, phi) diag(a, b) = b B(theta, phi - arg(a / b)). So the signs of all layers
+    are moved to the left, into D.
+    """
+    carry, found = np.zeros(n, np.int64), [np.empty(0, np.int64)]
+    for start, many, _ in reversed(list(layers(n, count, kind))):
+        i = start + 2 * np.arange(many)
+        found.append((carry[i] - carry[i + 1]) % 2)
+        carry[i], carry[i + 1] = carry[i + 1], 1 - carry[i + 1]
+    return np.concatenate(found[::-1]), carry
+
+
 def brick(w: Array, first: str) -> tuple[Array, Array, Array]:
     """theta and phi (nb, P) and the diagonal of D (nb, n) of W (nb, n, n) = D F_1 ... F_n; phi is 0 for a real W."""
     n = w.shape[-1]

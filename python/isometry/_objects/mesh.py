@@ -70,6 +70,12 @@ def layers(n: int, count: int, kind: int) -> Iterator[tuple[int, int, int]]:
             yield start, (n - start) // 2, 1
 
 
+def brick_only(layout: str) -> None:
+    """A mesh that has angles in the convention of Clements et al."""
+    if layout != "brick":
+        raise ValueError(f"clements needs a mesh with layout 'brick', not {layout!r}")
+
+
 class Sized:
     """The sizes of a mesh, read off its frame."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array, taken
@@ -164,6 +165,99 @@ class Mesh(Sized, Declared, declaration=MESH):
         return cls(**angles, n=n, layers=n, first=first)
 
     @classmethod
+    def from_clements(
+        cls,
+        theta: ArrayLike,
+        phi: ArrayLike,
+        phases: ArrayLike | None = None,
+        *,
+        n: int,
+        first: Literal["left", "right"] = "left",
+    ) -> Mesh:
+        """Build a brick mesh of n layers from angles in the convention of Clements et al. (2016).
+
+        W = diag(e^{i phases}) F_1 F_2 ... F_n, whose blocks on pairs i < j are those of their equation (1),
+
+        y_i = e^{i phi} cos(theta) x_i - sin(theta) x_j,   y_j = e^{i phi} sin(theta) x_i + cos(theta) x_j.
+
+        Parameters
+        ----------
+        theta, phi
+            Shape (*, n (n - 1) / 2): one per pair, in the order of `pairs`.
+        phases
+            Shape (*, n); zero by default.
+        n
+            Size of W.
+        first
+            Whether F_1 or F_n has the pairs (0, 1), (2, 3), ...; in the figures of the paper these act first: "right".
+
+        Returns
+        -------
+        Mesh
+            With phi and phases; multiples of pi / 2 are added to all angles.
+
+        Raises
+        ------
+        ValueError
+            If a length does not fit.
+        TypeError
+            If an array has an unsupported dtype, or is complex.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> op = iso.Mesh.from_clements([0.5], [0.0], [0.0, 0.0], n=2)
+        >>> op.apply([1.0, 0.0]).real.round(3)
+        array([0.878, 0.479])
+        """
+        given = cls(theta, n=n, layers=n, phi=taken("phi", phi), phases=phases, first=first)
+        assert given.phi is not None
+        turns, last = inverse.half_turns(*given.frame.shape[:3])
+        zero = np.zeros((), given.theta.dtype)
+        return cls(
+            given.theta + given.theta.dtype.type(np.pi / 2),
+            n=n,
+            layers=n,
+            phi=_turned(-given.phi, turns),
+            phases=_turned(zero if given.phases is None else given.phases, last),
+            first=first,
+        )
+
+    def clements(self) -> tuple[Array, Array, Array]:
+        """The angles in the convention of `from_clements`, of a brick mesh of any number of layers.
+
+        Returns
+        -------
+        theta, phi, phases : ndarray
+            Shapes (*, P), (*, P) and (*, n). Signs are phases 0 and pi, and what the mesh does not have is zero.
+
+        Raises
+        ------
+        ValueError
+            In the fft layout.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> op = iso.Mesh.random(3, layers=3, dtype="complex128")
+        >>> again = iso.Mesh.from_clements(*op.clements(), n=3)
+        >>> np.allclose(again.matrix(), op.matrix())
+        True
+        """
+        mesh.brick_only(self.layout)
+        turns, last = inverse.half_turns(*self.frame.shape[:3])
+        zero, phases = np.zeros((), self.theta.dtype), self.phases
+        if self.signs is not None:
+            phases = np.where(self.signs < 0, np.pi, 0).astype(self.signs.dtype)
+        found = (
+            self.theta - self.theta.dtype.type(np.pi / 2),
+            _turned(zero if self.phi is None else -self.phi, turns),
+            _turned(zero if phases is None else phases, -last),
+        )
+        theta, phi, phases = [np.broadcast_to(a, (*self.batch_shape, a.shape[-1])).copy() for a in found]
+        return theta, phi, phases
+
+    @classmethod
     @stackable
     def random(
         cls,
@@ -215,3 +309,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         if draw.dtype.kind == "c":
             phi, phases = draw.angles(pairs), draw.angles(size)
         return cls(theta, n=size, layers=depth, layout=layout, phi=phi, phases=phases, first=first)
+
+
+def _turned(angles: Array, half_turns: Array) -> Array:
+    return angles + half_turns.astype(angles.dtype) * angles.dtype.type(np.pi)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Unpack
 
 import torch
 from torch import Tensor
 
+from ..._arrays import Array
 from ..._inverse import mesh as inverse
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
@@ -102,7 +104,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     @property
     def pairs(self) -> Tensor:
         """The rows (i, j) that each angle of theta turns, integers of shape (P, 2), in its order."""
-        return torch.from_numpy(inverse.pairs(*self.frame.shape[:3]))
+        return torch.from_numpy(inverse.pairs(*self.frame.shape[:3])).to(self.theta.device)
 
     @classmethod
     def from_matrix(
@@ -140,6 +142,80 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         found = inverse.arguments(stack(w), first, tolerance.unitary(tol, n, dtype_name(w.dtype)))
         angles: dict[str, Any] = {k: unstacked(a, w) for k, a in found.items()}
         return cls(**angles, n=n, layers=n, first=first)
+
+    @classmethod
+    def from_clements(
+        cls,
+        theta: Tensor,
+        phi: Tensor,
+        phases: Tensor | None = None,
+        *,
+        n: int,
+        first: Literal["left", "right"] = "left",
+    ) -> Mesh:
+        """The brick mesh of n layers of angles in the convention of Clements et al. (2016); differentiable.
+
+        W = diag(e^{i phases}) F_1 F_2 ... F_n, whose blocks on pairs i < j are those of their equation (1),
+
+        y_i = e^{i phi} cos(theta) x_i - sin(theta) x_j,   y_j = e^{i phi} sin(theta) x_i + cos(theta) x_j.
+
+        Parameters
+        ----------
+        theta, phi : Tensor, shape (*, n (n - 1) / 2)
+            One per pair, in the order of `pairs`.
+        phases : Tensor, shape (*, n), optional
+            The angles of the diagonal, by default zero.
+        n : int
+            Size of W.
+        first : {"left", "right"}
+            Whether F_1 or F_n has the pairs (0, 1), (2, 3), ...; in the figures of the paper these act first: "right".
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> op = it.Mesh.from_clements(torch.tensor([0.5]), torch.zeros(1), torch.zeros(2), n=2)
+        >>> op.apply(torch.eye(2)[0]).real
+        tensor([0.8776, 0.4794])
+        """
+        given = cls(theta, n=n, layers=n, phi=tensor("phi", phi), phases=phases, first=first)
+        assert given.phi is not None
+        turns, last = inverse.half_turns(*given.frame.shape[:3])
+        zero = given.theta.new_zeros(())
+        return cls(
+            given.theta + math.pi / 2,
+            n=n,
+            layers=n,
+            phi=_turned(-given.phi, turns),
+            phases=_turned(zero if given.phases is None else given.phases, last),
+            first=first,
+        )
+
+    def clements(self) -> tuple[Tensor, Tensor, Tensor]:
+        """theta (*, P), phi (*, P) and phases (*, n) in the convention of `from_clements`; differentiable.
+
+        Of a brick mesh of any number of layers; a ValueError in the fft layout. Signs are phases 0 and pi, and what the
+        mesh does not have is zero.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> op = it.Mesh.random(3, layers=3, dtype=torch.complex64)
+        >>> again = it.Mesh.from_clements(*op.clements(), n=3)
+        >>> torch.allclose(again.matrix(), op.matrix(), atol=1e-5)
+        True
+        """
+        mesh.brick_only(self.layout)
+        turns, last = inverse.half_turns(*self.frame.shape[:3])
+        zero, phases = self.theta.new_zeros(()), self.phases
+        if self.signs is not None:
+            phases = (self.signs < 0).to(self.theta.dtype) * math.pi
+        found = (
+            self.theta - math.pi / 2,
+            _turned(zero if self.phi is None else -self.phi, turns),
+            _turned(zero if phases is None else phases, -last),
+        )
+        theta, phi, phases = [a.expand(*self.batch_shape, a.shape[-1]) for a in found]
+        return theta, phi, phases
 
     @classmethod
     @stackable
@@ -185,3 +261,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         if draw.dtype.is_complex:
             phi, phases = draw.angles(pairs), draw.angles(size)
         return cls(theta, n=size, layers=depth, layout=layout, phi=phi, phases=phases, first=first)
+
+
+def _turned(angles: Tensor, half_turns: Array) -> Tensor:
+    return angles + math.pi * torch.from_numpy(half_turns).to(angles)
