@@ -130,16 +130,16 @@ def delta_rules(draw):
     }
 
 
-def of_cells(rng):
+def of_cells(rng, dtype):
     """The other cells are real; their operators are those of `recurrence`."""
     found = {}
     for stem, cell in CELLS.items():
         if stem == "recurrence":
             continue
         subject = NumpyCell(CellCase(cell, next(iter(cell.variants))))
-        arrays = subject.case.draw(rng, N)
+        arrays = subject.case.draw(rng, N, single=np.dtype(dtype) == np.float32)
         fixed = {name: arrays.pop(name) for name in subject.case.own}
-        ct = ref.normal(rng, 3, 2, N * len(cell.first))
+        ct = ref.normal(rng, 3, 2, N * len(cell.first), dtype=dtype)
 
         def call(subject, fixed, a, c):
             return subject.states({**fixed, **a}, check_finite=c)
@@ -172,7 +172,7 @@ def functions(rng, dtype):
             lambda a, c: iso.cayley_step(a["w"], a["gradient"], 0.1, check_finite=c),
         ),
         "hadamard_transform": ({"x": draw(2, N)}, lambda a, c: iso.hadamard_transform(**a, check_finite=c)),
-        **({} if is_complex(dtype) else delta_rules(draw) | of_cells(rng)),
+        **({} if is_complex(dtype) else delta_rules(draw) | of_cells(rng, dtype)),
         "orthogonality_error": ({"w": w}, lambda a, c: iso.orthogonality_error(**a, check_finite=c)),
         "recurrence": (layer(rng, dtype), lambda a, c: run(iso.recurrence, a, check_finite=c)),
         "recurrence_vjp": (
