@@ -23,11 +23,12 @@ def formula(
     """U x + b of all gates and steps, the first state (y, z), and a step."""
     (dt,) = law.settings
     assert dt is not None
-    n, of_y, of_z = w.shape[-1], w[:3].flatten(0, 1).mT, w[3].mT
+    n, of_state = w.shape[-1], w.flatten(0, 1).mT
     drive = x @ u.flatten(0, 1).mT
     drive = drive if b is None else drive + b.flatten()
 
     def step(drive: Tensor, carried: Carried) -> Carried:
+        of_y, of_z = of_state.split((3 * n, n), -1)  # here, since a scan takes no two tensors of one memory
         y, z = carried[0].split(n, -1)
         gates, own = drive.split((3 * n, n), -1)
         s_1, s_2, t = (y @ of_y + gates).split(n, -1)
