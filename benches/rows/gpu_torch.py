@@ -32,6 +32,7 @@ def pairs(device: str, short: bool = False) -> Iterator[tuple[str, Functions]]:
         sides = {**called(trained(layer.to(device), x), device), "the CPU": here}
         if device.startswith("cuda"):
             sides['backend="gpu"'] = on_the_gpu(here)
+            sides["compiled"] = waited(trained(torch.compile(layer, mode="reduce-overhead"), x))
         yield f"{name}, n = {n}, B = {batch}, T = {steps}", {**sides, **peers}
     yield f"delta rule, T = {steps}", called(delta(device, steps, n // 4), device)
     for name in PARAMETRISATIONS:

@@ -24,16 +24,11 @@ CLIP, SLOWER = 1.0, 0.2
 
 
 def optimisers(network: Network, rate: float) -> list[torch.optim.Optimizer]:
-    layer: Any = network.layer
-    slow = list(layer.recurrent_parameters()) if hasattr(layer, "recurrent_parameters") else []
-    known = {id(parameter) for parameter in slow}
-    rest = [parameter for parameter in network.parameters() if id(parameter) not in known]
-    found: list[torch.optim.Optimizer] = [torch.optim.Adam(rest, lr=rate)]
-    if isinstance(layer, it.nn.FullCapacityURNN):
-        found += [it.optim.CayleyRMSprop(slow, lr=SLOWER * rate, reorthogonalize=True, pairs=True)]
-    elif slow:
-        found += [torch.optim.Adam(slow, lr=SLOWER * rate)]
-    return found
+    groups = it.nn.parameter_groups(network, lr=rate, recurrent_lr=SLOWER * rate)
+    if not isinstance(network.layer, it.nn.FullCapacityURNN):
+        return [torch.optim.Adam(groups)]
+    rest, w = groups
+    return [torch.optim.Adam([rest]), it.optim.CayleyRMSprop([w], lr=w["lr"], reorthogonalize=True, pairs=True)]
 
 
 def train(name: str, choice: Choice, rate: float, seed: int, updates: int) -> dict[str, Any]:

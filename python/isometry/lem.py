@@ -144,7 +144,7 @@ def lem_vjp(
     Returns
     -------
     dict
-        The gradients by the arrays' names, in their shapes and dtypes; None for one that was not given.
+        Gradients by argument name, each with the shape and dtype of its argument; None if it was not given.
 
     Raises
     ------

@@ -142,7 +142,7 @@ def lstm_vjp(
     Returns
     -------
     dict
-        The gradients by the arguments' names, in their shapes and dtypes; None for one that was not given.
+        Gradients by argument name, each with the shape and dtype of its argument; None if it was not given.
 
     Raises
     ------

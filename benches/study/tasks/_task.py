@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ class Task:
     outputs: int
     last_only = True
     chance: float
-    measure: ClassVar = "accuracy"
 
     def draw(self, rng: Any) -> tuple[Any, Any]:
         """A batch to train on, x of shape (T, B, inputs) or packed, and its target."""

@@ -27,7 +27,7 @@ class Episodes(NamedTuple):
 class Control(Task):
     """Outputs for `actions` and one for the value; an episode has `most` steps at most, and earns `best` at most."""
 
-    last_only, measure, chance = False, "return, of the most", 0.0
+    last_only, chance = False, 0.0
     actions: int
     most: int
     best: float

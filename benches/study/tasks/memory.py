@@ -31,7 +31,7 @@ class Copying(Drawn):
 class Adding(Drawn):
     """The sum of two marked numbers among 150; the variance explained."""
 
-    inputs, outputs, chance, measure = 2, 1, 0.0, "variance explained"
+    inputs, outputs, chance = 2, 1, 0.0
 
     def sequences(self, rng: Any, count: int) -> tuple[Tensor, Tensor]:
         x, y = isometry.tasks.adding(STEPS, count, rng)

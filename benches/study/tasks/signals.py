@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._task import Drawn
 
-#: Points of the plane that a symbol is one of; frequency shift keying has none.
+#: The constellation of each modulation; None for frequency-shift keying.
 POINTS = {
     "BPSK": np.array([1, -1]),
     "QPSK": np.exp(0.25j * np.pi * np.arange(1, 8, 2)),

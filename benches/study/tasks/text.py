@@ -21,7 +21,7 @@ MODULES = ("argparse", "ast", "datetime", "decimal", "difflib", "doctest", "insp
 class Text(Task):
     """English (the documentation of Python) or Python's own source; the last tenth tests."""
 
-    last_only, measure = False, "bits saved, of those of single characters"
+    last_only = False
     chance = 0.0
 
     def __init__(self, language: str) -> None:

@@ -344,8 +344,8 @@ class Cayley(Declared, declaration=CAYLEY):
         Raises
         ------
         ValueError
-            If the last axis of quat has other than 4 elements, or a quaternion is zero, or has w = 0: half a
-            turn.
+            If the last axis of quat does not have 4 elements, a quaternion is zero, or w = 0 (a half turn, which no
+            Cayley transform reaches).
         TypeError
             If quat is complex or of an unsupported dtype.
 

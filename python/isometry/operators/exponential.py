@@ -240,7 +240,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         Raises
         ------
         ValueError
-            If the last axis of quat has other than 4 elements, or a quaternion is zero.
+            If the last axis of quat does not have 4 elements, or a quaternion is zero.
         TypeError
             If quat is complex or of an unsupported dtype.
 

@@ -45,7 +45,7 @@ class HeadKeywords(StateKeywords, total=False):
 
 
 class DivisibleKeywords(LayerKeywords, HeadKeywords, total=False):
-    """The same, those of ``torch.nn.RNN`` too."""
+    """Both."""
 
 
 class Sweep(NamedTuple):

@@ -137,8 +137,8 @@ fn flat(w: &Array) -> Result<Array> {
     }
 }
 
-/// Bytes of the arrays of a member: states, what precedes them and their cotangents, the widest array of all steps, and what it is given,
-/// with gradients.
+/// Bytes of a member's arrays: its states, the states before each step, their cotangents, the widest array over all steps, and its
+/// arguments with their gradients.
 fn bytes<T: Scalar>(call: &Call<'_, T>) -> Result<usize> {
     let [steps, batch, _, n] = call.sizes()?;
     let widest = CELLS.iter().find(|cell| cell.name == call.cell.name).map_or(0, |cell| cell.most);

@@ -21,7 +21,7 @@ pub(super) struct LemPull<'s, R: Real> {
     w: [DenseStep<'s, R>; 2],
     /// The steps of replayed segments.
     again: Option<LemCell<'s, R>>,
-    /// The part of the cotangent of y before a step that is no product with W, rows of one step.
+    /// The part of the cotangent of y_{t-1} that does not pass through W, for the rows of one step.
     carry: Region<R>,
 }
 
