@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -69,6 +70,25 @@ class Network(nn.Module):
     def read(self, states: Tensor) -> Tensor:
         values: Tensor = self.readout(it.real_state(states) if states.is_complex() else states)
         return values
+
+    @contextmanager
+    def stepping(self) -> Iterator[Callable[[Tensor, Any], tuple[Tensor, Any]]]:
+        """A function of x (B, inputs) and the memory before it that gives the state and the memory after it."""
+        layer: Any = self.layer
+
+        def call(x: Tensor, memory: Any) -> tuple[Tensor, Any]:
+            states, after = layer(x[None], memory)
+            return states[0], after
+
+        def step(x: Tensor, memory: Any) -> tuple[Tensor, Any]:
+            after = layer.step(x, memory)
+            return (after[0] if isinstance(after, tuple) else after)[-1], after
+
+        if isinstance(layer, (nn.GRU, nn.LSTM)):
+            yield call
+        else:
+            with layer.cached():
+                yield layer.step if isinstance(layer, it.nn.DeltaProduct) else step
 
     def forward(self, x: Any) -> Tensor:
         states = self.layer(x)[0]

@@ -47,7 +47,8 @@ def screening(tasks: Sequence[str]) -> Iterator[tuple[str, Choice, float, int, i
 
 
 def final(tasks: Sequence[str], results: Results) -> Iterator[tuple[str, Choice, float, int, int]]:
-    """The runs that follow from a screening that is complete."""
+    """The runs that follow from a screening that is complete: first one seed of every layer's best activation."""
+    found: list[tuple[int, int, tuple[str, Choice, float, int, int]]] = []
     for task in tasks:
         for layer in dict.fromkeys(choice.layer for choice in choices()):
             own = [choice for choice in choices() if choice.layer == layer]
@@ -56,9 +57,10 @@ def final(tasks: Sequence[str], results: Results) -> Iterator[tuple[str, Choice,
                 continue
             scores = {pair: results[name]["score"] for pair, name in tried.items()}
             rates = {choice: max(RATES, key=lambda rate: scores[choice, rate]) for choice in own}
-            for choice in sorted(own, key=lambda choice: -scores[choice, rates[choice]])[:BEST]:
-                for seed in SEEDS:
-                    yield task, choice, rates[choice], seed, UPDATES
+            best = sorted(own, key=lambda choice: -scores[choice, rates[choice]])[:BEST]
+            for place, choice in enumerate(best):
+                found += [(seed, place, (task, choice, rates[choice], seed, UPDATES)) for seed in SEEDS]
+    yield from (run for _, _, run in sorted(found, key=lambda each: each[:2]))
 
 
 def one(run: tuple[str, Choice, float, int, int], end: float) -> tuple[str, dict[str, Any]] | None:

@@ -45,20 +45,21 @@ class Control(Task):
 
     @torch.no_grad()
     def play(self, network: Any, rng: Any, count: int, *, greedy: bool) -> Episodes:
-        """Whole episodes, one call of the layer for each step."""
+        """Whole episodes, step by step."""
         state, memory, alive = self.start(rng, count), None, torch.ones(count, dtype=torch.bool)
         found: list[tuple[Tensor, ...]] = []
-        for step in range(self.most):
-            seen = self.seen(state, step)
-            hidden, memory = network.layer(seen[None], *([] if memory is None else [memory]))
-            logits = network.read(hidden[0])[:, : self.actions]
-            noise = 0 if greedy else torch.from_numpy(rng.gumbel(size=logits.shape).astype(np.float32))
-            action = (logits + noise).argmax(-1)
-            state, reward, ended = self.act(state, action, step)
-            found.append((seen, action, reward * alive, alive))
-            alive = alive & ~ended
-            if not alive.any():
-                break
+        with network.stepping() as one_step:
+            for step in range(self.most):
+                seen = self.seen(state, step)
+                hidden, memory = one_step(seen, memory)
+                logits = network.read(hidden)[:, : self.actions]
+                noise = 0 if greedy else torch.from_numpy(rng.gumbel(size=logits.shape).astype(np.float32))
+                action = (logits + noise).argmax(-1)
+                state, reward, ended = self.act(state, action, step)
+                found.append((seen, action, reward * alive, alive))
+                alive = alive & ~ended
+                if not alive.any():
+                    break
         return Episodes(*(torch.stack(part) for part in zip(*found, strict=True)))
 
     def update(self, network: Any, rng: Any) -> Tensor:
