@@ -24,7 +24,7 @@ MADE = (
 )
 
 
-@pytest.mark.parametrize("name", [*MADE, "tones", "cart-pole", "english", "python"])
+@pytest.mark.parametrize("name", [*MADE, "tones", "english", "python"])
 def test_a_task_trains(name):
     found = train(name, GRU, 1e-3, 0, 2)
     assert 0 <= found["score"] <= 1 and "not finite" not in found
@@ -50,24 +50,38 @@ def test_runs_are_continued(tmp_path, monkeypatch, capsys):
     assert run.main(words) == 0 and capsys.readouterr().out == ""
 
 
-def test_the_guide(tmp_path, capsys):
+def test_the_guide(tmp_path, monkeypatch):
     """The mean over the tasks of a kind decides, in which all other tasks count as one."""
     scores = {
-        "copying": (1.0, 0.5, 0.125),
-        "adding": (0.8, 0.4, 0.9),
-        "cue": (0.9, 0.6, 0.125),
-        "tones": (0.2, 1.0, 0.125),
+        "copying": (1.0, 0.5, 0.125, 0.0),
+        "adding": (0.8, 0.4, 0.9, 0.0),
+        "cue": (0.9, 0.6, 0.125, 0.0),
+        "tones": (0.2, 1.0, 0.125, 0.0),
     }
-    file = tmp_path / "results.jsonl"
+    layers = ("A, tanh", "B", *guide.TORCH)
+    file, page = tmp_path / "results.jsonl", tmp_path / "choosing.md"
     with file.open("w", encoding="utf-8") as out:
         for task, of_layers in scores.items():
-            for layer, score in zip(("A, tanh", "B", "torch GRU"), of_layers, strict=True):
-                for seed in run.SEEDS:
-                    name = f"{task} | {layer} | 0.001 | {seed} | {run.UPDATES}"
-                    out.write(json.dumps({"run": name, "score": score, "ms": 1.0, "parameters": 1}) + "\n")
+            for layer, score in zip(layers, of_layers, strict=True):
+                for seed in (0, *run.SEEDS):
+                    name = f"{task} | {layer} | 0.001 | {seed} | {run.UPDATES if seed else run.QUARTER}"
+                    found = {"score": score, "chance": 0.0, "ms": 1.0, "parameters": 1}
+                    out.write(json.dumps({"run": name} | found) + "\n")
+    page.write_text(f"Before.\n{guide.BEGIN}old\n{guide.END}After.\n", encoding="utf-8")
+    monkeypatch.setattr(guide, "TABLES", tmp_path / "RESULTS.md")
+    monkeypatch.setattr(guide, "GUIDE", page)
+    monkeypatch.setattr(guide, "ACTIVATIONS", {"A": ("tanh",), "B": ("",)})
     assert guide.main(["--results", str(file)]) == 0
-    text = capsys.readouterr().out
-    first = text.split("### ")[1].splitlines()[4]
-    assert first.startswith("| A, tanh | 0.7")  # of 1, 0.89, 1, and 0.09 of the task of another kind
-    assert "| adding | A, tanh | 0.800 | torch GRU | 0.900 | no | yes |" in text
-    assert text.endswith("Near the best on 1 of 4 tasks, below torch's GRU or LSTM on 1.\n")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("Before.\n") and text.endswith("After.\n") and "old" not in text
+    first = f"| {TASKS['copying'].kind} | `A` tanh **0.77** |"  # the mean of 1, 0.89, 1, and 0.2 of another kind
+    assert first in text
+    assert "near" not in text and "on 1 of them, and below torch's GRU or LSTM on 1." in text
+    assert "| adding | A, tanh | 0.800 | torch GRU | 0.900 | no | yes |" in guide.TABLES.read_text(encoding="utf-8")
+
+
+def test_the_guide_is_what_the_results_say():
+    found, part = guide.guide(run.read())
+    assert guide.TABLES.read_text(encoding="utf-8") == found
+    page = guide.GUIDE.read_text(encoding="utf-8")
+    assert page == guide.placed(page, part)

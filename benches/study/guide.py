@@ -1,4 +1,4 @@
-"""python benches/study report: what the results say, as tables in Markdown, and how good a guide made of them is.
+"""python benches/study report: what the results say, in RESULTS.md and in the guide of docs/choosing.md.
 
 The score of a layer on a task is the mean over its seeds; a share of 0 is chance, a share of 1 the best of all layers.
 For a kind of task the guide ranks layers, each with one activation, by their mean share over its tasks, in which the
@@ -10,76 +10,70 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from .run import RESULTS, UPDATES, Results, read
+from .layers import ACTIVATIONS
+from .results import QUARTER, RESULTS, UPDATES, Results, Table, means, read, shares
 from .tasks import TASKS
 
 PICKS = 3
 NEAR, NEARER = 0.05, 0.10  # of a score, and of the way from chance to the best
 TORCH = ("torch GRU", "torch LSTM")
-
-#: By task and by layer with activation, a number.
-Table = dict[str, dict[str, float]]
-
-
-def means(results: Results, updates: int) -> tuple[Table, Table]:
-    """Scores and milliseconds of an update. Of several rates, as in the screening, the best counts."""
-    scores: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for name, found in results.items():
-        task, layer, rate, _, count = name.split(" | ")
-        if int(count) == updates and task in TASKS:
-            scores[task, layer][rate].append(found["score"])
-            times[task, layer].append(found["ms"])
-    tables: tuple[Table, Table] = (defaultdict(dict), defaultdict(dict))
-    for (task, layer), of_rates in scores.items():
-        tables[0][task][layer] = max(map(statistics.fmean, of_rates.values()))
-        tables[1][task][layer] = statistics.median(times[task, layer])
-    return tables
+TABLES = Path(__file__).with_name("RESULTS.md")
+GUIDE = Path(__file__).parents[2] / "docs" / "choosing.md"
+BEGIN, END = "<!-- python benches/study report -->\n", "<!-- end -->\n"
 
 
-@cache
-def chance(task: str) -> float:
-    return TASKS[task].make().chance
+class LeftOut(NamedTuple):
+    """A task, the first pick made without it, the best of all layers on it, and their scores."""
 
-
-def shares(scores: Table) -> Table:
-    """Of the way from chance to the best."""
-    found: Table = {}
-    for task, of_layers in scores.items():
-        low, high = chance(task), max(of_layers.values())
-        if high > low:
-            found[task] = {layer: max(0.0, (score - low) / (high - low)) for layer, score in of_layers.items()}
-    return found
+    task: str
+    pick: str
+    score: float
+    best: str
+    most: float
+    near: bool
+    below_torch: bool
 
 
 def ranked(share: Table, kind: str, without: Collection[str] = ()) -> list[tuple[str, float]]:
-    """The layers with their mean share for a kind, the best first; only those that every task of it has."""
+    """The layers with their mean share for a kind, the best first; only those that every task has."""
     own = [task for task in share if TASKS[task].kind == kind and task not in without]
     others = [task for task in share if TASKS[task].kind != kind]
-    known = [set(share[task]) for task in own] or [set().union(*(share[task] for task in others))]
     found = []
-    for layer in set.intersection(*known):
-        elsewhere = [share[task][layer] for task in others if layer in share[task]]
-        parts = [share[task][layer] for task in own] + ([statistics.fmean(elsewhere)] if elsewhere else [])
+    for layer in set.intersection(*(set(share[task]) for task in own + others)):
+        parts = [share[task][layer] for task in own]
+        parts.append(statistics.fmean(share[task][layer] for task in others))
         found.append((layer, statistics.fmean(parts)))
-    return sorted(found, key=lambda pair: -pair[1])
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
 
-def left_out(scores: Table, share: Table) -> Iterator[tuple[str, str, float, str, float, bool, bool]]:
-    """For every task the first pick made without it and its score, the best, whether it is near, and below torch's."""
-    for task, of_layers in scores.items():
-        if task not in share:
-            continue
-        pick = next(name for name, _ in ranked(share, TASKS[task].kind, (task,)) if name in of_layers)
+def picks(share: Table, kind: str) -> list[tuple[str, float]]:
+    """The best layers of a kind, each with its better activation; torch's own are compared with, not picked."""
+    found: dict[str, tuple[str, float]] = {}
+    for name, mean in ranked(share, kind):
+        if name not in TORCH:
+            found.setdefault(name.split(",")[0], (name, mean))
+    return list(found.values())[:PICKS]
+
+
+def left_out(scores: Table, share: Table) -> Iterator[LeftOut]:
+    for task in share:
+        of_layers = scores[task]
+        pick = next(name for name, _ in ranked(share, TASKS[task].kind, (task,)) if name not in TORCH)
         best = max(of_layers, key=lambda name: of_layers[name])
         near = of_layers[pick] >= of_layers[best] - NEAR or share[task][pick] >= 1 - NEARER
-        below = of_layers[pick] < max(of_layers.get(name, 0.0) for name in TORCH)
-        yield task, pick, of_layers[pick], best, of_layers[best], near, below
+        below = of_layers[pick] < max(of_layers[name] for name in TORCH)
+        yield LeftOut(task, pick, of_layers[pick], best, of_layers[best], near, below)
+
+
+def times(milliseconds: Table) -> dict[str, float]:
+    """Of an update of every layer, in units of that of torch's GRU: medians over the tasks."""
+    names = dict.fromkeys(name for of_layers in milliseconds.values() for name in of_layers)
+    beside = {name: [of[name] / of[TORCH[0]] for of in milliseconds.values() if name in of] for name in names}
+    return {name: statistics.median(ratios) for name, ratios in beside.items()}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -87,28 +81,97 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def report(scores: Table, times: Table, write: Callable[[str], None]) -> None:
-    share = shares(scores)
-    write("## For a kind of task\n")
+def code(name: str) -> str:
+    """`ScoRNN, oplu` as the guide writes it."""
+    layer, _, activation = name.partition(", ")
+    return f"`{layer}` {activation}".rstrip()
+
+
+def kinds(share: Table) -> str:
+    """The table of the guide."""
+    rows = []
     for kind in dict.fromkeys(TASKS[task].kind for task in share):
-        own = [task for task in share if TASKS[task].kind == kind]
-        rows = []
-        for name, mean in ranked(share, kind)[:PICKS]:
-            ms = statistics.fmean(times[task][name] for task in own)
-            rows.append([name, f"{mean:.2f}", *(f"{scores[task][name]:.3f}" for task in own), f"{ms:.1f}"])
-        for name in TORCH:
-            if all(name in scores[task] for task in own):
-                rows.append([name, "", *(f"{scores[task][name]:.3f}" for task in own), ""])
-        write(f"### {kind[0].upper() + kind[1:]}\n\n" + table(["", "share", *own, "ms"], rows))
-    found = list(left_out(scores, share))
+        all_of = dict(ranked(share, kind))
+        best = [f"{code(name)} **{mean:.2f}**" for name, mean in picks(share, kind)]
+        rows.append([kind, *best, *(f"{all_of[name]:.2f}" for name in TORCH)])
+    return table(["you have", "take", "then", "then", *TORCH], rows)
+
+
+def overall(share: Table, milliseconds: Table, parameters: Mapping[str, int]) -> str:
+    mean = {name: statistics.fmean(of[name] for of in share.values()) for name in next(iter(share.values()))}
+    beside = times(milliseconds)
     rows = [
-        [task, pick, f"{score:.3f}", best, f"{most:.3f}", "yes" if near else "no", "yes" if below else "no"]
-        for task, pick, score, best, most, near, below in found
+        [code(name), f"{mean[name]:.2f}", f"{beside[name]:.1f}", f"{parameters[name]:,}"]
+        for name in sorted(mean, key=lambda name: -mean[name])
     ]
-    write("## Each task left out\n")
-    write(table(["task", "first pick", "its score", "best", "its score", "near", "below torch's"], rows))
-    near, below = sum(row[5] for row in found), sum(row[6] for row in found)
-    write(f"Near the best on {near} of {len(found)} tasks, below torch's GRU or LSTM on {below}.")
+    return table(["layer, activation", "mean share", "time of an update", "parameters"], rows)
+
+
+def verdict(found: Sequence[LeftOut]) -> str:
+    near, below = sum(each.near for each in found), sum(each.below_torch for each in found)
+    return (
+        f"Each of the {len(found)} tasks was left out in turn. The first pick made from the others is within 5 points"
+        f" of the best layer, or 10 % of the way from chance to it, on {near} of them, and below torch's GRU or LSTM on"
+        f" {below}.\n"
+    )
+
+
+def activations(screened: Table) -> str:
+    """The mean share of every activation, of which all were tried in the screening alone."""
+    rows = []
+    tried = list(dict.fromkeys(name for names in ACTIVATIONS.values() for name in names if name))
+    for layer, names in ACTIVATIONS.items():
+        if len(names) > 1:
+            mean = {n: statistics.fmean(of[f"{layer}, {n}"] for of in screened.values()) for n in names}
+            rows.append([layer, *(f"{mean[name]:.2f}" if name in mean else "" for name in tried)])
+    return table(["", *tried], rows)
+
+
+def tables(scores: Table, share: Table, found: Sequence[LeftOut], screened: Table) -> str:
+    """All scores, and each task left out."""
+    tasks = list(share)
+    parts = ["# What the study found\n", f"Written by `python benches/study report`. {verdict(found)}"]
+    for kind in dict.fromkeys(TASKS[task].kind for task in tasks):
+        own = [task for task in tasks if TASKS[task].kind == kind]
+        rows = [
+            [name, f"{mean:.2f}", *(f"{scores[task][name]:.3f}" for task in own)] for name, mean in ranked(share, kind)
+        ]
+        parts.append(f"## {kind[0].upper() + kind[1:]}\n\n" + table(["", "share", *own], rows))
+    rows = [
+        [
+            each.task,
+            each.pick,
+            f"{each.score:.3f}",
+            each.best,
+            f"{each.most:.3f}",
+            "yes" if each.near else "no",
+            "yes" if each.below_torch else "no",
+        ]
+        for each in found
+    ]
+    head = ["task", "first pick", "its score", "best", "its score", "near", "below torch's"]
+    parts += ["## Each task left out\n", table(head, rows)]
+    parts += ["## Activations in the screening, by mean share\n", activations(screened)]
+    return "\n".join(parts)
+
+
+def guide(results: Results) -> tuple[str, str]:
+    """RESULTS.md, and what stands between the marks of docs/choosing.md."""
+    scores, milliseconds = means(results, UPDATES)
+    share = shares(scores, results)
+    screened = shares(means(results, QUARTER)[0], results)
+    found = list(left_out(scores, share))
+    sizes: dict[str, list[int]] = {}
+    for name, each in results.items():
+        sizes.setdefault(name.split(" | ")[1], []).append(each["parameters"])
+    parameters = {name: round(statistics.median(counts)) for name, counts in sizes.items()}
+    page = "\n".join([kinds(share), verdict(found), overall(share, milliseconds, parameters)])
+    return tables(scores, share, found, screened), page
+
+
+def placed(page: str, part: str) -> str:
+    before, _, rest = page.partition(BEGIN)
+    return before + BEGIN + "\n" + part + "\n" + END + rest.partition(END)[2]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -116,7 +179,8 @@ def main(arguments: Sequence[str]) -> int:
         prog="study report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
-    parser.add_argument("--updates", type=int, default=UPDATES, metavar="N", help="300: the screening")
     options = parser.parse_args(arguments)
-    report(*means(read(options.results), options.updates), print)
+    found, part = guide(read(options.results))
+    TABLES.write_text(found, encoding="utf-8")
+    GUIDE.write_text(placed(GUIDE.read_text(encoding="utf-8"), part), encoding="utf-8")
     return 0

