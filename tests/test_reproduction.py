@@ -1,7 +1,6 @@
 """benches/reproduction: it runs what is left and keeps the results; the pages say what the numbers say."""
 
 import re
-from decimal import Decimal
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -238,30 +237,3 @@ def test_a_claim_has_a_colour():
     assert said == set(cells) and explained == set(verdicts.KIND)
     assert len(cells) > 150 and all(verdicts.KIND[word] == colour for colour, word in cells)
     assert text.count("[as claimed") == sum(word == "as claimed" for _, word in cells)
-
-
-@pytest.mark.parametrize(("heading", "cells"), [
-    ("Memory: copying", ("copying 200", "copying 500", "copying 1000")),
-    ("Adding: keep two, forget the rest", ("adding 200", "adding 400")),
-])  # fmt: skip
-def test_the_guide_has_the_figures_of_the_tables(heading, cells):
-    """Rows of docs/choosing.md, to their last digit: of one layer or of several, and ranges over several."""
-    text = (ROOT / "docs/choosing.md").read_text()
-    rows = re.findall(r"^\| (.*?) \|$", text[text.index(f"## {heading}") :].partition("**Why.**")[0], re.MULTILINE)
-    titles = {scripts().cell.title(model): model for model in registry.names("model")}
-    seen = 0
-    for row in rows[1:]:
-        names, *columns = re.sub(r"\*", "", row).split(" | ")
-        for cell, column in zip(cells, columns, strict=False):
-            short = scripts().report._short(scripts().results.entries(cell))
-            if column == "–":
-                assert titles[names] not in short
-                continue
-            found = [short[titles[name]].ratio for name in names.split(", ")]
-            low, _, high = column.partition(" to ")
-            values = column.split(", ") if len(found) > 1 and "," in column else [low] * len(found)
-            for value, ratio in zip(values, found, strict=True):
-                half = 0.501 * 10 ** Decimal(value).as_tuple().exponent
-                assert float(value) - half <= ratio <= float(high or value) + half, (cell, names)
-                seen += 1
-    assert seen > 25
