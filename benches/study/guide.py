@@ -71,8 +71,9 @@ def left_out(scores: Table, share: Table) -> Iterator[LeftOut]:
 
 def times(milliseconds: Table) -> dict[str, float]:
     """Of an update of every layer, in units of that of torch's GRU: medians over the tasks."""
-    names = dict.fromkeys(name for of_layers in milliseconds.values() for name in of_layers)
-    beside = {name: [of[name] / of[TORCH[0]] for of in milliseconds.values() if name in of] for name in names}
+    done = [of for of in milliseconds.values() if TORCH[0] in of]
+    names = dict.fromkeys(name for of in done for name in of)
+    beside = {name: [of[name] / of[TORCH[0]] for of in done if name in of] for name in names}
     return {name: statistics.median(ratios) for name, ratios in beside.items()}
 
 
@@ -98,11 +99,15 @@ def kinds(share: Table) -> str:
 
 
 def overall(share: Table, milliseconds: Table, parameters: Mapping[str, int]) -> str:
+    """Every layer with its better activation."""
     mean = {name: statistics.fmean(of[name] for of in share.values()) for name in next(iter(share.values()))}
     beside = times(milliseconds)
+    best: dict[str, str] = {}
+    for name in sorted(mean, key=lambda name: -mean[name]):
+        best.setdefault(name.split(",")[0], name)
     rows = [
-        [code(name), f"{mean[name]:.2f}", f"{beside[name]:.1f}", f"{parameters[name]:,}"]
-        for name in sorted(mean, key=lambda name: -mean[name])
+        [code(name), f"{mean[name]:.2f}", f"{beside[name]:.2f}" if name in beside else "", f"{parameters[name]:,}"]
+        for name in best.values()
     ]
     return table(["layer, activation", "mean share", "time of an update", "parameters"], rows)
 
@@ -155,9 +160,9 @@ def tables(scores: Table, share: Table, found: Sequence[LeftOut], screened: Tabl
     return "\n".join(parts)
 
 
-def guide(results: Results) -> tuple[str, str]:
+def guide(results: Results, updates: int = UPDATES) -> tuple[str, str]:
     """RESULTS.md, and what stands between the marks of docs/choosing.md."""
-    scores, milliseconds = means(results, UPDATES)
+    scores, milliseconds = means(results, updates)[0], means(results, UPDATES)[1]
     share = shares(scores, results)
     screened = shares(means(results, QUARTER)[0], results)
     found = list(left_out(scores, share))
@@ -165,7 +170,9 @@ def guide(results: Results) -> tuple[str, str]:
     for name, each in results.items():
         sizes.setdefault(name.split(" | ")[1], []).append(each["parameters"])
     parameters = {name: round(statistics.median(counts)) for name, counts in sizes.items()}
-    page = "\n".join([kinds(share), verdict(found), overall(share, milliseconds, parameters)])
+    seeds = len({name.split(" | ")[3] for name in results if name.endswith(f" | {updates}")})
+    budget = f"After {updates:,} updates, {seeds} seed{'s' * (seeds > 1)}:\n"
+    page = "\n".join([budget, kinds(share), verdict(found), overall(share, milliseconds, parameters)])
     return tables(scores, share, found, screened), page
 
 
@@ -179,8 +186,9 @@ def main(arguments: Sequence[str]) -> int:
         prog="study report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument("--updates", type=int, default=UPDATES, metavar="N", help=f"{QUARTER}: what the screening says")
     options = parser.parse_args(arguments)
-    found, part = guide(read(options.results))
+    found, part = guide(read(options.results), options.updates)
     TABLES.write_text(found, encoding="utf-8")
     GUIDE.write_text(placed(GUIDE.read_text(encoding="utf-8"), part), encoding="utf-8")
     return 0
