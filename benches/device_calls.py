@@ -1,4 +1,4 @@
-"""Calls of torch on a device without kernels, and what is kept: the tables of docs/speed.md.
+"""Calls of torch on a device without kernels, and what is kept: the tables of benches/measurements.md.
 
 Of a recurrence per step, of the delta rule per chunk of 64 tokens, and of a thin weight that is made orthogonal.
 

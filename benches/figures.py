@@ -168,11 +168,11 @@ def draw_copying(path: Path) -> None:
 
 def speeds_table(found: dict[str, Any]) -> list[str]:
     """A line per group: the range of the ratios."""
-    lines = [f"| | {HEAD} | command, in a checkout |", "|---|---|---|"]
+    lines = [f"| | {HEAD} | `python benches/bench.py` |", "|---|---|---|"]
     for group, title in TITLES.items():
         values = sorted(ratio for _, ratio in ratios(group, found))
         if values:
-            lines.append(f"| {title} | {span(values)} | `python benches/bench.py {group}` |")
+            lines.append(f"| {title} | {span(values)} | `{group}` |")
     return [*lines, "", f"*{where(found['machine'])}*"]
 
 

@@ -5,7 +5,7 @@
 A report in Markdown, a section for each question:
 
 1. correctness: the laws of all objects with backend="gpu" (--short: a few)
-2. the budgets of docs/gpu.md, counted
+2. the budgets of benches/measurements.md, counted
 3. arrays that stay on the GPU, arrays that are copied, the CPU, and torch, on CUDA where there is a device
 4. the tiles of products: milliseconds for each shape
 5. rates: a step of a recurrence, a large product, a wait, copies

@@ -118,35 +118,34 @@ def revision() -> str:
 
 def page(entries: Mapping[str, Entry]) -> str:
     """docs/reliability.md: a table of all checks, then what each of them does."""
-    known = {name: entries[name] for name in CHECKS if name in entries}
+    known = {CHECKS[name]: (name, entries[name]) for name in CHECKS if name in entries}
+    machines = {where(entry["machine"]) for _, entry in known.values()}
     lines = [
         "# Reliability",
         "",
-        "Seven attempts to break Isometry, and their results. `make reliability` runs all checks at full length; the "
-        "command below a check repeats the run in its row, which may be shorter. Every check runs in "
-        "separate processes, so a crash or a hang is counted too. `benches/reliability.py` writes this page "
-        "from [the figures](figures/reliability.json).",
+        "Seven attempts to break Isometry, each in processes of its own, so that a crash or a hang counts too "
+        "(`make reliability`; `benches/reliability.py` writes this page from [the figures](figures/reliability.json)).",
+        *(["", f"*{next(iter(machines))}.*"] if len(machines) == 1 else []),
         "",
-        "| check | figures | failures | took | date |",
-        "|---|---|---:|---:|---|",
+        "| check | figures | failures | took |",
+        "|---|---|---:|---:|",
     ]
-    for name, entry in known.items():
-        check = CHECKS[name]
+    for check, (name, entry) in known.items():
         link = f"[{check.title}](#{check.title.lower().replace(' ', '-')})"
-        cells = (link, figures(name, entry), len(entry["failures"]), duration(entry["seconds"]), entry["date"])
+        cells = (link, figures(name, entry), len(entry["failures"]), duration(entry["seconds"]))
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    for name, entry in known.items():
-        check = CHECKS[name]
-        machine = entry["machine"]
-        where = (
-            f"{machine['processor']}, {machine['cores']} of them used, {machine['simd']}, Python {machine['python']}"
-        )
+    for check, (_, entry) in known.items():
         revisions = f"revision{'s' * (len(entry['revisions']) > 1)} {', '.join(entry['revisions'])}"
-        versions = f"NumPy {machine['numpy']}, torch {machine['torch']}, {revisions}"
-        lines += ["", f"## {check.title}", "", check.done, "", check.failure, "", f"    {entry['command']}", ""]
-        lines += [f"{entry['date']}, {duration(entry['seconds'])}; {where}, {versions}."]
+        lines += ["", f"## {check.title}", "", f"{check.done} {check.failure}", "", f"    {entry['command']}", ""]
+        machine = f"; {where(entry['machine'])}" if len(machines) > 1 else ""
+        lines += [f"*{entry['date']}, {revisions}{machine}.*"]
         lines += ["", *(f"- {what}" for what in entry["failures"])] if entry["failures"] else []
     return "\n".join(lines) + "\n"
+
+
+def where(machine: dict[str, Any]) -> str:
+    versions = f"Python {machine['python']}, NumPy {machine['numpy']}, torch {machine['torch']}"
+    return f"{machine['processor']}, {machine['cores']} of them used, {machine['simd']}, {versions}"
 
 
 def figures(name: str, entry: Entry) -> str:

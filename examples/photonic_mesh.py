@@ -3,7 +3,7 @@
 A chip of Mach-Zehnder interferometers is a mesh: layers of 2 x 2 blocks on neighbouring waveguides. The unitary matrix
 U that it should have is known from a measurement, M = U + sigma E, where the noise E is as large as U. The angles come
 
-    - from the polar factor of M, the nearest unitary matrix, decomposed exactly by `Mesh.from_matrix`, in n layers;
+    - from the nearest unitary matrix, the polar factor of M, by `Mesh.from_matrix(M, nearest=True)`, in n layers;
     - from training on |W - M|^2 from random starts, for any number of layers. All starts are one stack of meshes.
 
 A mesh W is judged by its infidelity to the true U, 1 - |tr U^H W|^2 / (|U|^2 |W|^2). M itself has sigma^2; half of the
@@ -28,11 +28,6 @@ N, STARTS, SIGMAS, SIGMA = 8, 16, [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1], 1e-2
 def gaussian(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Complex matrices whose squared norm is N on average, as that of a unitary matrix."""
     return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)) / (2 * N) ** 0.5
-
-
-def polar(m: np.ndarray) -> np.ndarray:
-    left, _, right = np.linalg.svd(m)
-    return left @ right
 
 
 def infidelity(w: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -60,9 +55,9 @@ def trained(m: np.ndarray, layers: int, updates: int) -> np.ndarray:
 
 def main(out: str | None, quick: bool) -> None:
     rng, updates, start = np.random.default_rng(0), 4 if quick else 2000, time.perf_counter()
-    u = polar(gaussian(rng, N, N))  # from the Haar measure
+    u = iso.linalg.procrustes(gaussian(rng, N, N))  # from the Haar measure
     measured = np.stack([u + sigma * gaussian(rng, N, N) for sigma in SIGMAS])
-    found = {"M itself": measured, "from_matrix": iso.Mesh.from_matrix(polar(measured)).matrix()}
+    found = {"M itself": measured, "from_matrix": iso.Mesh.from_matrix(measured, nearest=True).matrix()}
     found["trained"] = trained(measured, N, updates)[:, 0]
     print(f"{len(SIGMAS) * STARTS} meshes of {N} layers, {updates} updates: {time.perf_counter() - start:.1f} s")
     rows = {name: infidelity(w, u) for name, w in found.items()}

@@ -29,8 +29,7 @@ def logarithm(w: np.ndarray) -> np.ndarray:
 
 
 def chordal(w: np.ndarray) -> np.ndarray:
-    left, _, right = np.linalg.svd(w.mean(0))  # near a rotation, so that the determinant is positive
-    return left @ right
+    return iso.linalg.procrustes(w.mean(0), special=True)
 
 
 def step(mean: np.ndarray, w: np.ndarray, power: int) -> np.ndarray:

@@ -194,7 +194,7 @@ def test_lines_of_code(tmp_path, capsys):
 
 @pytest.mark.parametrize(("layer", "calls"), [("ScoRNN", (6, 2)), ("ORNN", (2, 2)), ("URNN", (6, 4)), ("GRU", (6, 7))])
 def test_calls_of_a_step_on_another_device(layer, calls):
-    """The counts of docs/speed.md."""
+    """The counts of benches/measurements.md."""
     forward, backward, kept = device_calls.per_step(getattr(it.nn, layer)(device_calls.INPUTS, device_calls.SIZE))
     assert (forward, backward) == calls and kept < {"GRU": 4.5, "URNN": 1.8}.get(layer, 1.5)
 

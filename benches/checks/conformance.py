@@ -26,8 +26,8 @@ def run(options: argparse.Namespace, _: Figures) -> Outcome:
 CHECK = Check(
     "Conformance",
     "`pytest ../shared/conformance`, the acceptance suite: values, gradients and tangents of every public operator, "
-    "recurrence and layer against recorded ones, in single and double precision, real and complex, and the exception "
-    "and message for every invalid argument. Without that folder the laws of `tests/laws` are run.",
+    "recurrence and layer against recorded ones, in every dtype, and the exception and message for every invalid "
+    "argument. Without that folder the laws of `tests/laws` are run.",
     "A failure is a test that does not pass.",
     run,
     lambda found: f"{found['passed']:,} tests of {found['suite']} passed",

@@ -77,13 +77,11 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Fuzz",
-    "Random calls of both interfaces, drawn by `tests/fuzz`: operators, recurrences, gated cells, the delta rule, "
-    "Hadamard transforms, activations, constructors, measures, tasks and LAPACK's reflections, with sizes, dtypes, "
-    "memory layouts and numbers of threads drawn too. Half of them have one mistake. A valid call must give the result "
-    "of the NumPy reference, an invalid one the documented exception with a message that names the argument; no "
-    "argument may change. Call k is drawn from the seed k, so a further run continues the series.",
-    "A failure is a wrong number, another exception, a panic, a crash or a hang; it is listed with the number of its "
-    "call, and `PYTHONPATH=tests:tests/support python -m fuzz.series K K+1` repeats it at its revision.",
+    "Random calls of both interfaces, with sizes, dtypes, memory layouts and numbers of threads drawn too; half of "
+    "them have one mistake. A valid call must give the result of the NumPy reference, an invalid one the documented "
+    "exception with a message that names the argument; no argument may change.",
+    "A failure is anything else, a crash or a hang; `PYTHONPATH=tests:tests/support python -m fuzz.series K K+1` "
+    "repeats call K at its revision.",
     examine,
     row,
 )

@@ -120,12 +120,11 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Killed trainings",
-    "`isometry train` is killed with SIGKILL at random moments, most of them while it trains, others between the "
-    "import of torch and the drawing of its curves, and resumed with `--resume` until it ends; then the next begins. "
-    f"The training has two layers with dropout, two optimisers and validation data; it saves a checkpoint every {EVERY}"
-    " s instead of every minute, so that many kills interrupt the writing of one.",
-    "A failure is a folder that does not resume, a file left over or missing, or a metric, setting, score or tensor "
-    "of the checkpoint that differs in any bit from that of an uninterrupted training.",
+    "`isometry train` is killed with SIGKILL at random moments and resumed with `--resume` until it ends. It has two "
+    f"layers with dropout, two optimisers and validation data, and saves a checkpoint every {EVERY} s instead of "
+    "every minute, so that many kills interrupt the writing of one.",
+    "A failure is a folder that does not resume, a file left over or missing, or any bit of a metric, setting, score "
+    "or tensor that differs from that of an uninterrupted training.",
     train,
     row,
     ("moments", "seed"),

@@ -86,9 +86,8 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Memory",
-    f"`isometry {' '.join(TRAINING[:-2])}` trains without an end, with a row of metrics.csv every ten updates and a "
-    "checkpoint a minute, while another process reads its resident memory. The slope is that of a least-squares "
-    "line through the last nine tenths of the time.",
+    f"`isometry {' '.join(TRAINING[:-2])}` trains without an end, while another process reads its memory. The slope is "
+    "that of a least-squares line through the last nine tenths of the time.",
     f"A failure is memory that grows by {GROWTH:.0%} from a tenth of the time to the end, as measured or by the slope.",
     train,
     row,

@@ -33,12 +33,10 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Mutated files",
-    "IDX, gzip, WAV, SPHERE and text files are truncated, shortened and lengthened, and bytes and numbers in them "
-    "changed; `isometry.readers` reads them. In the folder of a run one of `checkpoint.safetensors`, `config.toml`, "
-    "`metrics.csv` and `scores.toml` is truncated, or a byte is changed, or a word reversed; `isometry.load_run` loads "
-    "the folder, and `isometry train --resume` continues it.",
-    "A failure is anything but a result or the documented exception with the name of the file (on the command "
-    "line one line and status 1 or 2), more memory than the file justifies, a crash or a hang.",
+    "IDX, gzip, WAV, SPHERE and text files are truncated, lengthened or changed, and read by `isometry.readers`; so "
+    "are the files of a run's folder, which `isometry.load_run` loads and `isometry train --resume` continues.",
+    "A failure is anything but a result or the documented exception with the name of the file, more memory than the "
+    "file justifies, a crash or a hang.",
     mutate,
     row,
     ("files", "seed"),

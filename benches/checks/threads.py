@@ -31,10 +31,8 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Threads under load",
-    "Eight Python threads call operators, recurrences, the delta rule and shared layers of both interfaces, with "
-    "gradients, each call on two threads; then four of them continue while data loaders fork workers that compute too; "
-    "then forked processes run thread pools whose tasks have thread pools of their own. At last "
-    "`tests/process/test_fork.py` and `tests/process/test_rayon_team.py` are run.",
+    "Eight Python threads call operators, recurrences, the delta rule and shared layers, with gradients; then data "
+    "loaders fork workers that compute meanwhile; then forked processes run thread pools within thread pools.",
     "A failure is a result that differs in any bit from that of the same call alone, an exception, a crash or a hang.",
     load,
     row,

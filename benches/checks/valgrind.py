@@ -30,10 +30,10 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Valgrind",
-    "`make valgrind`: the Rust tests of the core with small sizes (`ISOMETRY_TEST_WORK=4000`) under memcheck, on one "
-    "thread, once with the portable kernels and once with those for AVX2; valgrind does not support AVX-512.",
-    "A failure is a test that fails, or an error of memcheck: memory read or written outside its allocation, or a "
-    "branch on an uninitialised value.",
+    "`make valgrind`: Rust tests of the core under memcheck, on one thread, with the portable kernels and with those "
+    "for AVX2; valgrind does not support AVX-512.",
+    "A failure is a test that fails, memory read or written outside its allocation, or a branch on an uninitialised "
+    "value.",
     watch,
     row,
     ("filter",),

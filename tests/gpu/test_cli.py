@@ -102,7 +102,7 @@ def test_torch_on_cuda_stays_there(monkeypatch):
 def test_the_document():
     """All Python blocks of docs/gpu.md, on the adapter under test."""
     blocks = BLOCK.findall(ON_GPU.read_text())
-    assert len(blocks) == 4
+    assert len(blocks) == 2
     names = {}
     for block in blocks:
         exec(compile(block, str(ON_GPU), "exec"), names)
