@@ -25,10 +25,9 @@ def cases(task: str) -> list[Mapping[str, Any]]:
 
 
 def place(model: str) -> str:
-    """A link to what a system's section leads to; empty where nothing was measured."""
-    tasks = dict.fromkeys(CELLS[case["cell"]]["task"] for case in FACTS["diagnosis"] if case["model"] == model)
-    anchor = HEADING.lower().replace(" ", "-")
-    return ", ".join(f"[{task}](reproduction/{task}.md#{anchor})" for task in tasks)
+    """Where the page says why a system does not learn; empty where nothing was measured."""
+    tasks = [CELLS[case["cell"]]["task"] for case in FACTS["diagnosis"] if case["model"] == model]
+    return f"reproduction/{tasks[0]}.md#{HEADING.lower().replace(' ', '-')}" if tasks else ""
 
 
 def read(results: Path) -> list[dict[str, Any]]:
