@@ -17,10 +17,10 @@ from reproduction.results import Entry
 AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
 FAILS, ALSO, NOT_CLAIMED, NOT_RUN, OPEN = "fails as claimed", "also learnt", "not claimed", "not run", "open"
 DENIED = "learnt against the claim"
-#: The mark of a word, of its own shape and colour: the claim holds, does not at this size, does not, is open; learnt
+#: The mark of a word, which every font has: the claim holds, does not at this size, does not, is open; learnt
 #: without a claim, not learnt without one, no run.
-KIND = {AS_CLAIMED: "✅", FAILS: "✅", NOT_LEARNT: "🔶", NOT_BETTER: "🔶", AGAINST: "❌", DENIED: "❌", OPEN: "❔"}
-KIND |= {ALSO: "🔵", NOT_CLAIMED: "⬜", NOT_RUN: "⬛"}
+KIND = {AS_CLAIMED: "✓", FAILS: "✓", NOT_LEARNT: "✗", NOT_BETTER: "✗", AGAINST: "!", DENIED: "!", OPEN: "?"}
+KIND |= {ALSO: "●", NOT_CLAIMED: "○", NOT_RUN: "∅"}
 LEVEL = 1.02  # of the other's loss, or below: not worse
 KEY = re.compile(r"\b[A-Z][a-z]+20\d\d\b")
 
