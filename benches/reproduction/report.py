@@ -107,7 +107,7 @@ def _hours(kept: Sequence[Entry]) -> str:
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
     """System by task."""
     heads = [f"[{cell}](reproduction/{CELLS[cell]['task']}.md#{stem(cell).lower()})" for cell in cells]
-    lines = [f"| | {' | '.join(heads)} |", "|---" * (len(cells) + 1) + "|"]
+    lines = [f"| | {' | '.join(heads)} |", "|---" + "|---:" * len(cells) + "|"]
     for model in models:
         row = [_mark(cell, model, results[cell]) for cell in cells]
         lines.append(f"| {title(model)} | {' | '.join(row)} |")

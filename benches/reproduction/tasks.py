@@ -12,7 +12,7 @@ from reproduction.cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
 from reproduction.cell import longer_run as plan
 from reproduction.order import compared, with_interval
 from reproduction.results import Entry, path
-from reproduction.verdicts import cited, found, says, short, verdict
+from reproduction.verdicts import KIND, cited, found, says, short, verdict
 
 RESULTS = "../../benches/reproduction/results"
 
@@ -112,10 +112,10 @@ def _name(cell: str, entry: Entry) -> str:
 
 
 def _claim(cell: str, entry: Entry, entries: Sequence[Entry]) -> str:
-    """The word on a paper's claim, in the row that it rests on."""
+    """The mark of a paper's claim, in the row that it rests on."""
     claim = FACTS["claim"][entry.model]
     word, decides = verdict(cell, claim, found(cell, entry.model, entries), short(entries))
-    return word.partition(",")[0] if says(claim, cell) and decides is entry else ""
+    return KIND[word.partition(",")[0]] if says(claim, cell) and decides is entry else ""
 
 
 def _score(cell: str, scores: Mapping[str, float], name: str) -> str:
