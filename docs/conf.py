@@ -1,5 +1,6 @@
 """Settings of the documentation site, which `make docs` builds."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,9 @@ autodoc_typehints = "none"  # the docstrings say more
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 
+#: The pages below docs/README.md's first heading.
+GUIDES = re.findall(r"\]\(([\w-]+)\.md\)", (Path(__file__).parent / "README.md").read_text().split("\n## ")[1])
+
 html_theme = "furo"
 html_theme_options = {"announcement": "the bar of _templates/page.html"}
 templates_path = ["_templates"]
@@ -32,26 +36,22 @@ html_context = {
     "repository": "https://github.com/isometry-ml/isometry",
     "description": "Orthogonal and unitary matrices for PyTorch and NumPy: weights that stay orthogonal while they are "
     "trained, rotations by the million, recurrent networks with memory.",
-    #: Name, page, anchor, and the pages or folders of the section.
+    #: Name, page, and the pages or folders of the section.
     "sections": [
-        ("Start", "tutorial", "", ("index", "tutorial")),
-        ("Which layer?", "choosing", "", ("choosing",)),
-        ("Examples", "examples", "", ("examples",)),
-        ("Guides", "index", "#where-to-go-on", ()),
-        ("Reference", "reference/index", "", ("reference/", "api/")),
-        ("Mathematics", "math/README", "", ("math/",)),
-        (
-            "What was measured",
-            "reproduction",
-            "",
-            ("reproduction", "reproduction/", "speed", "numerics", "reliability"),
-        ),
+        ("Start", "index", ("index", "tutorial", "faq", "limits")),
+        ("Which layer?", "choosing", ("choosing",)),
+        ("Examples", "examples", ("examples",)),
+        ("Guides", "README", ("README", *GUIDES)),
+        ("Reference", "reference/index", ("reference/", "api/")),
+        ("Mathematics", "math/README", ("math/",)),
+        ("What was measured", "reproduction", ("reproduction", "reproduction/", "speed", "numerics", "reliability")),
     ],
 }
 html_title = f"Isometry {release}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "_site/scorer.js")
 html_copy_source = False
 html_show_copyright = False
 html_show_sourcelink = False

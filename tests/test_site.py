@@ -14,6 +14,7 @@ from subprocesses import ROOT
 
 DOCS = ROOT / "docs"
 OUT = Path("/pages")
+BUDGET = 47_500  # words of all pages
 #: Packages whose `__all__` the reference must have; what names another package is not a page entry itself.
 PACKAGES = (
     "isometry",
@@ -111,6 +112,18 @@ def test_every_document_is_in_a_table_of_contents(site):
             listed |= {((DOCS / path).parent / f"{name}.md").relative_to(DOCS).as_posix() for name in names}
     pages = {site["pages"].page(document).as_posix() for document in site["pages"].documents()}
     assert pages - listed == {"index.md"}
+
+
+def words(text):
+    """What has a letter or a digit, in text, code, formulas and tables alike; a bar of a table is no word."""
+    return len([word for word in text.split() if re.search(r"\w", word)])
+
+
+def test_the_pages_are_read_in_an_afternoon(site):
+    """Their words, without the reference, which is made from docstrings."""
+    counted = {path: words(path.read_text()) for path in site["pages"].documents()}
+    assert sum(counted.values()) <= BUDGET, sorted(counted.items(), key=lambda pair: -pair[1])[:10]
+    assert words("two words | 3 | – $$x + y$$ |") == 5
 
 
 def test_every_name_has_a_page_with_its_own_summary(site):

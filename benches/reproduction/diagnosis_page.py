@@ -17,6 +17,7 @@ HEADING = "Why some do not learn"
 PICTURE = "diagnosis.png"
 SMALLEST = 1e-38  # of single precision
 HEADS = ("", "n", "updates", "loss", "gradient", "singular values", "agreement", "closed", "norms of h", "value × mark")
+ENDS = ["---" if name in ("", "singular values", "norms of h") else "---:" for name in HEADS]  # several numbers break
 
 
 def cases(task: str) -> list[Mapping[str, Any]]:
@@ -25,10 +26,9 @@ def cases(task: str) -> list[Mapping[str, Any]]:
 
 
 def place(model: str) -> str:
-    """A link to what a system's section leads to; empty where nothing was measured."""
-    tasks = dict.fromkeys(CELLS[case["cell"]]["task"] for case in FACTS["diagnosis"] if case["model"] == model)
-    anchor = HEADING.lower().replace(" ", "-")
-    return ", ".join(f"[{task}](reproduction/{task}.md#{anchor})" for task in tasks)
+    """Where the page says why a system does not learn; empty where nothing was measured."""
+    tasks = [CELLS[case["cell"]]["task"] for case in FACTS["diagnosis"] if case["model"] == model]
+    return f"reproduction/{tasks[0]}.md#{HEADING.lower().replace(' ', '-')}" if tasks else ""
 
 
 def read(results: Path) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def section(task: str, measured: Sequence[Mapping[str, Any]], docs: Path) -> lis
     lines = ["", f"## {HEADING}", "", cited(FACTS["text"]["diagnosis"].strip())]
     if (docs / "figures" / PICTURE).is_file():
         lines += ["", f"![Gradients and singular values over time](../figures/{PICTURE})"]
-    lines += ["", f"| {' | '.join(HEADS)} |", "|---" + "|---:" * (len(HEADS) - 1) + "|", *map(_row, own)]
+    lines += ["", f"| {' | '.join(HEADS)} |", f"|{'|'.join(ENDS)}|", *map(_row, own)]
     for case in cases(task):
         changes = ", ".join(_option(*pair) for pair in case.get("instead", {}).items())
         head = f"{title(case['model'])}, {case['cell']}" + (f"; changed: {changes}" if changes else "")

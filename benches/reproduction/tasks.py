@@ -10,9 +10,11 @@ from isometry.cli.compare.table import figure
 from reproduction import diagnosis_page as diagnosis
 from reproduction.cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
 from reproduction.cell import longer_run as plan
-from reproduction.order import with_interval
-from reproduction.results import Entry
-from reproduction.verdicts import cited
+from reproduction.order import compared, with_interval
+from reproduction.results import Entry, path
+from reproduction.verdicts import KIND, cited, found, says, short, verdict
+
+RESULTS = "../../benches/reproduction/results"
 
 
 def page(
@@ -37,44 +39,46 @@ def cells_of(task: str) -> list[str]:
 
 def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -> list[str]:
     facts = CELLS[cell]
-    short, longer = [e for e in entries if e.tier != "settle"], [e for e in entries if e.tier == "settle"]
-    options = ", ".join(f"{name} {value}" for name, value in facts["options"].items())
-    parameters = f"{facts.get('parameters', PARAMETERS):,} parameters"
-    size = f"{facts['hidden']} units" if "hidden" in facts else parameters
-    head = ", ".join([size, f"{facts['updates']:,} updates", *([options] if options else [])])
-    learnt = f"Learnt: below {facts['learnt']:g} of the baseline, {figure(baseline)}."
+    size = f"{facts['hidden']} units" if "hidden" in facts else f"{facts.get('parameters', PARAMETERS):,} parameters"
+    seeds = facts.get("seeds", SEEDS)
     lines = [
-        f"{head}; seeds: {facts.get('seeds', SEEDS)}. {learnt} {cited(facts['paper'])}.",
+        f"{size}, {facts['updates']:,} updates, {seeds} seed{'s' if seeds > 1 else ''}. Learnt: below "
+        f"{facts['learnt']:g} of the baseline, {figure(baseline)}. {cited(facts['paper'])}.",
         *(["", facts["about"]] if "about" in facts else []),
+        "",
+        *_table(cell, entries),
     ]
-    if short:
-        lines += ["", *_table(cell, short, updates=False), *_remarks(facts, short), *_picture(cell, "", docs)]
-        lines += ["", f'`python benches/reproduction run --cells "{cell}"`; one run: `{short[0].command} --seed 0`.']
-    if longer:
-        sources = [f"- {title(entry.model)}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
-        lines += ["", "Longer runs:", "", *sources, "", *_table(cell, longer, updates=True)]
-    lines += _picture(cell, "-settle", docs)
-    if longer:
-        lines += ["", f'`python benches/reproduction run --tier settle --cells "{cell}"`']
-    return [*lines, "", _measured(entries)]
+    if order := [line for model in short(entries) for line in _order(cell, model, entries)]:
+        lines += ["", " ".join(order)]
+    longer = [entry for entry in entries if entry.tier == "settle"]
+    sources = [f"{title(entry.model)}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
+    lines += ["", "Longer runs:", "", *(f"- {source}" for source in sources)] if longer else []
+    lines += [*_picture(cell, "", docs), *_picture(cell, "-settle", docs)]
+    command = next(iter(short(entries).values()), entries[0]).command
+    return [*lines, "", f"One run: `{command} --seed 0`. {_measured(cell, entries)}"]
 
 
-def _measured(entries: Sequence[Entry]) -> str:
-    """When and on what."""
-    machines = dict.fromkeys(machine for entry in entries for machine in entry.machines)
-    dates = {machine: {date for e in entries if machine in e.machines for date in e.dates} for machine in machines}
-    text = "Measured: " + "; ".join(f"{name}, {', '.join(sorted(dates[name]))}" for name in machines)
+def _order(cell: str, model: str, entries: Sequence[Entry]) -> list[str]:
+    """Which of the systems that a paper compares it with the accuracies separate it from."""
+    names = FACTS["claim"][model].get("better", {}).get(cell, [])
+    best = found(cell, model, entries).best
+    order = {} if best is None else compared(cell, best, short(entries), names)
+    groups = {word: [title(name) for name in order if order[name] == word] for word in dict.fromkeys(order.values())}
+    said = "; ".join(f"{word} {', '.join(own)}" for word, own in groups.items())
+    return [f"{title(model)}: {said}."] if said else []
+
+
+def _measured(cell: str, entries: Sequence[Entry]) -> str:
+    """When, for how long, and where the rest stands."""
+    dates = sorted({date for entry in entries for date in entry.dates})
     kept = [entry for entry in entries if entry.seconds]
     runs = sum(entry.seeds for entry in kept)
-    return (
-        f"{text}. Training time of {_count(runs)}: {duration(sum(entry.seconds for entry in kept))}."
-        if kept
-        else f"{text}."
-    )
-
-
-def _count(runs: int) -> str:
-    return "one run" if runs == 1 else f"{runs} runs"
+    text = f"Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"
+    if runs:
+        time = duration(sum(entry.seconds for entry in kept))
+        text += f", {'one run' if runs == 1 else f'{runs} runs'} in {time}"
+    name = path(cell).name
+    return f"{text}: [{name}]({RESULTS}/{name})."
 
 
 def duration(seconds: float) -> str:
@@ -83,48 +87,41 @@ def duration(seconds: float) -> str:
     return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
 
 
-def _table(cell: str, entries: Sequence[Entry], *, updates: bool) -> list[str]:
-    """A row for each system: size, seeds, losses, scores on test data where there are any, time, e(W)."""
+def _table(cell: str, entries: Sequence[Entry]) -> list[str]:
+    """A row for each system and one for each longer run: size, seeds, loss, scores on test data where there are any,
+    time, e(W), and what became of the claim, in the row that decides it.
+    """
     kind = "tests" if any(entry.tests for entry in entries) else "scores"
     scores = list(dict.fromkeys(name for entry in entries for name in getattr(entry, kind)))
-    names = ["", "n", "parameters", *(["updates"] if updates else [])]
-    names += ["learnt", "loss, best", "median", "over baseline"]
+    names = ["", "n", "parameters", "learnt", "over baseline"]
     names += [f"test {name}" if kind == "tests" else name for name in scores]
-    names += ["half the baseline", "ms", "e(W)"]
-    lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
-    for entry in entries:
-        learnt = f"{entry.learnt} of {entry.seeds}"
-        row = [
-            title(entry.model),
-            f"{entry.hidden:,}",
-            f"{entry.parameters:,}",
-            *([f"{entry.updates:,}"] if updates else []),
-        ]
-        row += [learnt, figure(entry.best), figure(entry.median), figure(entry.ratio)]
-        row += [_score(cell, getattr(entry, kind), name) for name in scores]
+    names += ["half", "ms", "e(W)", "claim"]
+    several = ["test accuracy"] if "images" in CELLS[cell] else []  # numbers that break into lines, and the claim
+    ends = ["---" if name in ("", "claim", *several) else "---:" for name in names]
+    lines = [f"| {' | '.join(names)} |", f"|{'|'.join(ends)}|"]
+    for entry in [*short(entries).values(), *(entry for entry in entries if entry.tier == "settle")]:
+        row = [_name(cell, entry), f"{entry.hidden:,}", f"{entry.parameters:,}", f"{entry.learnt}/{entry.seeds}"]
+        row += [figure(entry.ratio), *(_score(cell, getattr(entry, kind), name) for name in scores)]
         row += [figure(entry.half, digits=0), figure(entry.ms, digits=1), figure(entry.error)]
-        lines.append(f"| {' | '.join(row)} |")
+        lines.append(f"| {' | '.join([*row, _claim(cell, entry, entries)])} |")
     return lines
+
+
+def _name(cell: str, entry: Entry) -> str:
+    """Of a row: with the updates where they are not the cell's, and a star where the curves were not kept."""
+    odd = entry.tier == "settle" or (entry.tier == "quick" and entry.updates != CELLS[cell]["updates"])
+    return title(entry.model) + ("" if entry.curves else "\\*") + (f", {entry.updates:,} updates" if odd else "")
+
+
+def _claim(cell: str, entry: Entry, entries: Sequence[Entry]) -> str:
+    """The mark of a paper's claim, in the row that it rests on."""
+    claim = FACTS["claim"][entry.model]
+    word, decides = verdict(cell, claim, found(cell, entry.model, entries), short(entries))
+    return KIND[word.partition(",")[0]] if says(claim, cell) and decides is entry else ""
 
 
 def _score(cell: str, scores: Mapping[str, float], name: str) -> str:
     return with_interval(cell, scores, name) if name in scores else ""
-
-
-def _remarks(facts: Mapping[str, Any], entries: Sequence[Entry]) -> list[str]:
-    """The measure of the losses, and systems with other updates than the cell's."""
-    whole = [title(entry.model) for entry in entries if entry.curves]
-    measure = f"the median of the last twentieth of the updates{_but(whole, len(entries))}"
-    odd = [e for e in entries if e.tier == "quick" and e.updates != facts["updates"]]
-    said = [f"{title(entry.model)}: {entry.updates:,} updates." for entry in odd]
-    return ["", " ".join([f"Losses at the end: {measure}.", *said])]
-
-
-def _but(whole: Sequence[str], count: int) -> str:
-    """Of which runs the measure is another, as of all whose seeds were not kept."""
-    if len(whole) == count:
-        return ""
-    return f" for {' and '.join(whole)}; the mean for all others, whose curves were not kept"
 
 
 def _picture(cell: str, suffix: str, docs: Path) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from isometry.cli import registry
+from reproduction.cell import longer_run
 from reproduction.order import OPEN as OVERLAP
 from reproduction.order import WORSE, compared
 from reproduction.results import Entry
@@ -16,9 +17,10 @@ from reproduction.results import Entry
 AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
 FAILS, ALSO, NOT_CLAIMED, NOT_RUN, OPEN = "fails as claimed", "also learnt", "not claimed", "not run", "open"
 DENIED = "learnt against the claim"
-#: The colour of a word: the claim holds, does not at this size, does not; learnt without a claim, no claim, no run.
-KIND = {AS_CLAIMED: "🟩", FAILS: "🟩", NOT_LEARNT: "🟧", NOT_BETTER: "🟧", AGAINST: "🟥", ALSO: "🟦", NOT_CLAIMED: "⬜"}
-KIND |= {DENIED: "🟥", OPEN: "🟨", NOT_RUN: "⬛"}
+#: The mark of a word, which every font has: the claim holds, does not at this size, does not, is open; learnt
+#: without a claim, not learnt without one, no run.
+KIND = {AS_CLAIMED: "✓", FAILS: "✓", NOT_LEARNT: "✗", NOT_BETTER: "✗", AGAINST: "!", DENIED: "!", OPEN: "?"}
+KIND |= {ALSO: "●", NOT_CLAIMED: "○", NOT_RUN: "∅"}
 LEVEL = 1.02  # of the other's loss, or below: not worse
 KEY = re.compile(r"\b[A-Z][a-z]+20\d\d\b")
 
@@ -41,9 +43,22 @@ class Found:
         return max(self.entries, key=lambda entry: entry.learnt / entry.seeds, default=None)
 
 
-def verdict(cell: str, claim: Mapping[str, Any], found: Found, others: Mapping[str, Entry]) -> tuple[str, Entry | None]:
+def short(own: Sequence[Entry]) -> dict[str, Entry]:
+    """The short runs of a cell by model."""
+    return {entry.model: entry for entry in own if entry.tier != "settle"}
+
+
+def found(cell: str, model: str, own: Sequence[Entry]) -> Found:
+    """The results of a system among those of a cell."""
+    longer = next((entry for entry in own if entry.tier == "settle" and entry.model == model), None)
+    return Found(short(own).get(model), longer, longer_run(cell, model).get("own", False))
+
+
+def verdict(
+    cell: str, claim: Mapping[str, Any], results: Found, others: Mapping[str, Entry]
+) -> tuple[str, Entry | None]:
     """A word, and the result that it rests on; `others` are the short runs of all systems on the task."""
-    best, than = found.best, claim.get("than", {}).get(cell, [])
+    best, than = results.best, claim.get("than", {}).get(cell, [])
     if best is None or not others.keys() >= set(than):
         return (NOT_RUN if says(claim, cell) else ""), None
     if names := claim.get("better", {}).get(cell):
@@ -60,8 +75,8 @@ def verdict(cell: str, claim: Mapping[str, Any], found: Found, others: Mapping[s
         return (ALSO + seeds if best.learnt else NOT_CLAIMED), best
     if best.learnt:
         return AS_CLAIMED + seeds, best
-    last = found.longer or best
-    return (AGAINST if found.own and found.longer else NOT_LEARNT), last
+    last = results.longer or best
+    return (AGAINST if results.own and results.longer else NOT_LEARNT), last
 
 
 def says(claim: Mapping[str, Any], cell: str) -> bool:
@@ -71,7 +86,7 @@ def says(claim: Mapping[str, Any], cell: str) -> bool:
 
 def cited(text: str) -> str:
     """The text with papers by name: Helfrich2018 becomes Helfrich et al. 2018."""
-    return KEY.sub(lambda found: short_name(found[0]), text)
+    return KEY.sub(lambda key: short_name(key[0]), text)
 
 
 @cache

@@ -20,7 +20,10 @@ def displayed(self: Any, node: nodes.math_block) -> None:
     formula = node.astext()
     if r"\\" in formula and r"\begin" not in formula:
         formula = rf"\begin{{array}}{{l}} {formula} \end{{array}}"
-    self.body.append(f'<div class="math">{convert(formula, display="block")}</div>')
+    drawn = convert(formula, display="block")
+    if drawn.count("<mtr>") != formula.count(r"\\") + formula.count(r"\begin"):
+        raise ValueError(f"rows of a formula are not drawn: {formula}")  # a last row that ends in & is none
+    self.body.append(f'<div class="math">{drawn}</div>')
     raise nodes.SkipNode
 
 

@@ -155,8 +155,9 @@ def gru_vjp(
         The result of `gru`.
     ct
         The cotangent of the states.
-    h0, reset, activation, activation_bias, hidden_bias, slope, lengths, reverse, starts, start_state, backend,
-    check_finite
+    h0, reset, activation, activation_bias, hidden_bias, slope
+        As given to `gru`.
+    lengths, reverse, starts, start_state, backend, check_finite
         As given to `gru`.
     check_states : bool
         Reject states that these arguments do not give, as `recurrence_vjp` does.

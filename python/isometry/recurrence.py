@@ -149,8 +149,9 @@ def recurrence_vjp(
 
     Parameters
     ----------
-    transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, starts,
-    start_state, backend
+    transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on
+        As given to `recurrence`.
+    lengths, reverse, starts, start_state, backend
         As given to `recurrence`.
     states
         The result of `recurrence`.

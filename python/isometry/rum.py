@@ -165,8 +165,9 @@ def rum_vjp(
         The result of `rum`, or the states alone: the memory is computed again.
     ct
         The cotangent of the states; with lam = 1 also a pair, of states and memory.
-    h0, r0, lam, eta, activation, activation_bias, slope, lengths, reverse, starts, start_state, backend,
-    check_finite
+    h0, r0, lam, eta, activation, activation_bias, slope
+        As given to `rum`.
+    lengths, reverse, starts, start_state, backend, check_finite
         As given to `rum`.
     check_states : bool
         Reject states that these arguments do not give, as `recurrence_vjp` does.

@@ -1,4 +1,4 @@
-"""The built site: what every page has, and that a telephone shows all of it."""
+"""The built site: what every page has and says, and what a telephone and a screen show of it."""
 
 import re
 
@@ -7,7 +7,8 @@ import pytest
 import site_widths
 from site_widths import BUILT
 
-TELEPHONE = 390  # pixels
+TELEPHONE, SCREEN = 390, 1280  # pixels
+EMPHASIS = re.compile(r"<(em|strong)>(.*?)</\1>", re.DOTALL)
 
 
 def html():
@@ -25,10 +26,59 @@ def test_every_page_has_the_bar_and_says_what_the_project_is():
         assert re.search(r'<meta name="description" content="[^"]{60,200}">', text) and "logo.svg" in text, page
 
 
+def eaten(text):
+    """Emphasised texts that begin or end as no word does: two asterisks of formulas that were taken for markup."""
+    article = text.partition('<article role="main"')[2].partition("</article>")[0]
+    inner = [re.sub(r"<[^>]*>", "", found) for _, found in EMPHASIS.findall(article)]
+    return [found for found in inner if re.search(r"^[\s,;:.)\]]|[\s,;(\[]$", found)]
+
+
+def test_no_asterisk_of_a_formula_is_taken_for_markup():
+    for page in html():
+        assert not eaten(page.read_text()), page
+    page = '<article role="main"><em>a word.</em> vectors (<em>, n, m), phases (</em>, n)</article>'
+    assert eaten(page) == [", n, m), phases ("]
+
+
+def test_the_bar_leads_to_the_guides():
+    text = (BUILT / "index.html").read_text()
+    bar = text[text.index('<nav class="sections"') :].partition("</nav>")[0]
+    (to,) = re.findall(r'<a href="([^"#]*)"[^>]*>Guides<', bar)
+    links = set(re.findall(r'href="([\w-]+\.html)"', (BUILT / to).read_text().partition("<article")[2]))
+    assert {"orthogonal-weights.html", "rotations.html", "gpu.html"} <= links
+    for link in ("orthogonal-weights.html", "gpu.html"):
+        assert re.search(r'aria-current="true">Guides<', (BUILT / link).read_text())
+
+
 @pytest.fixture(scope="module")
 def widths(tmp_path_factory):
-    """The widths of some pages on a telephone."""
-    return lambda pages: site_widths.measured(pages, TELEPHONE, tmp_path_factory.mktemp("browser"))
+    """What some pages show at a width, on a telephone by default."""
+    return lambda pages, width=TELEPHONE: site_widths.measured(pages, width, tmp_path_factory.mktemp("browser"))
+
+
+def test_a_screen_shows_text_contents_and_place(widths):
+    """No page scrolls to the side, nor does a formula up and down; contents stand beside the text, and the page's own
+    line is seen in the sidebar.
+    """
+    found = widths(html(), SCREEN)
+    for path, page in found.items():
+        assert page["scroll"] <= SCREEN and not page["found"] and not page["bars"], (path, page)
+        assert page["contents"] is not False and page["here"] is not False, (path, page)
+    assert (
+        sum(page["contents"] is True for page in found.values()) > 40 < sum(p["here"] is True for p in found.values())
+    )
+
+
+def test_a_search_finds_guides_before_pages_of_the_project(tmp_path):
+    for query, guide in (
+        ("orthogonal weight", "orthogonal-weights"),
+        ("rotations", "rotations"),
+        ("gru", "faster-gru"),
+    ):
+        found = site_widths.results(query, tmp_path)
+        assert guide in found[:6], (query, found)
+        project = [name for name in found if name.startswith("project/") or name == "README"]
+        assert all(found.index(guide) < found.index(name) for name in project), (query, found)
 
 
 def test_nothing_is_wider_than_a_telephone(widths):
@@ -49,3 +99,16 @@ def test_what_is_too_wide_is_found(widths, tmp_path):
     page.write_text(f"<!DOCTYPE html><meta charset=utf-8><body style='margin: 0'>{body}")
     (found,) = widths([page]).values()
     assert found["found"] == ["p: wide", "div: does not", "p: does not"] and found["scroll"] == 600
+    assert found["bars"] == [] and found["contents"] is found["here"] is None
+
+
+def test_what_a_screen_hides_is_found(widths, tmp_path):
+    """A formula that scrolls down, contents beside the window, and a place below it."""
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<!DOCTYPE html><body><article><div class=math style='height: 9px; overflow-x: auto'>a<br>b</div></article>"
+        "<p class=toc-title style='position: fixed; left: 1300px'>one</p>"
+        "<div class=sidebar-tree style='padding-top: 2000px'><p class=current-page><a class=reference>here</a></div>"
+    )
+    (found,) = widths([page], SCREEN).values()
+    assert found["bars"] == ["div.math"] and found["contents"] is found["here"] is False

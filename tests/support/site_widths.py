@@ -1,4 +1,4 @@
-"""Widths of the elements of pages in a browser: each page in a frame as wide as a telephone."""
+"""What a browser shows of pages: widths of elements, scrollbars, the contents beside the text, results of a search."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,24 @@ async function wide(page) {
     if (element.getBoundingClientRect().right > WIDTH + 0.5 && (element.tagName == "IMG" || !framed(element)))
       found.push(`${element.tagName.toLowerCase()}: ${(element.alt || element.textContent).trim().slice(0, 60)}`);
   const scroll = Math.max(root.scrollWidth, inside.body.scrollWidth);
+  const style = element => frame.contentWindow.getComputedStyle(element);
+  const bars = [];
+  for (const element of inside.querySelectorAll(".announcement, .main, .content, article *")) {
+    const across = ["auto", "scroll"].includes(style(element).overflowX) && element.scrollWidth > element.clientWidth;
+    const down = ["auto", "scroll"].includes(style(element).overflowY) && element.scrollHeight > element.clientHeight;
+    const name = `${element.tagName.toLowerCase()}.${element.className}`;
+    if (down || across && !element.closest("article")) bars.push(name);
+  }
+  const seen = selector => {
+    const element = inside.querySelector(selector);
+    if (!element) return null;
+    const box = element.getBoundingClientRect();
+    return box.width > 0 && box.left >= 0 && box.right <= WIDTH && box.top >= 0 && box.bottom <= 900;
+  };
+  const result = {elements: inside.querySelectorAll("article *").length, found, scroll, bars,
+    contents: seen(".toc-title"), here: seen(".sidebar-tree .current-page > .reference")};
   frame.remove();
-  return {elements: inside.querySelectorAll("article *").length, found, scroll};
+  return result;
 }
 (async () => {
   const all = {};
@@ -53,16 +70,29 @@ def browser() -> str | None:
 
 def measured(pages: Sequence[Path], width: int, folder: Path) -> dict[Path, dict[str, Any]]:
     """By page: the number of its elements, those wider than `width` unless a box scrolls them, which no picture may
-    need, and the page's own width.
+    need, the page's own width, boxes with a scrollbar that no page needs, and whether the heading of its contents
+    and its own line in the sidebar are seen (None: there is none).
     """
     urls = {page.as_uri(): page for page in pages}
     text = f"const WIDTH = {width}, PAGES = {json.dumps(list(urls))};{SCRIPT}"
     (folder / "widths.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><body><script>{text}</script>")
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--dump-dom"]
-    options += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=600000", "--window-size=1000,1000"]
-    command = [str(browser()), *options, (folder / "widths.html").as_uri()]
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    printed = shown((folder / "widths.html").as_uri(), folder)
     body = re.search(r"<pre>(.*?)</pre>", printed, re.DOTALL)
     assert body, f"the browser printed no widths: {printed[:500]}"
     found = json.loads(html.unescape(body[1]))
     return {urls[url]: values for url, values in found.items()}
+
+
+def shown(url: str, folder: Path) -> str:
+    """The document that a browser makes of a page."""
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--dump-dom"]
+    options += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=600000", "--window-size=1400,1000"]
+    command = [str(browser()), *options, url]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+
+
+def results(query: str, folder: Path) -> list[str]:
+    """The pages that a search finds, the first first."""
+    url = f"{(BUILT / 'search.html').as_uri()}?{urllib.parse.urlencode({'q': query})}"
+    found = re.findall(r'<li class="kind-[^>]*><a href="([^"#]*)\.html', shown(url, folder))
+    return list(dict.fromkeys(found))
