@@ -64,6 +64,19 @@ class Argument:
         return f"({', '.join(['*', *self.axes.split()])})"
 
 
+@dataclass(frozen=True)
+class Determinant:
+    """det W as a factor of the sizes, times entries of arguments, e^{i sum of angles} and signs of permutations; or
+    that of a Kronecker product."""
+
+    of_sizes: Callable[[dict[str, int]], int | None] = lambda _: 1  #: None where there is no formula
+    products: tuple[str, ...] = ()
+    turns: Mapping[str, int] = field(default_factory=dict)  #: angles -> the sign with which they count
+    permutations: tuple[str, ...] = ()
+    factors: bool = False  #: W is the Kronecker product of the arguments
+    real: bool = False  #: it holds where the first argument is real
+
+
 @dataclass(frozen=True, eq=False)
 class Declaration:
     """An object's name, arguments, and sizes.
@@ -84,6 +97,7 @@ class Declaration:
     exists: Mapping[str, Callable[[int], bool]] = field(
         default_factory=dict
     )  #: option -> for which n it exists; "": the object
+    determinant: Determinant | None = None  #: None: that of the matrix, by elimination
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: how many arguments, from the first on, must be given
     lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix, else the first
@@ -114,6 +128,11 @@ class Declaration:
     def unitary(self) -> bool:
         """Whether the matrix of the required arguments is orthogonal or unitary, so that its adjoint inverts it."""
         return not any(a.name in self.loose for a in self.arguments[: self.required])
+
+    @property
+    def signed(self) -> bool:
+        """Whether its adjoint inverts it wherever the loose arguments that are given are signs +-1."""
+        return not any(a.name in self.loose and a.own for a in self.arguments)
 
     def flat(self, count: int) -> tuple[Argument, ...]:
         """The arguments that `count` arrays belong to: the last one repeatedly if it is a list."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 
 
 def _prime(q: int) -> bool:
@@ -79,5 +79,8 @@ HADAMARD = Declaration(
     "hadamard",
     bind=_bound,
     loose=("signs",),
+    # det H_n is 1 but for n = 2: a skew matrix S has det(I + S) > 0, and a symmetric one of trace 0 has p / 2 negative
+    # eigenvalues, of which there are an even number.
+    determinant=Determinant(lambda sizes: (-1) ** sizes["k"] if sizes["n"] == 2 else 1, products=("signs",)),
     exists={"": lambda n: block(n) > 0},
 )

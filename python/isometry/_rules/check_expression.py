@@ -92,6 +92,20 @@ def undefined(name: str, what: str) -> NoReturn:
     raise TypeError(f"{name} does not define {what}; a subclass of Operator gives it itself")
 
 
+def square(what: str, name: str, shape: tuple[int, int]) -> None:
+    """A determinant or an inverse is that of a square matrix."""
+    if shape[0] != shape[1]:
+        raise ValueError(f"{what} needs a square matrix: this {name} is {shape[0]} x {shape[1]}")
+
+
+def no_inverse(shown: str) -> NoReturn:
+    """The inverse of an operator whose adjoint may be another matrix."""
+    raise ValueError(
+        f"inv needs an operator that is orthogonal or unitary by its definition, and by signs of +-1, not {shown}; "
+        "linalg.inv(op.matrix()) of numpy or torch inverts any matrix"
+    )
+
+
 def no_transpose(name: str, dtype: str) -> NoReturn:
     """The transpose of a complex operator."""
     raise AttributeError(f"{name} of {dtype} has no T: use H, the conjugate transpose")
