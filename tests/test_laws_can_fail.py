@@ -17,6 +17,7 @@ from laws.test_buffers import overwritten
 from laws.test_check_finite import functions, methods, of_method, propagates, refuses
 from laws.test_copies import duplicated, duplicated_layer
 from laws.test_dense import dense
+from laws.test_determinant import determinant, inverse
 from laws.test_devices import unseen, unseen_layer
 from laws.test_expressions import converts, picks, products
 from laws.test_formulas import agree, agree_beside, agree_over_time
@@ -37,6 +38,8 @@ REAL = Case("householder", "sign", np.float64)
 SINGLE = Case("householder", "plain", np.float32)
 COMPLEX = Case("householder", "phases", np.complex128)
 COMPLEX_SINGLE = Case("cayley", "diagonal, phases", np.complex64)
+MINUS = Case("householder", "plain", np.float64)  # three reflections
+ANY = Case("dense", "square", np.float64)
 BROAD = (REAL, SINGLE, COMPLEX, COMPLEX_SINGLE)
 TWISTED = (COMPLEX, COMPLEX_SINGLE)
 DOUBLE = (REAL, COMPLEX)
@@ -57,6 +60,17 @@ TABLE = [
     (vjp, (), STACK, BROAD, (broken.RowsNotSummed, broken.ZeroGradient)),
     (differences, (), ONE, DOUBLE, (broken.ZeroGradient, broken.ScaledGradient, broken.NanGradient)),
     (differences, (), ONE, (COMPLEX,), (broken.UnconjugatedGradient,)),
+    (determinant, (), ONE, (*DOUBLE, COMPLEX_SINGLE), (broken.Scaled, broken.NanInOneCell)),
+    (determinant, (), ONE, TWISTED, (broken.Unconjugated, broken.DeterminantWithoutSign)),
+    (determinant, (), ONE, DOUBLE, (broken.ZeroGradient, broken.ScaledGradient, broken.NanGradient)),
+    (determinant, (), ONE, (SINGLE, MINUS), (broken.DeterminantOfRounding,)),
+    (determinant, (), ONE, (MINUS,), (broken.DeterminantWithoutSign,)),
+    (determinant, (), STACK, TWISTED, (broken.BatchIndexIgnored,)),
+    (inverse, (), ONE, (SINGLE, COMPLEX), (broken.AdjointNotTransposed, broken.Scaled, broken.NanInOneCell)),
+    (inverse, (), ONE, TWISTED, (broken.AdjointUnconjugated, broken.UnconjugatedGradient)),
+    (inverse, (), ONE, (SINGLE, COMPLEX), (broken.ZeroGradient, broken.ScaledGradient, broken.NanGradient)),
+    (inverse, (), STACK, (SINGLE, *TWISTED), (broken.BatchIndexIgnored,)),
+    (inverse, (), ONE, (ANY,), (broken.InverseOfAnything,)),
     (stacked, (), STACK, BROAD, (broken.BatchIndexIgnored, broken.NanInOneCell)),
     (broadcast, ((4, 3),), STACK, BROAD, (broken.BatchIndexIgnored, broken.RowsNotSummed)),
     (same_bits, ("strided",), ONE, (), ()),
@@ -88,7 +102,7 @@ REJECT = [
 def laws(case):
     """Every law that applies to the case."""
     skip = {unitary: not case.object.declaration.unitary, differences: case not in DOUBLE}
-    skip |= dict.fromkeys((loop, cut, bptt), not case.square)
+    skip |= dict.fromkeys((loop, cut, bptt, determinant, inverse), not case.square)
     return [(law, extra, batch) for law, extra, batch, _, _ in TABLE if not skip.get(law, False)]
 
 

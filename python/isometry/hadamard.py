@@ -25,7 +25,7 @@ def hadamard_transform(
     Parameters
     ----------
     x
-        Shape (..., n), real or complex. n is a power of two, or p 2^k with p = 12, 20, 28, 36, 44, ... of Paley's
+        Shape (..., n), real or complex. n is a power of two, or p 2^k with p = 12, 20, 28, 36, 44, 52, ... of Paley's
         constructions. An `isometry.gpu.Array` inside `use_backend("gpu")`: the result is one too.
     scale
         A number that multiplies the result.

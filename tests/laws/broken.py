@@ -64,6 +64,22 @@ class Textbook(Subject):
     def matrix_vjp(self, ct):
         return self.gradients(self.reference_matrix_vjp(self.given(ct)))
 
+    def det(self):
+        det = np.linalg.det(self.w())
+        return self.finish(np.sign(det) if self.invertible and not np.iscomplexobj(det) else det)
+
+    def det_vjp(self, ct):
+        w_bar = np.asarray(ct)[..., None, None] * ref.cofactors(self.w()).conj()
+        return self.gradients(self.reference_matrix_vjp(w_bar))
+
+    def inverse(self):
+        if not self.invertible:
+            raise ValueError("inv needs another operator")
+        return self.finish(self.w_adjoint())
+
+    def inverse_vjp(self, ct):
+        return self.gradients(self.reference_matrix_vjp(hermitian(self.given(ct))))
+
     def layer(self, *arrays, **keywords):
         return *map(self.given, arrays), {
             k: self.given(a) if isinstance(a, np.ndarray) else a for k, a in keywords.items()
@@ -231,6 +247,23 @@ class StateGradientZero(Textbook):
     def recurrence_vjp(self, x, v, ct, **keywords):
         grads = super().recurrence_vjp(x, v, ct, **keywords)
         return {**grads, "h0": np.zeros_like(grads["h0"])}
+
+
+class DeterminantWithoutSign(Textbook):
+    def det(self):
+        return self.finish(np.abs(np.linalg.det(self.w())))
+
+
+class DeterminantOfRounding(Textbook):
+    """Of elimination, where the class fixes it."""
+
+    def det(self):
+        return super().det() * (1 - np.finfo(self.dtype).eps)
+
+
+class InverseOfAnything(Textbook):
+    def inverse(self):
+        return self.finish(self.w_adjoint())
 
 
 # ---------------------------------------------------------------- expressions

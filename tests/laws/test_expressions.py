@@ -53,10 +53,10 @@ def picks(subject, rng):
 
 
 def refused(call, *arguments):
-    """The message of a TypeError, empty where there is none."""
+    """The message of an error, empty where there is none."""
     try:
         call(*arguments)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         return str(error)
     return ""
 

@@ -56,17 +56,11 @@ def named_zero(subject):
     return None
 
 
-def hard(subject):
-    """Whether W is orthogonal or unitary."""
-    loose = [subject.arguments[k] for k in subject.case.object.declaration.loose if k in subject.arguments]
-    return subject.case.object.declaration.unitary and all((np.abs(a) == 1).all() for a in loose)
-
-
 def structured(subject, rng, rows="dense"):
     """W, its products and all gradients; without a reference as far as that goes."""
     w, dtype = subject.matrix(), subject.dtype
     assert np.isfinite(w).all(), "W is not finite"
-    if hard(subject):
+    if subject.invertible:
         error = ref.orthogonality_error(w) / max(subject.case.kind.growth, 1)
         assert error <= UNITARITY, f"e(W) = {error:.3g}"
     wide, tolerance = ref.wide(w), forward(dtype, subject.factors)

@@ -8,7 +8,7 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 from isometry._objects.hadamard import block, paley
-from reference.hadamard import entries
+from reference.hadamard import entries, root
 from tolerance import close, forward, identical
 
 FACES = pytest.mark.parametrize("api", [iso, it], ids=["numpy", "torch"])
@@ -20,23 +20,25 @@ def own(api, a):
 
 @FACES
 def test_the_transform_has_entries_of_size_one(api):
-    for n in (1, 2, 4, 12, 20, 28, 36, 48, 64, 76, 160):
+    for n in (1, 2, 4, 12, 20, 28, 36, 48, 52, 64, 76, 100, 160, 244):
         h = np.asarray(api.hadamard_transform(own(api, np.eye(n)))).T
         identical(h, entries(n))
         identical(h @ h.T, n * np.eye(n))
 
 
 def test_the_blocks_are_those_of_both_constructions():
-    orders = [p for p in range(4, 150, 4) if block(p) == p and p & (p - 1)]
-    assert orders[:9] == [12, 20, 28, 36, 44, 60, 68, 76, 84]
-    for p in orders:
+    orders = [p for p in range(4, 1001, 4) if block(p) == p and p & (p - 1)]
+    assert orders[:11] == [12, 20, 28, 36, 44, 52, 60, 68, 76, 84, 100]
+    missing = [n for n in range(4, 1001, 4) if not block(n)]
+    assert (len(missing), missing[:3], missing[-3:]) == (55, [92, 116, 156], [980, 988, 996])  # as docs/math says
+    for p in [p for p in orders if p < 150 or {root(p - 1), root(p // 2 - 1)} & {3, 5, 7}]:
         identical(np.array(paley(p), float), entries(p))
 
 
 @FACES
-@pytest.mark.parametrize("n", [3, 6, 22, 50])
+@pytest.mark.parametrize("n", [3, 6, 22, 50, 92])
 def test_orders_that_do_not_exist_are_refused_with_their_neighbours(api, n):
-    below, above = {3: (2, 4), 6: (4, 8), 22: (20, 24), 50: (48, 56)}[n]
+    below, above = {3: (2, 4), 6: (4, 8), 22: (20, 24), 50: (48, 52), 92: (88, 96)}[n]
     message = rf"an order of Hadamard matrices.*; {n} is none, the nearest orders are {below} and {above}$"
     with pytest.raises(ValueError, match="^x must.*" + message):
         api.hadamard_transform(own(api, np.ones((2, n))))

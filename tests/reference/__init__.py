@@ -20,7 +20,7 @@ from reference.kronecker import kronecker, kronecker_vjp
 from reference.linalg import geqrf, reflector_factors, reflectors, reflectors_vjp, vectors_of
 from reference.lstm import lstm
 from reference.mesh import mesh, mesh_pairs, mesh_vjp
-from reference.numbers import haar, normal, orthogonality_error, slope_along, wide
+from reference.numbers import cofactors, haar, normal, orthogonality_error, slope_along, wide
 from reference.recurrence import initial, pieces, preactivation, recurrence, recurrence_vjp
 from reference.rotation import rotation, rotation_vjp, unit
 from reference.rum import rum

@@ -5,10 +5,50 @@ import numpy as np
 from reference.numbers import wide
 
 
+def root(q):
+    """The prime r of which q is a power, or None."""
+    r = next((d for d in range(2, q + 1) if q % d == 0), None)
+    while r and q % r == 0:
+        q //= r
+    return r if q == 1 else None
+
+
+def polynomial(a, r):
+    """The digits of a to the base r, lowest first."""
+    return [a % r, *polynomial(a // r, r)] if a else []
+
+
+def number(digits, r):
+    return sum(int(d) % r * r**k for k, d in enumerate(digits))
+
+
+def product(a, b, f, r):
+    """Of two polynomials modulo a monic one of degree e, f = x^e + the others; all by their numbers."""
+    e = len(polynomial(f, r)) - 1
+    digits = np.convolve(polynomial(a, r) or [0], polynomial(b, r) or [0]) % r
+    for k in range(len(digits) - 1, e - 1, -1):
+        digits[k - e : k + 1] -= digits[k] * np.array(polynomial(f, r))
+    return number(digits, r)
+
+
+def irreducible(q, r):
+    """The first monic polynomial of degree e, q = r^e, that is no product of others."""
+    monic = lambda size: [polynomial(a, r) for a in range(size, 2 * size)]
+    sizes = [r**k for k in range(1, q.bit_length()) if r**k < q]
+    products = {number(np.convolve(a, b), r) for size in sizes for a in monic(size) for b in monic(q // size)}
+    return next(f for f in range(q, 2 * q) if f not in products)
+
+
 def jacobsthal(q):
-    """chi(j - i), chi the quadratic character modulo the prime q."""
-    chi = np.array([0 if a == 0 else 1 if pow(a, (q - 1) // 2, q) == 1 else -1 for a in range(q)])
-    return chi[np.subtract.outer(np.arange(q), np.arange(q)).T % q]
+    """chi(j - i), chi the quadratic character of the field of q elements: polynomials over that of r, by numbers."""
+    r = root(q)
+    f = irreducible(q, r)
+    chi = [-1] * q
+    for a in range(q):
+        chi[product(a, a, f, r)] = int(a > 0)
+    digits = np.array([[a // r**k % r for k in range(q) if r**k < q] for a in range(q)])
+    minus = (digits[None, :] - digits[:, None]) % r  # [i, j]: j - i
+    return np.array(chi)[minus @ r ** np.arange(digits.shape[1])]
 
 
 def bordered(q, first):
@@ -17,15 +57,11 @@ def bordered(q, first):
     return s
 
 
-def prime(q):
-    return q > 1 and all(q % d for d in range(2, q))
-
-
 def paley(p):
     """The entries +-1 of order p, or None."""
-    if p % 4 == 0 and prime(p - 1):
+    if p % 4 == 0 and root(p - 1):
         return np.eye(p) + bordered(p - 1, -1)
-    if p % 8 == 4 and prime(p // 2 - 1):
+    if p % 8 == 4 and root(p // 2 - 1):
         c = bordered(p // 2 - 1, 1)
         return np.kron(c, [[1, 1], [1, -1]]) + np.kron(np.eye(p // 2), [[1, -1], [-1, -1]])
     return None

@@ -20,6 +20,16 @@ def normal(rng, *shape, dtype=np.float64):
     return (z + 1j * rng.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else z.astype(dtype)
 
 
+def cofactors(w):
+    """The gradient of det in every entry, det(W) W^{-T} where W has an inverse: that of W = U S V^H, factor by
+    factor."""
+    u, s, vh = np.linalg.svd(wide(w))
+    n = s.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), 1.0, s[..., None, :]).prod(-1)
+    unit = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return unit * (u.conj() * others[..., None, :]) @ vh.conj()
+
+
 def haar(rng, n, dtype=np.float64):
     """QR of a Gaussian matrix, Q times the phases of diag(R)."""
     q, r = np.linalg.qr(normal(rng, n, n, dtype=np.result_type(dtype, np.float64)))

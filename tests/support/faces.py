@@ -48,6 +48,12 @@ class Subject:
         return self.case.factors(self.n)
 
     @property
+    def invertible(self):
+        """Whether W^H is known to be the inverse: the loose arguments are signs."""
+        own = self.case.object.declaration
+        return own.signed and all((np.abs(self.arguments[k]) == 1).all() for k in own.loose if k in self.arguments)
+
+    @property
     def options(self):
         """The keywords that are no arrays of numbers."""
         return self.case.options(self.n)
@@ -197,6 +203,18 @@ class NumpySubject(Subject):
     def matrix_vjp(self, ct):
         return spread(self.operator().matrix_vjp(self.given(ct)))
 
+    def det(self):
+        return self.operator().det(check_finite=self.checks)
+
+    def det_vjp(self, ct):
+        """None: this face has no gradient of it."""
+
+    def inverse(self):
+        return self.operator().inv.matrix()
+
+    def inverse_vjp(self, ct):
+        return spread(self.operator().inv.matrix_vjp(self.given(ct)))
+
     def keywords(self, keywords):
         return {k: self.given(v) if isinstance(v, np.ndarray) else v for k, v in keywords.items()}
 
@@ -327,6 +345,20 @@ class TorchSubject(Subject):
     def matrix_vjp(self, ct):
         leaves = self.leaves()
         return self.pulled(self.operator(leaves).matrix(), self.trainable(leaves), ct)
+
+    def det(self):
+        return self.home(self.operator().det())
+
+    def det_vjp(self, ct):
+        leaves = self.leaves()
+        return self.pulled(self.operator(leaves).det(), self.trainable(leaves), ct)
+
+    def inverse(self):
+        return self.home(self.operator().inv.matrix())
+
+    def inverse_vjp(self, ct):
+        leaves = self.leaves()
+        return self.pulled(self.operator(leaves).inv.matrix(), self.trainable(leaves), ct)
 
     def keywords(self, keywords, grad=False):
         given = {k: self.given(v) if isinstance(v, np.ndarray) else v for k, v in keywords.items()}

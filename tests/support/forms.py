@@ -59,6 +59,10 @@ class OfProduct:
     def factors(self):
         return 3 * super().factors
 
+    @property
+    def invertible(self):
+        return False
+
     def middle(self):
         n = super().reference().shape[-1]
         return (ref.normal(np.random.default_rng(0), n, n, dtype=self.dtype) / np.sqrt(n)).astype(self.dtype)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import isometry.torch as it
 from layers import KINDS, B, D, N, T, build, draw
@@ -19,6 +20,11 @@ def test_every_layer_before_a_readout(name, keywords):
     else:
         assert features is states
     torch.nn.Linear(layer.output_size, 2).double()(features)
+    packed, _ = layer(pack_padded_sequence(draw(T, B, D), [T, 2, 1, 3], enforce_sorted=False))
+    if not layer.last_only:
+        features = it.nn.RealState()(packed)
+        assert type(features) is PackedSequence and features[1:] == packed[1:]
+        assert torch.equal(features.data, it.nn.RealState()(packed.data))
 
 
 def test_gradients_and_what_is_refused():

@@ -57,7 +57,7 @@ def logarithm(w: Array) -> Array:
     if len(odd):
         raise ValueError(
             f"w must have determinant 1 to be the exponential of a real matrix, but that of matrix {odd[0]} is -1; a "
-            "complex w has a logarithm always"
+            "complex w has a logarithm always, and nearest=True takes the nearest rotation"
         )
     for k in np.unique(split):
         own = split == k

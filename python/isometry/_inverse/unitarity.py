@@ -18,4 +18,7 @@ def unitary(w: Array, tol: float) -> None:
     wrong = np.flatnonzero(~(defect <= tol))
     if len(wrong):
         b, kind = wrong[0], "unitary" if w.dtype.kind == "c" else "orthogonal"
-        raise ValueError(f"w must be {kind}: max |W^H W - I| of matrix {b} is {defect[b]:.1e}, tolerance {tol:.1e}")
+        raise ValueError(
+            f"w must be {kind}: max |W^H W - I| of matrix {b} is {defect[b]:.1e}, tolerance {tol:.1e}; "
+            "nearest=True, or procrustes, takes the nearest such matrix"
+        )

@@ -64,6 +64,19 @@ class Argument:
         return f"({', '.join(['*', *self.axes.split()])})"
 
 
+@dataclass(frozen=True)
+class Determinant:
+    """det W as a factor of the sizes, times entries of arguments, e^{i sum of angles} and signs of permutations; or
+    that of a Kronecker product."""
+
+    of_sizes: Callable[[dict[str, int]], int | None] = lambda _: 1  #: None where there is no formula
+    products: tuple[str, ...] = ()
+    turns: Mapping[str, int] = field(default_factory=dict)  #: angles -> the sign with which they count
+    permutations: tuple[str, ...] = ()
+    factors: bool = False  #: W is the Kronecker product of the arguments
+    real: bool = False  #: it holds where the first argument is real
+
+
 @dataclass(frozen=True, eq=False)
 class Declaration:
     """An object's name, arguments, and sizes.
@@ -84,6 +97,7 @@ class Declaration:
     exists: Mapping[str, Callable[[int], bool]] = field(
         default_factory=dict
     )  #: option -> for which n it exists; "": the object
+    determinant: Determinant | None = None  #: None: that of the matrix, by elimination
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: how many arguments, from the first on, must be given
     lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix, else the first
@@ -114,6 +128,11 @@ class Declaration:
     def unitary(self) -> bool:
         """Whether the matrix of the required arguments is orthogonal or unitary, so that its adjoint inverts it."""
         return not any(a.name in self.loose for a in self.arguments[: self.required])
+
+    @property
+    def signed(self) -> bool:
+        """Whether its adjoint inverts it wherever the loose arguments that are given are signs +-1."""
+        return not any(a.name in self.loose and a.own for a in self.arguments)
 
     def flat(self, count: int) -> tuple[Argument, ...]:
         """The arguments that `count` arrays belong to: the last one repeatedly if it is a list."""
@@ -163,7 +182,7 @@ class Declaration:
             self._refuse(argument, shape, sizes, at)
         for axis, size in zip(axes, own, strict=True):
             if axis == TRIANGLE:
-                size, axis = packed_size(argument.name, size), "n"
+                size, axis = packed_size(argument.name, size, whole=shape[-2:] == (size, size)), "n"
             if axis.isdecimal():
                 if size != int(axis):
                     self._refuse(argument, shape, sizes, at)
@@ -180,11 +199,15 @@ class Declaration:
         raise ValueError(f"{argument.name} must have shape {argument.form()}{rule}, not {tuple(shape)}{at}")
 
 
-def packed_size(argument: str, length: int) -> int:
-    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle."""
+def packed_size(argument: str, length: int, *, whole: bool = False) -> int:
+    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle; `whole`: the last two
+    axes are those of a square matrix."""
     # A symbolic size of torch.compile becomes a number first: it has no square root.
     length = index(length)
     n = (1 + isqrt(1 + 8 * length)) // 2
     if n * (n - 1) // 2 != length:
-        raise ValueError(f"{argument} must have n(n-1)/2 entries in its last axis (0, 1, 3, 6, 10, ...), not {length}")
+        hint = "; from_skew takes whole skew matrices" if whole else ""
+        raise ValueError(
+            f"{argument} must have n(n-1)/2 entries in its last axis (0, 1, 3, 6, 10, ...), not {length}{hint}"
+        )
     return n

@@ -6,7 +6,7 @@ from functools import wraps
 from math import prod
 from typing import Any, TypeVar, cast
 
-from isometry._rules import check_expression
+from isometry._rules import check, check_expression
 
 _Random = TypeVar("_Random", bound=Callable[..., Any])
 
@@ -24,12 +24,15 @@ def stackable(
 
     def decorator(draw: _Random) -> _Random:
         own = inspect.signature(draw)
+        places = [name for name, p in own.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
         signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *shown])
 
         @wraps(draw)
         def random(cls: type[Any], *args: Any, **options: Any) -> Any:
-            if not options.keys() <= signature.parameters.keys():
-                signature.bind(cls, *args, **options)  # refuses other keywords
+            if len(args) > len(places):
+                check_expression.random_places(cls.__name__, places, len(args))
+            for name in options.keys() - signature.parameters.keys():
+                check.unknown_keyword(f"{cls.__name__}.random", name, list(signature.parameters)[1:])
             batch = check_expression.batch(options.pop("batch_shape", ()))
             if batch == ():
                 return draw(cls, *args, **options)

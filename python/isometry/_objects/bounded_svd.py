@@ -1,6 +1,6 @@
 """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2) between 1 - margin and 1 + margin."""
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 from isometry._rules import check
 
 BOUNDED_SVD = Declaration(
@@ -9,6 +9,7 @@ BOUNDED_SVD = Declaration(
     matrix=("n", "k"),
     checked=("margin",),
     loose=("u", "logits", "v"),
+    determinant=Determinant(lambda sizes: 0 if sizes["r"] < sizes["n"] else None),
     required=4,
 )
 

@@ -3,13 +3,14 @@
 A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), and A[j, j] = i diagonal[j].
 """
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Argument, Declaration, Determinant
 from isometry._rules import check
 
 CAYLEY = Declaration(
     "Cayley",
     "cayley",
     checked=("signs",),
+    determinant=Determinant(products=("signs",), turns={"phases": 1}, real=True),
     saves_matrix=True,
 )
 

@@ -3,11 +3,12 @@
 D_q = diag(e^{i phases[q]}), R_q the reflection of vectors[q], (P x)_i = x[permutation[i]], F the unitary transform.
 """
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 
 FOURIER = Declaration(
     "FourierProduct",
     "fourier",
     checked=("vectors", "permutation"),
     required=3,
+    determinant=Determinant(turns={"phases": 1}, permutations=("permutation",)),
 )

@@ -5,7 +5,7 @@ n stands in the shape of the first argument, an empty array (n, 0) of the type o
 
 from typing import Any
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 from isometry._rules import check
 
 GIVENS = Declaration(
@@ -14,6 +14,7 @@ GIVENS = Declaration(
     empty=("m",),
     checked=("frame", "pairs"),
     required=3,
+    determinant=Determinant(),
 )
 
 

@@ -1,17 +1,21 @@
 """Products of Hadamard and diagonal matrices: W = H_n D_k ... H_n D_1, D_j = diag(signs_j), H_n orthonormal.
 
-H_n exists here for n = p 2^k, H_n = H_{2^k} (x) H_p, with p = 1 or an order of Paley's constructions for primes.
+H_n exists here for n = p 2^k, H_n = H_{2^k} (x) H_p, with p = 1 or an order of Paley's constructions.
 """
 
 from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 
 
-def _prime(q: int) -> bool:
-    return q > 1 and all([q % d for d in range(2, int(q**0.5) + 1)])  # noqa: C419  torch.compile
+def _root(q: int) -> int:
+    """The prime r of which q = r^e is a power, else 0."""
+    r = next((d for d in range(2, int(q**0.5) + 1) if q % d == 0), q)
+    while r > 1 and q % r == 0:
+        q //= r
+    return r if r > 1 and q == 1 else 0
 
 
 def block(n: int) -> int:
@@ -22,7 +26,7 @@ def block(n: int) -> int:
     while p % 2 == 0:
         p //= 2
     for p in [p << j for j in range(2, n.bit_length()) if n % (p << j) == 0]:
-        if _prime(p - 1) or (p % 8 == 4 and _prime(p // 2 - 1)):
+        if _root(p - 1) or (p % 8 == 4 and _root(p // 2 - 1)):
             return p
     return 0
 
@@ -47,18 +51,47 @@ def of_rows(shape: tuple[int, ...]) -> None:
     ordered("x", shape[-1])
 
 
+def _sum(a: int, times: int, b: int, r: int) -> int:
+    """a + times b in the field, whose elements are polynomials over the integers modulo r, by their digits to the base
+    r."""
+    found, place = 0, 1
+    while a or b:
+        found += (a + times * b) % r * place
+        a, b, place = a // r, b // r, place * r
+    return found
+
+
+def _squares(q: int, r: int) -> set[int]:
+    """The squares of the non-zero elements of the field of q = r^e, modulo the first x^e + c that makes it a field:
+    there are (q - 1) / 2, and 0 is none."""
+    for c in range(q):
+        found = set()
+        for a in range(1, q):
+            square, place = 0, q // r
+            while place:  # a a by Horner's rule: times x, where x^e = -c, plus a digit times a
+                top, square = divmod(square, q // r)
+                square = _sum(_sum(square * r, -top, c, r), a // place % r, a, r)
+                place //= r
+            found.add(square)
+        if 0 not in found and 2 * len(found) == q - 1:
+            return found
+    raise AssertionError(q)
+
+
 @lru_cache(32)
 def paley(p: int) -> tuple[tuple[int, ...], ...]:
-    """H_p by rows of +1 and -1, for p > 1: with chi the quadratic character modulo the prime q,
+    """H_p by rows of +1 and -1, for p > 1: with chi the quadratic character of the field of q elements, q a power of a
+    prime,
 
     I:  q = p - 1, q = 3 (mod 4),      H = I + [[0, 1^T], [-1, Q]],                             Q[i, j] = chi(j - i),
     II: q = p / 2 - 1, q = 1 (mod 4),  H = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
     """
-    first = _prime(p - 1)
+    first = _root(p - 1) > 0
     q = p - 1 if first else p // 2 - 1
-    squares = {a * a % q for a in range(1, q)}
+    r = _root(q)
+    squares = _squares(q, r)
     chi = [0] + [1 if a in squares else -1 for a in range(1, q)]
-    rows = [[0] + [1] * q] + [[-1 if first else 1] + [chi[(j - i) % q] for j in range(q)] for i in range(q)]
+    rows = [[0] + [1] * q] + [[-1 if first else 1] + [chi[_sum(j, -1, i, r)] for j in range(q)] for i in range(q)]
     if first:
         return tuple(tuple(s + (i == j) for j, s in enumerate(row)) for i, row in enumerate(rows))
     pairs = (((1, 1), (1, -1)), ((1, -1), (-1, -1)))
@@ -79,5 +112,8 @@ HADAMARD = Declaration(
     "hadamard",
     bind=_bound,
     loose=("signs",),
+    # det H_n is 1 but for n = 2: a skew matrix S has det(I + S) > 0, and a symmetric one of trace 0 has p / 2 negative
+    # eigenvalues, of which there are an even number.
+    determinant=Determinant(lambda sizes: (-1) ** sizes["k"] if sizes["n"] == 2 else 1, products=("signs",)),
     exists={"": lambda n: block(n) > 0},
 )

@@ -3,7 +3,7 @@
 The last factor E is I, diag(1, ..., 1, sign), or diag(e^{i phases}).
 """
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 from isometry._rules import check
 from isometry._rules.check import Shape
 
@@ -13,6 +13,7 @@ HOUSEHOLDER = Declaration(
     empty=("m",),
     checked=("vectors", "sign"),
     loose=("sign",),
+    determinant=Determinant(lambda sizes: (-1) ** sizes["m"], products=("sign",), turns={"phases": 1}),
 )
 
 

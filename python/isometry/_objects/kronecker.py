@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 from isometry._rules import check
 
 KRONECKER = Declaration(
@@ -12,6 +12,7 @@ KRONECKER = Declaration(
     matrix=("p", "q"),
     bind=lambda sizes: {axis: prod(each) for axis, each in sizes.items()},
     loose=("factors",),
+    determinant=Determinant(factors=True),
 )
 
 

@@ -7,7 +7,7 @@ wherever the arguments go, through derivatives, compiled graphs and kernels.
 from collections.abc import Iterator
 from typing import Any
 
-from isometry._objects._declaration import Declaration
+from isometry._objects._declaration import Declaration, Determinant
 from isometry._rules import check
 
 #: The layout of each kind, and the side from which its layers are counted; kinds count from 1.
@@ -29,6 +29,7 @@ MESH = Declaration(
     checked=("signs",),
     exists={"fft": lambda n: not n & (n - 1)},
     required=2,
+    determinant=Determinant(lambda sizes: (-1) ** sizes["pairs"], products=("signs",), turns={"phi": -1, "phases": 1}),
 )
 
 

@@ -9,6 +9,9 @@ arrays and calls the function named after the error (`zero_reflection`, `sign_ra
 raises.
 """
 
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Real
 from operator import index
 from typing import NoReturn
@@ -28,6 +31,20 @@ COMPLEX = {"float32": "complex64", "float64": "complex128", "complex64": "comple
 def kind(argument: str, expected: str, value: object) -> NoReturn:
     """The argument is not of the expected kind ("a torch.Tensor", "an operator")."""
     raise TypeError(f"{argument} must be {expected}, not {type(value).__name__}")
+
+
+def article(name: str) -> str:
+    """The name behind "a" or "an", as it is spoken: an ORNN, an RNN, an LSTM, a URNN, a GRU, a UnitaryORNN."""
+    spelled = name[:2].isupper() and not set(name[:2]) & set("AEIOU")  # letter by letter
+    vowel = name[:1] in "FHLMNRSX" if spelled else name[:1].lower() in "aeio" or re.match("[Uu](?!ni|[A-Z])", name)
+    return f"{'an' if vowel else 'a'} {name}"
+
+
+def unknown_keyword(call: str, name: str, known: Iterable[str]) -> NoReturn:
+    """A keyword that a call does not have, in Python's words, with the nearest one."""
+    near = get_close_matches(name, known, 1)
+    asked = f". Did you mean {near[0]!r}?" if near else ""
+    raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{asked}")
 
 
 def floating(argument: str, dtype: str) -> None:
@@ -237,14 +254,24 @@ def rows(argument: str, shape: Shape, features: int, batch_shape: Shape) -> Shap
         )
     if batch_shape == ():
         return shape[:-1]
+    return against(argument, shape[:-1], batch_shape, f"op{{}}({argument})")
+
+
+def against(argument: str, lead: Shape, batch_shape: Shape, call: str) -> Shape:
+    """The leading axes of the result of a stack of operators on an argument with these axes before its vectors; where
+    they do not fit, the message names the stack with as few more axes as do."""
     try:
-        return broadcast(x=shape[:-1], operator=batch_shape)
+        return broadcast(x=lead, operator=batch_shape)
     except ValueError:
-        raise ValueError(
-            f"the leading axes {shape[:-1]} of {argument} must broadcast against the operator's batch_shape "
-            f"{batch_shape}; a stack of nb operators serves {argument} of shape (tokens, nb, n), and (nb, k, n) when "
-            "it is built from arrays with one more axis, as in Householder(vectors[:, None])"
-        ) from None
+        pass
+    fits = lambda batch: all(a == b or 1 in (a, b) for a, b in zip(batch[::-1], lead[::-1], strict=False))
+    more = next(k for k in range(1, len(lead) + 1) if fits((*batch_shape, *(1,) * k)))
+    key = f"[{':' if len(batch_shape) == 1 else '...'}{', None' * more}]"
+    found = broadcast(x=lead, operator=(*batch_shape, *(1,) * more))
+    raise ValueError(
+        f"the leading axes {lead} of {argument} must broadcast against the operator's batch_shape {batch_shape}; "
+        f"{call.format(key)} has the leading axes {found}"
+    )
 
 
 def real_form(shape: Shape, rank: int) -> None:

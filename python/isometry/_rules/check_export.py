@@ -16,8 +16,3 @@ def in_script(layer: str) -> NoReturn:
         f"{layer} cannot be compiled by torch.jit.script: torch.compile and torch.export take it, and "
         "isometry.integrations.onnx.export writes ONNX"
     )
-
-
-def unknown_keyword(layer: str, name: str) -> NoReturn:
-    """A keyword that a layer does not have, in Python's words."""
-    raise TypeError(f"{layer}.__init__() got an unexpected keyword argument {name!r}")

@@ -26,6 +26,12 @@ def batch(batch_shape: object) -> Shape:
     return _sizes("batch_shape", batch_shape)
 
 
+def random_places(name: str, places: list[str], count: int) -> NoReturn:
+    """More arguments by position than a `random` has, as the sizes of a matrix or of a stack."""
+    taken = " and ".join(places)
+    raise TypeError(f"{name}.random takes {taken} by position, not {count} arguments; batch_shape=(...) draws a stack")
+
+
 def _sizes(argument: str, value: object) -> Shape:
     if not isinstance(value, (tuple, list)):
         check.kind(argument, "a tuple of integers", value)
@@ -39,7 +45,9 @@ def not_rows(name: str) -> NoReturn:
 
 def no_arithmetic(name: str, sign: str) -> NoReturn:
     """A sum, difference, quotient or multiple of operators."""
-    raise TypeError(f"a {name} has products with @ but no {sign}: for arithmetic with the matrix W use op.matrix()")
+    raise TypeError(
+        f"{check.article(name)} has products with @ but no {sign}: for arithmetic with the matrix W use op.matrix()"
+    )
 
 
 def columns(shape: Shape, n: int, batch: Shape, right: bool) -> None:
@@ -50,7 +58,7 @@ def columns(shape: Shape, n: int, batch: Shape, right: bool) -> None:
         side = "operator @ x" if right else "x @ operator"
         raise ValueError(f"x must have shape (n,) or {form} with n = {n} in {side}, not {shape}")
     if batch and len(shape) > 1:
-        check.broadcast(x=shape[:-2], operator=batch)
+        check.against("x", shape[:-2], batch, "op{} @ x" if right else "x @ op{}")
 
 
 def blocks(shape: tuple[int, int], batch: Shape) -> tuple[tuple[int, int], Shape]:
@@ -90,6 +98,20 @@ def a_stack(name: str, batch: Shape) -> NoReturn:
 def undefined(name: str, what: str) -> NoReturn:
     """A user's subclass of `Operator` that does not define a conversion."""
     raise TypeError(f"{name} does not define {what}; a subclass of Operator gives it itself")
+
+
+def square(what: str, name: str, shape: tuple[int, int]) -> None:
+    """A determinant or an inverse is that of a square matrix."""
+    if shape[0] != shape[1]:
+        raise ValueError(f"{what} needs a square matrix: this {name} is {shape[0]} x {shape[1]}")
+
+
+def no_inverse(shown: str) -> NoReturn:
+    """The inverse of an operator whose adjoint may be another matrix."""
+    raise ValueError(
+        f"inv needs an operator that is orthogonal or unitary by its definition, and by signs of +-1, not {shown}; "
+        "linalg.inv(op.matrix()) of numpy or torch inverts any matrix"
+    )
 
 
 def no_transpose(name: str, dtype: str) -> NoReturn:

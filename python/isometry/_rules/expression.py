@@ -56,6 +56,9 @@ class Expression:
         @property
         def dtype(self) -> Any: ...
 
+        @property
+        def H(self) -> Any: ...
+
     @property
     def ndim(self) -> int:
         """Axes of the matrix or of the stack of matrices; SciPy's sparse arrays ask for it in ``sparse @ op``."""
@@ -81,6 +84,41 @@ class Expression:
                [3.]])
         """
         return self._part(self, count)
+
+    def _made_of(self) -> tuple[Any, ...]:
+        """Operators that make this one orthogonal or unitary if all of them are."""
+        return ()
+
+    def _unitary(self, always: bool) -> bool:
+        """Whether the adjoint is the inverse, by the definition and the signs given; `always`: whatever is trained."""
+        made = self._made_of()
+        return bool(made) and all([op._unitary(always) for op in made])  # noqa: C419  torch.compile
+
+    @property
+    def inv(self) -> Any:
+        """The inverse as an operator: ``op.H``, where W is orthogonal or unitary by its definition.
+
+        Raises
+        ------
+        ValueError
+            For other operators; ``linalg.inv(op.matrix())`` of NumPy or torch inverts any matrix.
+
+        Notes
+        -----
+        Gradients are those of W^H. They differ from those of the inverse for a ``sign`` or ``signs`` alone, which leave
+        +-1 where they are trained.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> op = iso.Cayley.random(3, rng=0)
+        >>> np.allclose(op.inv(op([1.0, 2.0, 3.0])), [1.0, 2.0, 3.0])
+        True
+        """
+        check_expression.square("inv", type(self).__name__, self.shape)
+        if not self._unitary(False):
+            check_expression.no_inverse(repr(self))
+        return self.H
 
     def __bool__(self) -> bool:
         return True

@@ -78,6 +78,9 @@ class Adjoint(Combined, Generic[Op]):
 
     # -------------------------------------------------------- hooks
 
+    def _made_of(self) -> tuple[Any, ...]:
+        return (self.operator,)
+
     def _check_held(self, check_finite: bool) -> None:
         self.operator._check_held(check_finite)
 
@@ -86,6 +89,9 @@ class Adjoint(Combined, Generic[Op]):
 
     def _local(self) -> Adjoint:
         return Adjoint(self.operator._local())
+
+    def _determinant(self, backend: str | None) -> Any:
+        return self.operator._determinant(backend).conj()
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
         self.operator._act(x, out, not adjoint, place)

@@ -84,6 +84,9 @@ class BlockDiagonal(Combined, Generic[Op]):
 
     # -------------------------------------------------------- hooks
 
+    def _made_of(self) -> tuple[Any, ...]:
+        return (self.operator,)
+
     def _check_held(self, check_finite: bool) -> None:
         self.operator._check_held(check_finite)
 
@@ -103,6 +106,9 @@ class BlockDiagonal(Combined, Generic[Op]):
         """The inverse of `_pieces`, into `out`."""
         h, (nb, k, n) = self.operator.batch_shape[-1], out.shape
         out.reshape(nb, k, h, n // h)[...] = pieces.reshape(nb, h, k, n // h).swapaxes(1, 2)
+
+    def _determinant(self, backend: str | None) -> Any:
+        return self.operator.det(backend=backend, check_finite=False).prod(-1)
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
         if type(out) is gpu.Array:

@@ -79,6 +79,9 @@ class Columns(Combined, Generic[Op]):
 
     # -------------------------------------------------------- hooks
 
+    def _made_of(self) -> tuple[Any, ...]:
+        return (self.operator,) if self.shape[0] == self.shape[1] else ()
+
     def _check_held(self, check_finite: bool) -> None:
         self.operator._check_held(check_finite)
 
@@ -98,6 +101,9 @@ class Columns(Combined, Generic[Op]):
         """The first unit vectors as rows, for every member of the stack."""
         rows = np.eye(self.shape[1], self.operator.shape[1], dtype=dtype)
         return np.ascontiguousarray(np.broadcast_to(rows, (nb, *rows.shape)))
+
+    def _determinant(self, backend: str | None) -> Any:
+        return self.operator._determinant(backend)
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
         if type(out) is gpu.Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from isometry import _determinants
 from isometry._arrays import Array, DType, common, folded, gradient, stacked, unfolded
 from isometry._backend import Place
 from isometry._rules import check, check_expression, stacks
@@ -95,6 +96,9 @@ class Composition(Combined):
 
     # -------------------------------------------------------- hooks
 
+    def _made_of(self) -> tuple[Any, ...]:
+        return self.operators
+
     def _check_held(self, check_finite: bool) -> None:
         for operator in self.operators:
             operator._check_held(check_finite)
@@ -126,6 +130,10 @@ class Composition(Combined):
             grads.append(_pull(factors[k], self.batch_shape, read[k], ct, bar, adjoint, place))
             ct = bar
         return {"operators": grads[::-1] if adjoint else grads}
+
+    def _determinant(self, backend: str | None) -> Any:
+        found = _determinants.of_product(self.operators, backend, self.matrix)
+        return super()._determinant(backend) if found is None else found
 
     def _formed(self, dtype: DType, place: Place) -> Array:
         *_, w = self._rows_of_matrices(self.operators[0]._matrices(dtype, place), place)

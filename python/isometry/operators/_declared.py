@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry import _core, gpu
+from isometry import _core, _determinants, gpu
 from isometry._arrays import (
     INT64,
     Array,
@@ -185,6 +185,18 @@ class Declared(Immutable):
 
     def _local(self) -> Self:
         return self._remade(lambda _, a: a.download() if type(a) is gpu.Array else a)
+
+    def _determinant(self, backend: str | None) -> Any:
+        first = self._arrays[0]
+        complex_ = first is not None and first.dtype.kind == "c"
+        found = _determinants.of_arguments(np, self._declaration, self._arrays, complex_)
+        return super()._determinant(backend) if found is None else found
+
+    def _unitary(self, always: bool) -> bool:
+        if not (self._declaration.unitary if always else self._declaration.signed):
+            return False
+        given = zip(self._flat, self._local()._arrays, strict=True)
+        return all((np.abs(a) == 1).all() for t, a in given if a is not None and t.name in self._declaration.loose)
 
     # -------------------------------------------------------- expressions
 

@@ -27,10 +27,10 @@ class Immutable(Operator):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{name} cannot be set: a {type(self).__name__} is immutable")
+        raise AttributeError(f"{name} cannot be set: {check.article(type(self).__name__)} is immutable")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{name} cannot be deleted: a {type(self).__name__} is immutable")
+        raise AttributeError(f"{name} cannot be deleted: {check.article(type(self).__name__)} is immutable")
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
         self._check_held(check.flag("check_finite", check_finite))

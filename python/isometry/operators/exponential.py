@@ -30,7 +30,8 @@ class Exponential(Declared, declaration=EXPONENTIAL):
     ----------
     upper
         The strict upper triangle of A, row by row: A[0, 1], A[0, 2], ..., A[1, 2], ...; shape (*, n(n-1)/2), real or
-        complex; A[j, i] = -conj(A[i, j]). An array of shape (3, 3) is a stack of three rotations of R^3, not one A.
+        complex; A[j, i] = -conj(A[i, j]). An array of shape (3, 3) is a stack of three rotations of R^3, not one A: see
+        `from_skew`.
     diagonal
         Real, shape (*, n): A[j, j] = i diagonal[j]. For a complex `upper` only.
 

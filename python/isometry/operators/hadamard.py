@@ -25,7 +25,7 @@ class Hadamard(Declared, declaration=HADAMARD):
     ----------
     signs
         Diagonals, real, shape (*, k, n); any numbers. The first acts first. n is a power of two, or p 2^k with
-        p = 12, 20, 28, 36, 44, ...
+        p = 12, 20, 28, 36, 44, 52, ...
 
     Attributes
     ----------

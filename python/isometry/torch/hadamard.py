@@ -33,7 +33,7 @@ def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = No
     ----------
     x : Tensor, shape (..., n)
         Real or complex. float16 and bfloat16 are computed in float32. n is a power of two, or p 2^k with
-        p = 12, 20, 28, 36, 44, ... of Paley's constructions.
+        p = 12, 20, 28, 36, 44, 52, ... of Paley's constructions.
     scale : float
         A number that multiplies the result.
     out : Tensor, optional

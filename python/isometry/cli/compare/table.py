@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from isometry._rules.check import article
 from isometry.cli.compare.results import Comparison, Variant
 from isometry.cli.errors import Failure, UsageError
 from isometry.cli.files import text_of
@@ -49,7 +50,9 @@ def refuse_others(folder: Path, pictures: Sequence[str]) -> None:
     own += [name for name in pictures if TABLE in own and f"]({name})" in texts[TABLE]]
     for name in (TABLE, PARTIAL, *pictures):
         if os.path.lexists(folder / name) and name not in own:
-            raise UsageError(f"--out {folder} holds a {name} of something else: give another folder, or move it away")
+            raise UsageError(
+                f"--out {folder} holds {article(name)} of something else: give another folder, or move it away"
+            )
 
 
 def _row(variant: Variant, scores: Sequence[str], tests: Sequence[str]) -> list[str]:

@@ -238,7 +238,7 @@ def _nothing(model: nn.Module, word: str, free: Sequence[str], adapted: Sequence
         return f"targets: {word!r} has an adapter already"
     others = {kind_name(m) for name, m in model.named_modules() if name == word or name.endswith("." + word)}
     if others:
-        return f"targets: {word!r} is a {' or '.join(sorted(others))}, not a torch.nn.Linear"
+        return f"targets: {word!r} is {check.article(' or '.join(sorted(others)))}, not a torch.nn.Linear"
     last = sorted({name.rpartition(".")[2] for name in free})
     near = get_close_matches(word.rpartition(".")[2], last, 3, 0.4) or last[:5]
     return f"targets: no linear layer is called {word!r}; there is {', '.join(map(repr, near)) or 'none at all'}"

@@ -34,6 +34,7 @@ from ._contract import (
 )
 from ._masking import masked
 from ._parameters import LayerParameters
+from ._signature import name_constructor, refuse
 from ._streaming import Kernel, OneStep, Stepping
 
 
@@ -58,14 +59,9 @@ class RecurrentLayer(Stepping, LayerParameters):
     """The cell of the core whose kernels compute a recurrence, if one does."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """A class without a constructor gets one under its name, which Python's messages have."""
+        """Names and shows the constructor."""
         super().__init_subclass__(**keywords)
-        own = cls.__init__
-        if "__init__" not in vars(cls) and isinstance(own, FunctionType):
-            named = FunctionType(own.__code__, own.__globals__, own.__name__, own.__defaults__, own.__closure__)
-            named.__kwdefaults__, named.__annotations__ = own.__kwdefaults__, own.__annotations__
-            named.__doc__, named.__qualname__ = own.__doc__, f"{cls.__qualname__}.__init__"
-            type.__setattr__(cls, "__init__", named)
+        name_constructor(cls, RecurrentLayer.__init__)
 
     def __init__(
         self,
@@ -87,8 +83,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         **unknown: Never,
     ) -> None:
         super().__init__()
-        for name in unknown:
-            check_export.unknown_keyword(type(self).__name__, name)
+        refuse(self, unknown)
         if output is not None:
             raise TypeError("output is no keyword of a layer: with last_only=True it returns the last states alone")
         classes = type(self).__mro__

@@ -76,7 +76,7 @@ def unseen(model: nn.Module, leaving: Mapping[Any, str]) -> dict[Any, str]:
             why = "is compiled, and torch.compile calls the layer that it was given: compile afterwards"
             found.setdefault(layer, why)
         for keeper in kinds & _KEEPERS:
-            why = f"is inside a {keeper}, which keeps the parameters that it was given: wrap afterwards"
+            why = f"is inside {check.article(keeper)}, which keeps the parameters that it was given: wrap afterwards"
             for layer in module.modules():
                 if layer in leaving:
                     found.setdefault(layer, why)

@@ -81,7 +81,9 @@ class _Unitary(Dense):
 
     __slots__ = ()
 
-    _is_unitary = True  # type: ignore[assignment]
+    def _unitary(self, always: bool) -> bool:
+        del always
+        return True
 
 
 class Held:
@@ -142,7 +144,7 @@ class Held:
                 if weight.requires_grad:
                     # Its graph is freed when its gradient has been computed.
                     weight.register_hook(partial(_forget, made, key))
-                op = (_Unitary if op._is_unitary else Dense)(weight)
+                op = (_Unitary if op._unitary(True) else Dense)(weight)
             made[key] = BlockDiagonal(op) if blocks else op
         return made[key]
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from torch import nn
 
+from ..._rules import check
+
 #: What a subclass may define of torch's layers besides attributes of its own.
 _MAY = {"__init__", "__doc__", "forward", "extra_repr", "reset_parameters", "flatten_parameters"}
 #: Of a class itself, not of what it defines.
@@ -31,7 +33,7 @@ def unfit(kind: Any, theirs: Any, ours: Any) -> str | None:
             if key in _OF_THE_CLASS or (key.startswith("__") and key != "__call__"):
                 continue
             if key in there - _MAY:
-                return f"{name} has a {key} of its own"
+                return f"{name} has {check.article(key)} of its own"
             if key in here - there - set(dir(nn.Module)):
                 return f"{key} of {name} means another thing in this package"
             for function in _functions(value):

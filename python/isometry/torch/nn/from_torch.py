@@ -108,7 +108,7 @@ def from_torch(module: nn.Module, *, cells: bool = False, subclasses: bool = Fal
         done = Report([("", _became(theirs))], [])
         return (found, done) if report else found
     if isinstance(module, nn.RNNBase | nn.RNNCellBase) or not module._modules:
-        why = why or f"is a {type(module).__name__}"
+        why = why or f"is {check.article(type(module).__name__)}"
         raise TypeError(f"module must be a torch.nn.RNN, GRU or LSTM itself, or contain some: it {why}")
     done, unexpected = _converted(module, *asked)
     if not done.replaced and not any(isinstance(each, RecurrentLayer) for each in module.modules()):
@@ -145,9 +145,9 @@ def _standing(module: nn.Module, cells: bool, subclasses: bool) -> tuple[Any, st
             return None, "has parametrized weights: torch.nn.utils.parametrize.remove_parametrizations first"
         theirs = next((each for each in kind.__mro__ if each in known), None)
         if theirs is None:
-            return None, f"is a {kind.__name__}, which this package does not have"
+            return None, f"is {check.article(kind.__name__)}, which this package does not have"
         if theirs in CELLS and not cells:
-            return None, f"is a {kind.__name__}, which cells=True converts"
+            return None, f"is {check.article(kind.__name__)}, which cells=True converts"
         if kind is theirs:
             return theirs, None
         if not subclasses:
@@ -156,7 +156,7 @@ def _standing(module: nn.Module, cells: bool, subclasses: bool) -> tuple[Any, st
         return (theirs, None) if why is None else (None, f"is a subclass that does more than torch's layer: {why}")
     for each in kind.__mro__:
         if each.__name__ in _NAMES and each.__module__.startswith("torch."):
-            return None, f"is a {each.__module__}.{each.__name__}, which is quantised or can be"
+            return None, f"is {each.__module__}.{each.__name__}, which is quantised or can be"
     return None, None
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from ..operators._operator import tensor
 from ..realform import real_state
@@ -11,8 +14,8 @@ from ..realform import real_state
 class RealState(nn.Module):
     """A module between a layer and its readout: complex states become 2 n real features, real ones pass.
 
-    `real_state`, [Re z | Im z]. ``layer.output_size`` is the number of features behind it, so that one model serves
-    layers of both fields.
+    `real_state`, [Re z | Im z], of a tensor or of the output of a layer for a PackedSequence. ``layer.output_size`` is
+    the number of features behind it, so that one model serves layers of both fields.
 
     Examples
     --------
@@ -25,6 +28,14 @@ class RealState(nn.Module):
     16 torch.Size([20, 5, 2])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The features (..., n), or (..., 2 n) of complex states."""
+    @overload
+    def forward(self, input: Tensor) -> Tensor: ...
+
+    @overload
+    def forward(self, input: PackedSequence) -> PackedSequence: ...
+
+    def forward(self, input: Tensor | PackedSequence) -> Tensor | PackedSequence:
+        """The features (..., n), or (..., 2 n) of complex states; of a PackedSequence another one."""
+        if isinstance(input, PackedSequence):
+            return input._replace(data=self(input.data))
         return real_state(input) if tensor("input", input).is_complex() else input

@@ -94,7 +94,7 @@ class RNN(PlainLayer):
         super()._check_keywords()
 
     def _unitary(self) -> bool:
-        return bool(self._drawn) and all(module.operator()._is_unitary for module in self._drawn)
+        return bool(self._drawn) and all(module.operator()._unitary(True) for module in self._drawn)
 
     def _bias_shapes(self) -> dict[str, tuple[int, ...]]:
         return dict.fromkeys(("bias_ih", "bias_hh"), self._stored(self.hidden_size))

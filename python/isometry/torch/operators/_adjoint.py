@@ -55,12 +55,11 @@ class Adjoint(OfOne[Op]):
         w = self._operator.matrix(backend=backend, check_finite=check_finite).mT
         return w.conj().resolve_conj() if w.is_complex() else w
 
+    def _determinant(self, backend: str | None) -> Tensor:
+        return self._operator._determinant(backend).conj()
+
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         return self._operator._rows(x, not adjoint, backend)
-
-    @property
-    def _is_unitary(self) -> bool:  # type: ignore[override]
-        return self._operator._is_unitary
 
 
 Operator._transpose = Adjoint

@@ -62,6 +62,9 @@ class BlockDiagonal(OfOne[Op]):
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
         return diagonal(self._operator.matrix(backend=backend, check_finite=check_finite))
 
+    def _determinant(self, backend: str | None) -> Tensor:
+        return self._operator.det(backend=backend).prod(-1)
+
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         h = self._operator.batch_shape[-1]
         pieces = x.unflatten(-1, (h, self._operator.shape[0 if adjoint else 1]))
@@ -71,10 +74,6 @@ class BlockDiagonal(OfOne[Op]):
         else:
             out = self._operator._act(pieces, adjoint, backend)
         return out.flatten(-2)
-
-    @property
-    def _is_unitary(self) -> bool:  # type: ignore[override]
-        return self._operator._is_unitary
 
 
 def diagonal(blocks: Tensor) -> Tensor:

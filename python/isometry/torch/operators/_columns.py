@@ -60,10 +60,16 @@ class Columns(OfOne[Op]):
         units = torch.eye(self._shape[1], self._operator.shape[1], dtype=self._dtype, device=self.device)
         return self._operator._act(units, False, backend, True).mT
 
+    def _determinant(self, backend: str | None) -> Tensor:
+        return self._operator._determinant(backend)
+
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         if adjoint:
             return self._operator._rows(x, True, backend)[..., : self._shape[1]]
         return self._operator._rows(F.pad(x, (0, self._operator.shape[1] - self._shape[1])), False, backend)
+
+    def _made_of(self) -> tuple[Op, ...]:
+        return (self._operator,) if self._shape[0] == self._shape[1] else ()
 
     def _parts(self) -> list[str]:
         return [*super()._parts(), f"count={self._shape[1]}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ... import _determinants
 from ..._rules import check, check_expression
 from ..._rules.index import Key, picked
 from .._dispatch.function import COMPLEX_OF, dtype_name
@@ -91,11 +92,14 @@ class Composition(Operator):
             x = operator._act(x, adjoint, backend, True)
         return x.reshape(nb, k, x.shape[-1])
 
+    def _determinant(self, backend: str | None) -> Tensor:
+        found: Tensor | None = _determinants.of_product(self._operators, backend, self.matrix)
+        return super()._determinant(backend) if found is None else found
+
     # -------------------------------------------------------- expressions
 
-    @property
-    def _is_unitary(self) -> bool:  # type: ignore[override]
-        return all([op._is_unitary for op in self._operators])  # noqa: C419  torch.compile
+    def _made_of(self) -> tuple[Operator, ...]:
+        return self._operators
 
     def _parts(self) -> list[str]:
         return [repr(operator) for operator in self._operators]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from ... import _core
+from ... import _core, _determinants
 from ..._objects._declaration import Argument, Declaration
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
@@ -221,12 +221,16 @@ class Declared(Operator):
         """W x or W^H x by the formula."""
         return self._calls.apply.of_arguments(*arguments, x, adjoint)
 
+    def _determinant(self, backend: str | None) -> Tensor:
+        complex_ = self._arrays[0].is_complex()  # type: ignore[union-attr]
+        found: Tensor | None = _determinants.of_arguments(torch, self._declaration, self._arrays, complex_)
+        return super()._determinant(backend) if found is None else found
+
     # -------------------------------------------------------- expressions
 
-    @property
-    def _is_unitary(self) -> bool:  # type: ignore[override]
-        """Whether it is for the given arguments; a sign whose value cannot be read counts as +-1."""
-        if not self._declaration.unitary:
+    def _unitary(self, always: bool) -> bool:
+        """A sign whose value cannot be read counts as +-1."""
+        if not (self._declaration.unitary if always else self._declaration.signed):
             return False
         loose = [a.name in self._declaration.loose for a in self._flat]
         given = [t for t, free in zip(self._arrays, loose, strict=True) if free and t is not None]

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ... import _determinants
 from ..._rules import check, check_expression
 from ..._rules.expression import Expression, converted
 from .._dispatch.function import dtype_name
@@ -53,6 +54,50 @@ class Expressions(Expression):
         if not isinstance(x, Tensor):
             check.kind("x", "a torch.Tensor", x)
         check_expression.columns(tuple(x.shape), n, self.batch_shape, right)
+
+    # -------------------------------------------------------- the determinant
+
+    def det(self, *, backend: str | None = None) -> Tensor:
+        """The determinant of W, exact where the class fixes it: a sign, e^{i sum of angles}, a product of signs.
+
+        Parameters
+        ----------
+        backend : {"cpu", "gpu"}, optional
+            Where W is formed, if it is needed; by default as `use_backend` says.
+
+        Returns
+        -------
+        Tensor, shape batch_shape
+
+        Raises
+        ------
+        ValueError
+            W is not square.
+
+        Notes
+        -----
+        Of order n, or of the number of angles, for all but `Dense`, `BoundedSvd`, a `Cayley` of a complex triangle and
+        subclasses of your own, whose matrix is eliminated in n^3 / 3 multiply-adds; `Kronecker` eliminates its factors.
+        It is differentiable, with gradients of zero where it is constant.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Householder(torch.tensor([[1.0, 0.0], [1.0, 2.0]]), sign=torch.tensor(-1.0)).det()
+        tensor(-1.)
+        >>> (it.Dense(torch.eye(2)) @ it.Givens(torch.tensor([0.3]), [[0, 1]], n=2)).det()
+        tensor(1.)
+        """
+        check_expression.square("det", type(self).__name__, self.shape)
+        if backend is not None:
+            check.backend(backend)
+        found: Tensor = self._determinant(backend).to(self.dtype)
+        return found.expand(self.batch_shape)
+
+    def _determinant(self, backend: str | None) -> Tensor:
+        """`det`, which may have fewer batch axes."""
+        found: Tensor = _determinants.of_matrix(torch, self.matrix(backend=backend), self._unitary(False))
+        return found
 
     # -------------------------------------------------------- tensors held
 

@@ -31,6 +31,9 @@ class OfOne(Operator, Generic[Op]):
         """The original operator."""
         return self._operator
 
+    def _made_of(self) -> tuple[Op, ...]:
+        return (self._operator,)
+
     def _parts(self) -> list[str]:
         return [repr(self._operator)]
 

@@ -113,8 +113,6 @@ class Operator(Expressions):
 
     __slots__ = ("_batch_shape", "_dtype", "_shape")
 
-    # Whether the adjoint is the inverse, for all values of the arguments.
-    _is_unitary: bool = False
     # The classes of `op1 @ op2` and `op.H`, which set them.
     _product: ClassVar[type[Any]]
     _transpose: ClassVar[type[Any]]

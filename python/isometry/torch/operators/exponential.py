@@ -34,7 +34,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
     ----------
     upper : Tensor, shape (*, n (n - 1) / 2)
         A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]). A tensor of shape (3, 3) is a stack of
-        three rotations of R^3, not one A.
+        three rotations of R^3, not one A: see `from_skew`.
     diagonal : Tensor, shape (*, n), optional
         A[j, j] = i diagonal[j], real; only with a complex upper.
 

@@ -24,7 +24,7 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
     ----------
     signs : Tensor, real, shape (*, k, n)
         Diagonals, any numbers; the first acts first. `*` is an optional batch shape. n is a power of two, or p 2^k with
-        p = 12, 20, 28, 36, 44, ...
+        p = 12, 20, 28, 36, 44, 52, ...
 
     Raises
     ------

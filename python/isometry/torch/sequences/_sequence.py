@@ -65,7 +65,7 @@ def run(
     check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
     check.choice("output", output, *check_recurrence.OUTPUTS)
     if checkpoint == "reversible" and transition is not None:
-        check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
+        check_recurrence.reversible(activation, bool(settings[0]), transition._unitary(True))
     parted = len(declaration.state) > 1
     pair = given.pop(START_STATE) if parted else None
     tensors, dtype = _tensors(declaration, transition, given)

@@ -17,7 +17,10 @@ pub struct Unitarity<W: Scalar<Real = f64>> {
 /// Refuses matrix `b` of the argument "w".
 pub fn not_unitary<W: Scalar>(b: usize, defect: f64, tol: f64) -> Error {
     let kind = if W::PARTS == 1 { "orthogonal" } else { "unitary" };
-    let what = format!("must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}");
+    let what = format!(
+        "must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}; nearest=True, or procrustes, \
+         takes the nearest such matrix"
+    );
     Error::value("w", what)
 }
 

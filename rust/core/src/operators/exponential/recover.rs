@@ -34,7 +34,7 @@ pub fn from_matrix<T: Scalar>(w: &[T], upper: &mut [T], (batch, n): (usize, usiz
         }
         let what = format!(
             "must have determinant 1 to be the exponential of a real matrix, but that of matrix {b} is -1; a complex w has a \
-             logarithm always"
+             logarithm always, and nearest=True takes the nearest rotation"
         );
         Err(Error::value("w", what))
     })

@@ -1,11 +1,14 @@
-//! Orders n = p 2^k of Hadamard matrices, H_n = H_{2^k} (x) H_p: Sylvester's construction, and Paley's for primes.
+//! Orders n = p 2^k of Hadamard matrices, H_n = H_{2^k} (x) H_p: Sylvester's construction, and Paley's.
 //!
-//! With chi(a) = 1, -1 or 0 for a square, another number or 0 modulo the prime q,
+//! With chi(a) = 1, -1 or 0 for a square, another element or 0 of the field of q elements, q a power of a prime,
 //!
 //! ```text
 //! I:  q = p - 1, q = 3 (mod 4),       H_p = I + [[0, 1^T], [-1, Q]],                                   Q[i, j] = chi(j - i),
 //! II: q = p / 2 - 1, q = 1 (mod 4),   H_p = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
 //! ```
+//!
+//! The elements for q = r^e are the polynomials of degree < e over the integers modulo the prime r, numbered by their
+//! digits to the base r, modulo the first x^e + c that makes them a field.
 
 use crate::error::Result;
 use crate::kernels::reserved;
@@ -23,8 +26,59 @@ pub struct Order {
     q: usize,
 }
 
-fn prime(q: usize) -> bool {
-    q > 1 && (2..).take_while(|d| d * d <= q).all(|d| !q.is_multiple_of(d))
+/// The prime r of which q = r^e is a power.
+fn root(q: usize) -> Option<usize> {
+    let r = (2..).take_while(|d| d * d <= q).find(|d| q.is_multiple_of(*d)).unwrap_or(q);
+    let mut rest = q;
+    while r > 1 && rest.is_multiple_of(r) {
+        rest /= r;
+    }
+    (r > 1 && rest == 1).then_some(r)
+}
+
+/// a + times b, digit by digit modulo r.
+fn sum(mut a: usize, times: usize, mut b: usize, r: usize) -> usize {
+    let (mut found, mut place) = (0, 1);
+    while a > 0 || b > 0 {
+        let digit = (a % r) as u128 + times as u128 * (b % r) as u128;
+        found += (digit % r as u128) as usize * place;
+        (a, b, place) = (a / r, b / r, place.saturating_mul(r));
+    }
+    found
+}
+
+/// Which elements of the field are squares of others than 0: (q - 1) / 2, and 0 is none, unless x^e + c is no choice.
+fn squares(q: usize, r: usize) -> Result<Vec<bool>> {
+    let mut square = reserved(q)?;
+    for c in 0..q {
+        square.clear();
+        square.resize(q, false);
+        let mut count = 0;
+        for a in 1..q {
+            // a a by Horner's rule: times x, where x^e = -c, plus a digit times a
+            let (mut found, mut place) = (0, q / r);
+            while place > 0 {
+                let top = found / (q / r);
+                found = sum(sum(found % (q / r) * r, r - top, c, r), a / place % r, a, r);
+                place /= r;
+            }
+            count += usize::from(!std::mem::replace(&mut square[found], true));
+        }
+        if !square[0] && count == (q - 1) / 2 {
+            break;
+        }
+    }
+    Ok(square)
+}
+
+/// The digits of a number to one base, each changed, as those to another.
+fn recoded(mut a: usize, e: u32, from: usize, to: usize, digit: impl Fn(usize) -> usize) -> usize {
+    let (mut found, mut place) = (0, 1);
+    for _ in 0..e {
+        found += digit(a % from) * place;
+        (a, place) = (a / from, place.saturating_mul(to));
+    }
+    found
 }
 
 impl Order {
@@ -33,7 +87,7 @@ impl Order {
     /// ```
     /// use isometry_core::operators::hadamard::Order;
     ///
-    /// assert!([256, 12, 20, 768].iter().all(|&n| Order::of(n).is_some()));
+    /// assert!([256, 12, 20, 52, 768].iter().all(|&n| Order::of(n).is_some()));
     /// assert!([0, 6, 10, 18].iter().all(|&n| Order::of(n).is_none()));
     /// ```
     pub fn of(n: usize) -> Option<Order> {
@@ -45,8 +99,8 @@ impl Order {
         }
         (0..=n.trailing_zeros().saturating_sub(2)).rev().find_map(|levels| {
             let p = n >> levels;
-            let q = if p.is_multiple_of(4) && prime(p - 1) { p - 1 } else { p / 2 - 1 };
-            let found = q == p - 1 || (p % 8 == 4 && prime(q));
+            let q = if p.is_multiple_of(4) && root(p - 1).is_some() { p - 1 } else { p / 2 - 1 };
+            let found = q == p - 1 || (p % 8 == 4 && root(q).is_some());
             found.then_some(Order { n, p, levels, q })
         })
     }
@@ -54,15 +108,22 @@ impl Order {
     /// Whether H_p[i, j] is negative, for p > 1: by rows.
     #[doc(hidden)]
     pub fn negative(self) -> Result<impl Fn(usize, usize) -> bool> {
-        let (p, q) = (self.p, self.q);
-        let mut square = reserved(q)?;
-        square.resize(q, false);
-        (1..q).for_each(|a| square[(a as u128 * a as u128 % q as u128) as usize] = true);
+        let (p, q) = (self.p, self.q.max(1));
+        let r = root(q).unwrap_or(1);
+        let e = (0..).take_while(|k| r > 1 && r.saturating_pow(*k) < q).count() as u32;
+        let square = squares(q, r)?;
+        // chi(j - i) without divisions: to the base 2 r - 1, at[j] - at[i] + middle has the digits j_k - i_k + r - 1.
+        let wide = 2 * r - 1;
+        let size = wide.saturating_pow(e);
+        let (mut at, mut apart) = (reserved(q)?, reserved(size)?);
+        at.extend((0..q).map(|a| recoded(a, e, r, wide, |digit| digit)));
+        apart.extend((0..size).map(|a| square[recoded(a, e, wide, r, |digit| (digit + 1) % r)]));
+        let middle = size / 2;
         // [[0, 1^T], [border, Q]] off its diagonal
         let chi = move |i: usize, j: usize, border: bool| match (i, j) {
             (0, _) => false,
             (_, 0) => border,
-            _ => !square[(j + q - i) % q],
+            _ => !apart[middle + at[j - 1] - at[i - 1]],
         };
         Ok(move |i: usize, j: usize| {
             if q == p - 1 {
