@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize
 
 import isometry.torch as it
 import reference as ref
-from isometry.torch.adapters._blocks import blocks
+from isometry.torch.operators._blocks import blocks
 from support import modules
 from tolerance import close, eps, forward, gradient
 

@@ -5,9 +5,12 @@ import functools
 import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import isometry.torch as it
 import tolerance
+from isometry.torch._dispatch.mode import DEVICE
+from isometry.torch.sequences import _sequence
 from layers import T, draw
 
 D, N, HEADS = 3, 8, 2
@@ -184,3 +187,38 @@ def test_graphs_and_transforms(name):
         one = torch.autograd.grad(call(own, factor * x), list(own.values()))
         for (key, many), one_bar in zip(found.items(), one, strict=True):
             close(many[i], one_bar, key)
+
+
+class Counted(TorchDispatchMode):
+    """Counts the operations of torch."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+@each_layer
+def test_heads_share_the_operations_of_a_device(name, monkeypatch):
+    x, marks, counts = draw(T, 4, D), torch.zeros(T, 4, dtype=torch.bool), []
+    marks[2, 1] = True
+    packed = pack_sequence([draw(k, D, seed=k) for k in (T, 3, 2, 2)])
+    for heads in (2, 4):
+        layer = build(name, heads=heads)
+
+        def score(given, **marked):
+            y = layer(given, **marked)[0]
+            y = y if given is x else y.data
+            return y, *torch.autograd.grad(y.abs().square().sum(), list(layer.parameters()))
+
+        ways = (x, {}), (x, {"starts": marks}), (packed, {})
+        expected = [score(given, **marked) for given, marked in ways]
+        with monkeypatch.context() as patched:
+            patched.setattr(_sequence, "mode", lambda *_: DEVICE)
+            for (given, marked), values in zip(ways, expected, strict=True):
+                close(score(given, **marked), values)
+            with Counted() as counted, torch.no_grad():
+                layer(x)
+        counts.append(counted.count)
+    assert counts[1] < 1.2 * counts[0]

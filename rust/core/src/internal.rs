@@ -2,7 +2,7 @@
 //! tests. It changes without notice, and its functions on pointers trust their callers.
 
 pub use crate::cpu::Blocks;
-pub use crate::recurrence::beside::{Beside, read_beside, room};
+pub use crate::recurrence::beside::{Beside, BesideMut};
 pub use crate::task::Task;
 
 /// Products, and the instruction set that computes them.

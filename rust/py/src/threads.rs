@@ -2,37 +2,19 @@
 
 use crate::arrays::{Any, Number, Optional, Output, empty, fits};
 use isometry_core::argument::{Array, Bar, Given};
+use isometry_core::internal::Task;
 use isometry_core::internal::sizes::{size, work};
-use isometry_core::internal::{Beside, Task, read_beside, room};
 use isometry_core::operators::view;
-use isometry_core::recurrence::{
-    Call, Cotangent, Outcome, Trajectory, Written, ensemble, sequence, sequence_vjp,
-};
+use isometry_core::recurrence::{Call, Outcome, Written, ensemble, sequence, sequence_vjp};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Error, Result, Saves, Side};
 use pyo3::prelude::*;
-use std::sync::Mutex;
 
-/// A call, what it fills, its memory, empty without one, what it saves, and where its states go if those of all members lie
-/// beside one another.
-type Forward<'a, T> = (Call<'a, T>, Written<'a, T>, &'a mut [T], Option<&'a mut [T]>, Option<Beside<'a, T>>);
+/// A call, what it fills, its memory, empty without one, and what it saves.
+type Forward<'a, T> = (Call<'a, T>, Written<'a, T>, &'a mut [T], Option<&'a mut [T]>);
 
 /// A call, its results, and the rooms for the gradients of its arguments and of those of its operator.
 type Backward<'a, T> = (Call<'a, T>, Outcome<'a, T>, Vec<Bar<'a, T>>, Vec<Bar<'a, T>>);
-
-/// Arrays of members that lie beside one another in those of all, of which each thread takes one after another.
-struct Pool<T>(Mutex<Vec<Vec<T>>>);
-
-impl<T> Pool<T> {
-    fn take(&self) -> Vec<T> {
-        self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default()
-    }
-    fn give(&self, array: Vec<T>) {
-        if let Ok(mut free) = self.0.lock() {
-            free.push(array);
-        }
-    }
-}
 
 /// What a forward call saved.
 pub enum SavedValues {
@@ -152,47 +134,16 @@ fn elsewhere() -> Error {
 /// The states of calls of the same sizes, and what is saved for backward, on threads of the CPU.
 pub fn sequences<T: Scalar>(calls: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
     let Some(sizes) = calls.first().map(|(call, ..)| call.sizes()).transpose()? else { return Ok(()) };
-    let pool = Pool(Mutex::default());
-    each::<T, _>(calls, sizes, budget, |(call, to, last, saved, beside), budget| {
-        let Some(beside) = beside else { return sequence(call, to, last, saved, budget) };
-        let ([steps, batch, _, n], mut states) = (sizes, pool.take());
-        let len = work(&[steps, batch, n, call.cell.width]);
-        room(&mut states, len)?;
-        let written = Written { states: Some(&mut states), last: to.last, marks: to.marks };
-        sequence(call, written, last, saved, budget)?;
-        beside.write(&states);
-        pool.give(states);
-        Ok(())
+    each::<T, _>(calls, sizes, budget, |(call, to, last, saved), budget| {
+        sequence(call, to, last, saved, budget)
     })
 }
 
-/// Their gradients; `beside` are the states and the cotangents of all, if those of the members lie beside one another.
-pub fn sequences_vjp<T: Scalar>(
-    calls: Vec<Backward<'_, T>>,
-    beside: Option<[&[T]; 2]>,
-    budget: &Budget<'_>,
-) -> Result<()> {
+/// Their gradients.
+pub fn sequences_vjp<T: Scalar>(calls: Vec<Backward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
     let Some(sizes) = calls.first().map(|(call, ..)| call.sizes()).transpose()? else { return Ok(()) };
-    let (pool, count) = (Pool(Mutex::default()), calls.len());
-    let calls = calls.into_iter().enumerate().collect();
-    each::<T, _>(calls, sizes, budget, |(i, (call, outcome, mut bars, mut of_operator)), budget| {
-        let Some([states, ct]) = beside else {
-            return sequence_vjp(call, &outcome, &mut bars, &mut of_operator, budget);
-        };
-        let (mut own, mut own_ct, width) = (pool.take(), pool.take(), sizes[3] * call.cell.width);
-        read_beside(states, count, i, width, &mut own)?;
-        read_beside(ct, count, i, width, &mut own_ct)?;
-        let outcome = Outcome {
-            states: Trajectory::All(&own),
-            last: outcome.last,
-            saved: outcome.saved,
-            ct: Cotangent::States(&own_ct),
-            last_ct: outcome.last_ct,
-        };
-        sequence_vjp(call, &outcome, &mut bars, &mut of_operator, budget)?;
-        pool.give(own);
-        pool.give(own_ct);
-        Ok(())
+    each::<T, _>(calls, sizes, budget, |(call, outcome, mut bars, mut of_operator), budget| {
+        sequence_vjp(call, &outcome, &mut bars, &mut of_operator, budget)
     })
 }
 

@@ -11,9 +11,9 @@ from ..._objects._declaration import packed_size
 from ..._rules import check
 from .._dispatch.function import widened
 from ..delta.delta_rule import real
+from ..operators._blocks import blocks
 from ..operators.cayley import Cayley
 from ._adapter import Adapter, arithmetic, empty, real_layer
-from ._blocks import blocks
 
 
 class OFT(Adapter):

@@ -72,7 +72,7 @@ class BlockDiagonal(OfOne[Op]):
             pieces = pieces.movedim(1, 0).unflatten(1, self._batch_shape)
             out = self._operator._act(pieces, adjoint, backend).flatten(1, -3).movedim(0, 1)
         else:
-            out = self._operator._act(pieces, adjoint, backend)
+            out = self._operator._each(pieces, adjoint, backend)
         return out.flatten(-2)
 
 

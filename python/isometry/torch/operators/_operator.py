@@ -267,6 +267,10 @@ class Operator(Expressions):
         real, imaginary = self._act(parts, adjoint, backend, columns)
         return torch.complex(real, imaginary)
 
+    def _each(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
+        """W_k x_k or W_k^H x_k for the members W_k of a stack, x (..., h, n) of the operator's dtype."""
+        return self._act(x, adjoint, backend)
+
     def _fold(self, x: Tensor, plan: stacks.Fold, adjoint: bool, backend: str | None) -> Tensor:
         if self._batch_shape == ():
             return self._rows(x, adjoint, backend)

@@ -8,8 +8,10 @@ from torch import Tensor
 
 from ..._objects.dense import DENSE
 from ..._rules import check
+from .._dispatch.function import place
 from .._dispatch.mode import Mode
 from ..formulas import dense as formula
+from ._blocks import blocks
 from ._declared import Declared
 from ._operator import Arguments
 from ._random import Draw, Drawing, stackable
@@ -45,6 +47,11 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
 
     def __init__(self, weight: Tensor) -> None:
         self._hold(weight)
+
+    def _each(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
+        if place(backend) == "gpu":
+            return super()._each(x, adjoint, backend)
+        return blocks(self.weight.mH if adjoint else self.weight, x)
 
     def _formed(self, how: Mode, arguments: Arguments, backend: str | None) -> Tensor:  # noqa: ARG002
         return self._by_formula(arguments)

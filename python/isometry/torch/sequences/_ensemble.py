@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from ..._cells._declaration import Cell
 from .._dispatch.function import place
-from .._dispatch.mode import GRAPH, KERNEL, WITHOUT_KERNELS, Mode
+from .._dispatch.mode import DEVICE, GRAPH, KERNEL, WITHOUT_KERNELS, Mode
 from .._dispatch.plan import Results, Tensors, member
 from .._dispatch.results import computed
 from .._dispatch.transforms import transformed
@@ -48,13 +50,18 @@ def ensemble(
     *,
     blocks: bool,
 ) -> Results:
-    """The states (E, T, B, n) of all members, and their memories; graphs, formulas and a checkpoint
-    compute them one by one.
+    """The states (E, T, B, n) of all members, and their memories; graphs, modes that observe torch's operations and a
+    checkpoint compute them one by one. On another device, where each operation is a launch, they share all operations.
 
     `around` are the state before marked steps, the marks, the lengths. With `blocks` the states lie beside one another
     in memory.
     """
     every = (*[None if t is None else t.contiguous() for t in (*tensors, *factors, *around)],)
+    axes = [None if t is None or t.shape[0] == 1 else 0 for t in every]
+    if how is DEVICE and 0 in axes:
+        given = [t if t is None or axis == 0 else t[0] for t, axis in zip(every, axes, strict=True)]
+        together: Results = torch.func.vmap(partial(SEQUENCE.formula, call), tuple(axes))(*given)
+        return together
     if how in WITHOUT_KERNELS or how is GRAPH or call.checkpoint != "none":
         each = [computed(SEQUENCE, how, backend, call, member(every, i)) for i in range(members)]
         return tuple([torch.stack(parts) for parts in zip(*each, strict=True)])

@@ -1,82 +1,154 @@
 //! Arrays in which the rows of several recurrences lie beside one another: those of the blocks of a block-diagonal W.
 
+use super::driver::want_huge_pages;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
+use crate::sizes::work;
 use std::marker::PhantomData;
+use std::ops::Range;
 
-/// The numbers of one recurrence in such an array.
-pub struct Beside<'a, T> {
+/// The rows of one recurrence in such an array, to be read.
+pub struct Beside<'a, T>(Lane<T>, PhantomData<&'a [T]>);
+
+impl<T> Clone for Beside<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Beside<'_, T> {}
+
+/// The same, to be written.
+pub struct BesideMut<'a, T>(Lane<T>, PhantomData<&'a mut [T]>);
+
+impl<'a, T: Scalar> Beside<'a, T> {
+    /// Those of each of `count` recurrences, in an array of rows of `own` numbers for each.
+    pub fn cut(array: &'a [T], count: usize, own: usize) -> impl Iterator<Item = Self> {
+        let first = array.as_ptr().cast_mut();
+        Lane::cut(first, array.len(), count, own).map(|lane| Beside(lane, PhantomData))
+    }
+
+    /// As real numbers.
+    pub(crate) fn of_real(self) -> Beside<'a, T::Real> {
+        Beside(self.0.of_real(), PhantomData)
+    }
+
+    /// As the driver reads them.
+    pub(crate) fn lane(&self) -> Lane<T::Real> {
+        self.0.of_real()
+    }
+
+    /// Refuses other sizes.
+    pub(crate) fn check(&self, name: &'static str, sizes: [usize; 3]) -> Result<()> {
+        self.0.check(name, sizes)
+    }
+}
+
+impl<'a, T: Scalar> BesideMut<'a, T> {
+    /// As [`Beside::cut`].
+    ///
+    /// ```
+    /// use isometry_core::Budget;
+    /// use isometry_core::internal::BesideMut;
+    /// use isometry_core::operators::dense::Dense;
+    /// use isometry_core::recurrence::{self, Run, Sequence, Written};
+    ///
+    /// // one step of two sequences, by two recurrences of one state: tanh(1) and tanh(2)
+    /// let (run, mut states) = (Run::new([1, 2, 1, 1], &[0.0; 2]), [0.0; 4]);
+    /// for (beside, bias) in BesideMut::cut(&mut states, 2, 1).zip([1.0, 2.0]) {
+    ///     let sequence = Sequence { run, input_weight: &[1.0], bias: Some(&[bias]), on_input: false };
+    ///     let written = Written { beside: Some(beside), ..Written::default() };
+    ///     recurrence::forward(&Dense::new(&[0.0], 1, 1, 1)?, &sequence, written, &Budget::of(1))?;
+    /// }
+    /// assert_eq!((states[0], states[1]), (states[2], states[3]));
+    /// assert!(states[0] < states[1]);
+    /// # Ok::<(), isometry_core::Error>(())
+    /// ```
+    pub fn cut(array: &'a mut [T], count: usize, own: usize) -> impl Iterator<Item = Self> {
+        want_huge_pages(array);
+        Lane::cut(array.as_mut_ptr(), array.len(), count, own).map(|lane| BesideMut(lane, PhantomData))
+    }
+
+    /// As real numbers.
+    pub(crate) fn of_real(self) -> BesideMut<'a, T::Real> {
+        BesideMut(self.0.of_real(), PhantomData)
+    }
+
+    /// As the driver writes them.
+    pub(crate) fn lane(&self) -> Lane<T::Real> {
+        self.0.of_real()
+    }
+
+    /// Refuses other sizes.
+    pub(crate) fn check(&self, name: &'static str, sizes: [usize; 3]) -> Result<()> {
+        self.0.check(name, sizes)
+    }
+}
+
+/// Rows at equal distances.
+pub(crate) struct Lane<T> {
     first: Shared<T>,
     rows: usize,
-    /// Numbers of a row of all recurrences, and of this one.
-    all: usize,
+    /// Numbers of a row, and from one row to the next.
     own: usize,
-    array: PhantomData<&'a mut [T]>,
+    all: usize,
 }
 
-impl<'a, T: Copy> Beside<'a, T> {
-    /// Those of each of `count` recurrences, in an array of rows of `own` numbers for each.
-    ///
-    /// ```
-    /// use isometry_core::internal::Beside;
-    ///
-    /// let mut array = [0; 6]; // one row of three recurrences
-    /// for (i, part) in Beside::cut(&mut array, 3, 2).into_iter().enumerate() {
-    ///     part.write(&[i; 2]);
-    /// }
-    /// assert_eq!(array, [0, 0, 1, 1, 2, 2]);
-    /// ```
-    pub fn cut(array: &'a mut [T], count: usize, own: usize) -> Vec<Self> {
-        let all = count * own;
-        let (rows, first) = (array.len().checked_div(all).unwrap_or(0), array.as_mut_ptr());
-        let part =
-            |i| Beside { first: Shared(first.wrapping_add(i * own)), rows, all, own, array: PhantomData };
-        (0..count).map(part).collect()
+impl<T> Clone for Lane<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Lane<T> {}
+
+impl<T: Scalar> Lane<T> {
+    /// Those of `count` recurrences in an array of `len` numbers; none has a row where the numbers are not whole rows.
+    fn cut(first: *mut T, len: usize, count: usize, own: usize) -> impl Iterator<Item = Self> {
+        let all = work(&[count, own]);
+        let rows = if all > 0 && len.is_multiple_of(all) { len / all } else { 0 };
+        (0..count).map(move |i| Lane { first: Shared(first.wrapping_add(work(&[i, own]))), rows, own, all })
     }
 
-    /// Fills them from the rows of this recurrence alone.
-    pub fn write(self, rows: &[T]) {
-        for (row, from) in rows.chunks_exact(self.own.max(1)).take(self.rows).enumerate() {
-            // SAFETY: the array has this row with `own` numbers of this recurrence, which `cut` gave to nobody else.
-            unsafe { self.first.at(row * self.all).copy_from_nonoverlapping(from.as_ptr(), self.own) }
+    fn of_real(self) -> Lane<T::Real> {
+        let Lane { first, rows, own, all } = self;
+        Lane { first: Shared(first.0.cast()), rows, own: own * T::PARTS, all: all * T::PARTS }
+    }
+
+    fn check(&self, name: &'static str, [steps, batch, n]: [usize; 3]) -> Result<()> {
+        if (self.rows, self.own) == (work(&[steps, batch]), n) {
+            return Ok(());
+        }
+        let expected = format!("{steps} x {batch} rows of {n} numbers");
+        Err(Error::shape(name, expected, format!("{} of {}", self.rows, self.own)))
+    }
+
+    /// Writes these rows of a step that begins with row `before`, whose row 0 is at `from`; zeros if that is null.
+    ///
+    /// # Safety
+    /// The rows exist at both, and nobody else uses those that are written.
+    pub unsafe fn write(&self, before: usize, from: *const T, rows: Range<usize>) {
+        for row in rows {
+            let to = self.first.at((before + row) * self.all);
+            // SAFETY: the contract above.
+            unsafe {
+                if from.is_null() {
+                    to.write_bytes(0, self.own);
+                } else {
+                    to.copy_from_nonoverlapping(from.add(row * self.own), self.own);
+                }
+            }
         }
     }
-}
 
-/// The rows of the i-th of `count` recurrences, which lie beside one another, into an array that has room for no others.
-///
-/// ```
-/// use isometry_core::internal::read_beside;
-///
-/// let mut own = vec![];
-/// read_beside(&[0, 0, 1, 1, 2, 2], 3, 1, 2, &mut own)?;
-/// assert_eq!(own, [1, 1]);
-/// # Ok::<(), isometry_core::Error>(())
-/// ```
-///
-/// # Errors
-/// Lack of memory.
-pub fn read_beside<T: Copy>(array: &[T], count: usize, i: usize, own: usize, to: &mut Vec<T>) -> Result<()> {
-    to.clear();
-    reserve(to, array.len() / count.max(1))?;
-    for row in array.chunks_exact((count * own).max(1)) {
-        to.extend_from_slice(&row[i * own..(i + 1) * own]);
+    /// Reads these rows of a step that begins with row `before` to the step whose row 0 is at `to`.
+    ///
+    /// # Safety
+    /// As [`Lane::write`].
+    pub unsafe fn read(&self, before: usize, to: *mut T, rows: Range<usize>) {
+        for row in rows {
+            let from = self.first.at((before + row) * self.all);
+            // SAFETY: the contract above.
+            unsafe { to.add(row * self.own).copy_from_nonoverlapping(from, self.own) }
+        }
     }
-    Ok(())
-}
-
-/// Makes an array of so many numbers, of any values.
-///
-/// # Errors
-/// Lack of memory.
-pub fn room<T: Scalar>(to: &mut Vec<T>, len: usize) -> Result<()> {
-    reserve(to, len)?;
-    to.resize(len, T::zero());
-    Ok(())
-}
-
-fn reserve<T>(to: &mut Vec<T>, len: usize) -> Result<()> {
-    let bytes = len.saturating_mul(size_of::<T>());
-    to.try_reserve_exact(len.saturating_sub(to.len())).map_err(|_| Error::OutOfMemory { bytes })
 }

@@ -1,5 +1,6 @@
 //! The arrays of a call of a real T in its real type, which is T itself: cells of real numbers take them so.
 
+use super::beside::BesideMut;
 use super::call::Outcome;
 use super::driver::ends::{Cotangent, Trajectory, Written};
 use crate::argument::{Array, Bar, Given};
@@ -34,6 +35,7 @@ impl<'a, T: Scalar> Written<'a, T> {
     pub(super) fn of_real(self) -> Written<'a, T::Real> {
         Written {
             states: self.states.map(parts_mut),
+            beside: self.beside.map(BesideMut::of_real),
             last: self.last.map(parts_mut),
             marks: self.marks.map(|(kind, marks)| (kind, parts_mut(marks))),
         }
@@ -45,12 +47,14 @@ impl<'a, T: Scalar> Outcome<'a, T> {
         Outcome {
             states: match self.states {
                 Trajectory::All(states) => Trajectory::All(parts(states)),
+                Trajectory::Beside(states) => Trajectory::Beside(states.of_real()),
                 Trajectory::Marks(kind, marks, last) => Trajectory::Marks(kind, parts(marks), parts(last)),
             },
             last: parts(self.last),
             saved: parts(self.saved),
             ct: match self.ct {
                 Cotangent::States(ct) => Cotangent::States(parts(ct)),
+                Cotangent::Beside(ct) => Cotangent::Beside(ct.of_real()),
                 Cotangent::Last(ct) => Cotangent::Last(parts(ct)),
             },
             last_ct: self.last_ct.map(parts),

@@ -2,13 +2,14 @@
 
 use crate::{LENGTHS, SIDES, SIZES, THREADS, choices, expect, fits, ones, real, returns};
 use isometry_core::argument::{Array, Bar, Given, Kind};
-use isometry_core::internal::{Beside, Blocks, read_beside, room};
+use isometry_core::internal::{Beside, BesideMut, Blocks};
 use isometry_core::operators::bounded_svd::BoundedSvd;
 use isometry_core::operators::circulant::Circulant;
+use isometry_core::operators::dense::Dense;
 use isometry_core::operators::givens::Givens;
 use isometry_core::operators::hadamard::{self, Hadamard};
 use isometry_core::operators::{OBJECTS, check_values, route, view};
-use isometry_core::recurrence::Workload;
+use isometry_core::recurrence::{self, Cotangent, Run, Sequence, Trajectory, Workload, Written};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu};
 
@@ -166,30 +167,30 @@ pub fn blocks<T: Scalar>() {
     }
 }
 
+/// States and cotangents among those of other recurrences, in arrays of every length.
 pub fn beside<T: Scalar>() {
-    for (len, count, own) in LENGTHS.into_iter().flat_map(|len| [0, 1, 3].map(|count| (len, count, len % 5)))
+    let (weight, x) = ([T::one(); 4], [T::one(); 6]);
+    for (len, count, own) in
+        LENGTHS.into_iter().flat_map(|len| [0, 1, 3].map(|count| (len, count, 1 + len % 2)))
     {
-        let (sizes, mut array, mut rows) = ([len, count, own], ones::<T>(len), vec![]);
-        for part in parts(&sizes, &mut array) {
-            returns("Beside::write", &sizes, || {
-                part.write(&ones(len));
-                Ok(())
+        let sizes = [len, count, own];
+        let run = Run::new([3, 2, 1, own], &x);
+        let sequence = Sequence { run, input_weight: &weight[..own], bias: None, on_input: false };
+        let w = || Dense::new(&weight[..own * own], 1, own, own);
+        let (mut states, ct, budget) = (ones::<T>(len), ones::<T>(len), Budget::of(THREADS));
+        let good = fits(len, &[3, 2, count, own]);
+        for beside in BesideMut::cut(&mut states, count, own) {
+            let written = Written { beside: Some(beside), ..Written::default() };
+            expect("recurrence::forward", &sizes, good, || {
+                recurrence::forward(&w()?, &sequence, written, &budget)
             });
         }
-        for i in 0..count {
-            returns("internal::read_beside", &sizes, || read_beside(&array, count, i, own, &mut rows));
+        let cts = Beside::cut(&ct, count, own).zip(Beside::cut(&states, count, own));
+        for (ct, states) in cts {
+            let (states, ct) = (Trajectory::Beside(states), Cotangent::Beside(ct));
+            let pull = |states| recurrence::backward(&w()?, &mut [], &sequence, states, ct, &mut [], &budget);
+            expect("recurrence::backward", &sizes, good, || pull(states));
+            expect("recurrence::backward", &sizes, false, || pull(Trajectory::All(&ones(6 * own))));
         }
-        expect("internal::room", &sizes, true, || room(&mut rows, len));
     }
-    returns("internal::room", &[], || room::<T>(&mut vec![], usize::MAX));
-}
-
-fn parts<'a, T: Scalar>(sizes: &[usize; 3], array: &'a mut [T]) -> Vec<Beside<'a, T>> {
-    let [_, count, own] = *sizes;
-    let mut parts = vec![];
-    returns("Beside::cut", sizes, || {
-        parts = Beside::cut(array, count, own);
-        Ok(())
-    });
-    parts
 }

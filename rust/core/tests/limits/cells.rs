@@ -44,7 +44,7 @@ pub fn cells<T: Scalar>() {
                 }
                 let (mut states, mut bar, budget) = (ones::<T>(len), ones::<T>(len), Budget::of(THREADS));
                 returns("recurrence::sequence", &sizes, || {
-                    let written = Written { states: Some(&mut states), last: None, marks: None };
+                    let written = Written::from(&mut states);
                     sequence(call.clone(), written, &mut [], None, &budget)
                 });
                 returns("recurrence::sequence_vjp", &sizes, || {

@@ -35,12 +35,12 @@ pub fn grus<R: Real>() {
                 forward(&gru, &mut states, Some(&mut saved), &Budget::of(THREADS))
             });
             expect("gru::forward", &sizes, false, || {
-                let written = Written { states: None, last: Some(&mut states), marks: None };
+                let written = Written { last: Some(&mut states), ..Written::default() };
                 forward(&gru, written, Some(&mut []), &Budget::of(THREADS))
             });
             // without states
             returns("gru::forward", &sizes, || {
-                let written = Written { states: None, last: Some(&mut states), marks: None };
+                let written = Written { last: Some(&mut states), ..Written::default() };
                 forward(&gru, written, None, &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(3), ones(1));

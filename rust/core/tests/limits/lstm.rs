@@ -24,7 +24,7 @@ pub fn lstms<R: Real>() {
                 forward(&lstm, &mut states, Some(&mut saved), &Budget::of(THREADS))
             });
             expect("lstm::forward", &sizes, false, || {
-                let written = Written { states: None, last: Some(&mut states), marks: None };
+                let written = Written { last: Some(&mut states), ..Written::default() };
                 forward(&lstm, written, Some(&mut []), &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(4), ones(2));

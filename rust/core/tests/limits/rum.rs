@@ -36,12 +36,12 @@ pub fn rums<R: Real>() {
                 forward(&rum, &mut states, &mut last, Some(&mut saved), &Budget::of(THREADS))
             });
             expect("rum::forward", &sizes, false, || {
-                let written = Written { states: None, last: Some(&mut states), marks: None };
+                let written = Written { last: Some(&mut states), ..Written::default() };
                 forward(&rum, written, &mut last, Some(&mut []), &Budget::of(THREADS))
             });
             // without states
             returns("rum::forward", &sizes, || {
-                let written = Written { states: None, last: Some(&mut states), marks: None };
+                let written = Written { last: Some(&mut states), ..Written::default() };
                 forward(&rum, written, &mut last, None, &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(2), ones(1));

@@ -94,14 +94,14 @@ fn without_states<T: Scalar>(given: &Sequence<'_, T>, good: bool, sizes: &[usize
     let (budget, weight, states, mut last) = (Budget::of(THREADS), ones::<T>(1), ones::<T>(1), ones::<T>(1));
     let dense = || Dense::new(&weight, 1, given.run.n, given.run.n);
     expect("recurrence::forward", sizes, good, || {
-        let written = Written { states: None, last: Some(&mut last), marks: None };
+        let written = Written { last: Some(&mut last), ..Written::default() };
         recurrence::forward(&dense()?, given, written, &budget)
     });
     returns("Run::sizes", sizes, || Ok(given.run.sizes()));
     for len in LENGTHS {
         let mut marks = ones::<T>(len);
         let kept = Some((Checkpoint::Sqrt, &mut marks[..]));
-        let written = Written { states: None, last: Some(&mut last), marks: kept };
+        let written = Written { last: Some(&mut last), marks: kept, ..Written::default() };
         returns("recurrence::forward", sizes, || recurrence::forward(&dense()?, given, written, &budget));
         for ct in [Cotangent::States(&marks), Cotangent::Last(&marks)] {
             let kept = Trajectory::Marks(Checkpoint::Sqrt, &marks, &states);

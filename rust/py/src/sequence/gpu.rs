@@ -1,6 +1,7 @@
 //! Cells over sequences on the GPU, of arrays there or copied there.
 
-use super::{Arrays, States, each};
+use super::members::each;
+use super::{Arrays, States};
 use crate::arrays::{Any, Input, Number, Optional, fits};
 use crate::detached::run_interruptible;
 use crate::error::exception;

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "gpu")]
 mod gpu;
+mod members;
 mod table;
 
 pub use table::cells;
@@ -15,13 +16,14 @@ use crate::place::Place;
 use crate::threads::{sequences, sequences_vjp};
 use crate::{by_dtype, detached};
 use isometry_core::activation::Activation;
-use isometry_core::argument::{Array, Bar, Given};
-use isometry_core::internal::Beside;
+use isometry_core::argument::Given;
 use isometry_core::internal::parallel::cut;
+use isometry_core::internal::{Beside, BesideMut};
 use isometry_core::recurrence::{
     Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared,
 };
 use isometry_core::{Budget, Error};
+use members::{each, nth, of, part, parts, some, stacked};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -196,63 +198,12 @@ impl<'py, T: Number> Arrays<'py, T> {
     }
 }
 
-/// The array of the first member.
-fn part<'a, T: Number>(given: &Given<'a, T>, members: usize) -> Given<'a, T> {
-    match members {
-        // the shape alone
-        0 => Given { shape: given.shape.get(1..).unwrap_or(&[]), array: given.array },
-        _ => given.member(0),
-    }
-}
-
-/// Refuses arrays of an ensemble whose first axis is not one of these.
-fn stacked<T: Number>(given: &[Given<'_, T>], members: usize, sizes: &[usize]) -> PyResult<()> {
-    let wrong = |given: &&Given<'_, T>| {
-        !matches!(given.array, Array::None) && !given.shape.first().is_some_and(|first| sizes.contains(first))
-    };
-    given.iter().find(wrong).map_or(Ok(()), |given| {
-        let got = format!("shape {:?}", given.shape);
-        Err(exception(Error::shape("arrays", format!("{members} members as the first axis"), got)))
-    })
-}
-
-/// The part of the i-th member, or that of all.
-fn nth<A>(all: &[A], each: usize, i: usize) -> &[A] {
-    if all.len() == each { all } else { &all[i * each..(i + 1) * each] }
-}
-
 /// The lengths of sequences.
 pub fn counts(lengths: &Any<'_>) -> PyResult<Vec<usize>> {
     let negative = |_| PyValueError::new_err("lengths: expected no negative number");
     let given = Input::<i64>::new("lengths", lengths)?;
     let [_] = given.sizes("lengths")?;
     given.copied(|length| usize::try_from(length).map_err(negative))
-}
-
-/// The parts of all members of an array that is written.
-fn parts<'a, T: Number>(
-    array: &'a mut Option<Output<'_, T>>,
-    count: usize,
-) -> impl Iterator<Item = Option<&'a mut [T]>> {
-    let all = write(array);
-    let each = all.as_ref().map_or(0, |all| all.len() / count.max(1));
-    cut(all, each, count)
-}
-
-/// The part of the i-th member of an array that is read.
-fn of<'a, T: Number>(array: &'a Input<'_, T>, count: usize, i: usize) -> &'a [T] {
-    let each = array.slice().len() / count.max(1);
-    &array.slice()[i * each..(i + 1) * each]
-}
-
-/// The same of an array that may be missing.
-fn some<'a, T: Number>(array: &'a Option<Input<'_, T>>, count: usize, i: usize) -> Option<&'a [T]> {
-    array.as_ref().map(|array| of(array, count, i))
-}
-
-/// The rooms of gradients, member by member.
-fn each<'a, T: Number>(bars: Vec<Bar<'a, T>>, count: usize) -> Vec<std::vec::IntoIter<Bar<'a, T>>> {
-    bars.into_iter().map(|bar| bar.each(count).into_iter()).collect()
 }
 
 fn needed<'py>(name: &str, array: Optional<'py>) -> PyResult<Any<'py>> {
@@ -298,18 +249,19 @@ pub fn sequence(
         let (whole, shared) = if beside { (None, all) } else { (all, None) };
         let each = whole.as_ref().map_or(0, |whole| whole.len() / count.max(1));
         let (mut states, mut last) = (cut(whole, each, count), parts(&mut last, count));
-        let mut columns = shared.map_or(vec![], |all| Beside::cut(all, count, one)).into_iter();
+        let mut columns = shared.map(|all| BesideMut::cut(all, count, one));
         let mut marks = parts(&mut marks, count);
         let (mut memory, mut saved) = (parts(&mut memory, count), parts(&mut saved, count));
         let mut calls = Vec::with_capacity(count);
         for call in arrays.calls() {
             let written = Written {
                 states: states.next().flatten(),
+                beside: columns.as_mut().and_then(Iterator::next),
                 last: last.next().flatten(),
                 marks: checkpoint.zip(marks.next().flatten()),
             };
             let memory = memory.next().flatten().unwrap_or(&mut []);
-            calls.push((call, written, memory, saved.next().flatten(), columns.next()));
+            calls.push((call, written, memory, saved.next().flatten()));
         }
         detached::run_interruptible(py, |cancel| {
             sequences(calls, &Budget { threads: place.threads(), cancel })
@@ -370,30 +322,40 @@ pub fn sequence_vjp(
         let mut of_object = of_object.transpose()?;
         let mut own_bars = each(own_bars.view(), count);
         let mut of_object = each(of_object.as_mut().map_or(vec![], ArgumentBars::view), count);
+        let width = together[2] / count.max(1);
+        let mut lanes = states.as_ref().filter(|_| beside).map(|states| {
+            Beside::cut(states.slice(), count, width).zip(Beside::cut(ct.slice(), count, width))
+        });
         let mut calls = Vec::with_capacity(count);
         for (i, call) in arrays.calls().into_iter().enumerate() {
+            let lane = lanes.as_mut().and_then(Iterator::next);
             let states = match (&states, &marks) {
                 (_, Some((kind, marks, last))) => {
                     Trajectory::Marks(*kind, of(marks, count, i), of(last, count, i))
                 }
-                (_, None) if beside => Trajectory::All(&[]),
-                (states, None) => Trajectory::All(some(states, count, i).unwrap_or(&[])),
+                (states, None) => match lane {
+                    Some((states, _)) => Trajectory::Beside(states),
+                    None => Trajectory::All(some(states, count, i).unwrap_or(&[])),
+                },
             };
-            let ct = if beside { ct.slice() } else { of(&ct, count, i) };
+            let ct = match lane {
+                Some((_, ct)) => Cotangent::Beside(ct),
+                None if of_last => Cotangent::Last(of(&ct, count, i)),
+                None => Cotangent::States(of(&ct, count, i)),
+            };
             let outcome = Outcome {
                 states,
                 last: some(&memory, count, i).unwrap_or(&[]),
                 saved: some(&saved, count, i).unwrap_or(&[]),
-                ct: if of_last { Cotangent::Last(ct) } else { Cotangent::States(ct) },
+                ct,
                 last_ct: some(&memory_ct, count, i),
             };
             let [own, of_operator] = [&mut own_bars, &mut of_object]
                 .map(|bars| bars.iter_mut().filter_map(Iterator::next).collect());
             calls.push((call, outcome, own, of_operator));
         }
-        let all = states.as_ref().filter(|_| beside).map(|states| [states.slice(), ct.slice()]);
         detached::run_interruptible(py, |cancel| {
-            sequences_vjp(calls, all, &Budget { threads: place.threads(), cancel })
+            sequences_vjp(calls, &Budget { threads: place.threads(), cancel })
         })
     })
 }

@@ -216,7 +216,7 @@ pub fn backward<'a, T: Scalar>(
     let w = transition(operator, sequence.run.n)?;
     operator.check_bars(of_operator)?;
     states.check(sequence.run.sizes(), (0, 0))?;
-    ct.check(sequence.run.sizes())?;
+    ct.check(sequence.run.sizes(), &states)?;
     sequence.check_bars(bars)?;
     let checkpoint = states.checkpoint();
     if checkpoint == Some(Checkpoint::Reversible) && !undoable(sequence) {
@@ -240,6 +240,6 @@ pub fn backward<'a, T: Scalar>(
     let halves = setting.w.halves(halves(&line.schedule));
     let carve = |arena: &mut _| AffinePull::carve(arena, &setting, checkpoint, halves, wanted);
     // SAFETY: everything has passed its check.
-    unsafe { driver::backward(line, states, (&[], 0), budget, carve)? };
+    unsafe { driver::backward(line, (states, ct), (&[], 0), budget, carve)? };
     setting.w.finish(of_operator)
 }

@@ -189,7 +189,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         // h_bar, stored apart from z_bar where the gradient of the activation's bias needs it
         let value_bar = if work.value_bar.is_empty() { bar } else { work.value_bar.at(row * width) };
         let mut map = Affine::new(width, schedule.batch, value_bar);
-        (map.add, map.h, map.to) = (ct.continued(t), h, bar);
+        (map.add, map.h, map.to) = (ct.continued(t, window), h, bar);
         let soon =
             |rows: *const T::Real| if rows.is_null() { rows } else { line.earlier(rows, line.stride()) };
         map.soon = [map.add, h].map(soon);
@@ -214,7 +214,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
                     map.run(row..row + 1, columns.clone());
                 }
             }
-            map.add = ct.ending(t);
+            map.add = ct.ending(t, window);
             map.run(part.rows(continued..active), columns.clone());
             if *on_input {
                 let (z, out) = (z.cast_const(), work.input_bar.at(row * width));

@@ -8,7 +8,8 @@ use super::super::time::chunk::{Chunk, ChunkRow, copied};
 use super::super::time::halves::Half;
 use super::super::time::schedule::Schedule;
 use super::cell::Pull;
-use super::replay::{Loaded, Replay};
+use super::chunks::Source;
+use super::replay::Loaded;
 use super::sharing::{Pace, Poll, Room};
 use super::window::Windows;
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ pub unsafe fn backward<R: Real>(
     cell: &dyn Pull<R>,
     room: &Room<R>,
     schedule: &Schedule,
-    (windows, replay): (&Windows<'_, R>, Option<&Replay<'_, R>>),
+    (windows, source): (&Windows<'_, R>, Option<&Source<'_, R>>),
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let [back, forth] = cell.work();
@@ -35,7 +36,7 @@ pub unsafe fn backward<R: Real>(
     let pace = Pace::new(back.saturating_mul(schedule.batch));
     let step = forth.saturating_mul(schedule.batch);
     let loads = (Poll::new(cancel, step), Pace::new(step));
-    let call = Call { cell, schedule, windows, replay, poll: &poll, pace: &pace, loads: &loads };
+    let call = Call { cell, schedule, windows, source, poll: &poll, pace: &pace, loads: &loads };
     run(room.threads, &|member| {
         let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
@@ -67,7 +68,8 @@ struct Call<'a, R: Real> {
     cell: &'a dyn Pull<R>,
     schedule: &'a Schedule,
     windows: &'a Windows<'a, R>,
-    replay: Option<&'a Replay<'a, R>>,
+    /// Where the states of a chunk come from, if they are not all there.
+    source: Option<&'a Source<'a, R>>,
     poll: &'a Poll<'a>,
     pace: &'a Pace,
     /// Those of replayed steps.
@@ -94,11 +96,11 @@ impl<R: Real> Call<'_, R> {
             let end = schedule.steps - at.chunk * span;
             let ordinals = end.saturating_sub(span)..end;
             let window = self.windows.of(ordinals.start);
-            if let (Some(replay), Some(done)) = (self.replay, at.load) {
+            if let (Some(source), Some(done)) = (self.source, at.load) {
                 let from = (done, at.actions);
                 // SAFETY: all members load together; the states of the last chunk are read until the next barrier only.
                 match unsafe {
-                    replay.load(schedule, (&ordinals, count > 1), from, self.loads, part, scratch)
+                    source.load(schedule, (&ordinals, count > 1), from, self.loads, part, scratch)
                 } {
                     Loaded::Ready(actions) => at = Progress { load: None, actions, ..at },
                     Loaded::Stopped => return None,

@@ -1,9 +1,11 @@
 //! What a recurrence returns and keeps: all states, or the last of each sequence, and checkpoints.
 
+use super::super::beside::{Beside, BesideMut};
 use super::super::time::checkpoint::Checkpoint;
 use super::super::time::schedule::Schedule;
 use super::super::time::timeline::Timeline;
 use super::forward::Outputs;
+use super::window::Window;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
 use crate::scalar::{Real, Scalar, parts_mut};
@@ -14,15 +16,24 @@ use std::ops::Range;
 pub struct Written<'a, T> {
     /// All states (T, B, n).
     pub states: Option<&'a mut [T]>,
+    /// All states among those of other recurrences, in place of `states`.
+    #[doc(hidden)]
+    pub beside: Option<BesideMut<'a, T>>,
     /// The last state of each sequence (B, n).
     pub last: Option<&'a mut [T]>,
     /// The states at the borders of the segments of a checkpoint (K, B, n).
     pub marks: Option<(Checkpoint, &'a mut [T])>,
 }
 
+impl<T> Default for Written<'_, T> {
+    fn default() -> Self {
+        Written { states: None, beside: None, last: None, marks: None }
+    }
+}
+
 impl<'a, T, S: AsMut<[T]> + ?Sized> From<&'a mut S> for Written<'a, T> {
     fn from(states: &'a mut S) -> Self {
-        Written { states: Some(states.as_mut()), last: None, marks: None }
+        Written { states: Some(states.as_mut()), ..Written::default() }
     }
 }
 
@@ -43,11 +54,9 @@ impl<T: Scalar> Written<'_, T> {
             .marks
             .as_mut()
             .map(|(kind, marks)| (Shared(parts_mut(marks).as_mut_ptr()), kind.segments(steps, batch, saved)));
-        Outputs { last, marks }
+        Outputs { beside: self.beside.as_ref().map(BesideMut::lane), last, marks }
     }
-}
 
-impl<T> Written<'_, T> {
     /// The checkpoint.
     pub(crate) fn checkpoint(&self) -> Option<Checkpoint> {
         self.marks.as_ref().map(|(kind, _)| *kind)
@@ -59,10 +68,14 @@ impl<T> Written<'_, T> {
         [steps, batch, n]: [usize; 3],
         (saved, each): (Option<usize>, usize),
     ) -> Result<()> {
-        match &self.states {
-            Some(states) => check_len("states", states.len(), &[steps, batch, n])?,
-            None if self.last.is_none() => return Err(Error::shape("states", "states or last", "neither")),
-            None => {}
+        match (&self.states, &self.beside) {
+            (Some(states), None) => check_len("states", states.len(), &[steps, batch, n])?,
+            (None, Some(beside)) => beside.check("states", [steps, batch, n])?,
+            (Some(_), Some(_)) => return Err(Error::shape("states", "one array", "two")),
+            (None, None) if self.last.is_none() => {
+                return Err(Error::shape("states", "states or last", "neither"));
+            }
+            (None, None) => {}
         }
         if let Some(last) = &self.last {
             check_len("last", last.len(), &[batch, n])?;
@@ -71,7 +84,7 @@ impl<T> Written<'_, T> {
             check_marks(*kind, marks, [steps, batch, n], each)?;
         }
         match saved {
-            Some(_) if self.states.is_none() => {
+            Some(_) if self.states.is_none() && self.beside.is_none() => {
                 Err(Error::shape("saved", "nothing beside less than all states", "an array"))
             }
             Some(saved) => check_len("saved", saved, &[each, steps, batch, n]),
@@ -90,6 +103,9 @@ fn check_marks<T>(kind: Checkpoint, marks: &[T], [steps, batch, n]: [usize; 3], 
 pub enum Trajectory<'a, T> {
     /// All (T, B, n).
     All(&'a [T]),
+    /// All, among those of other recurrences.
+    #[doc(hidden)]
+    Beside(Beside<'a, T>),
     /// Those at the borders of segments (K, B, n), and the last of each sequence (B, n).
     Marks(Checkpoint, &'a [T], &'a [T]),
 }
@@ -100,7 +116,7 @@ impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Trajectory<'a, T> {
     }
 }
 
-impl<T> Trajectory<'_, T> {
+impl<T: Scalar> Trajectory<'_, T> {
     /// Refuses arrays of other sizes, for a cell that saves `each` states per step: `saved` has these if all states are there.
     pub(crate) fn check(&self, sizes: [usize; 3], (saved, each): (usize, usize)) -> Result<()> {
         let [steps, batch, n] = sizes;
@@ -108,6 +124,7 @@ impl<T> Trajectory<'_, T> {
         check_len("saved", saved, &[if whole { each } else { 0 }, steps, batch, n])?;
         match *self {
             Trajectory::All(states) => check_len("states", states.len(), &[steps, batch, n]),
+            Trajectory::Beside(states) => states.check("states", sizes),
             Trajectory::Marks(kind, marks, last) => {
                 check_marks(kind, marks, sizes, each)?;
                 check_len("last", last.len(), &[batch, n])
@@ -122,9 +139,14 @@ impl<T> Trajectory<'_, T> {
 }
 
 impl<'a, T> Trajectory<'a, T> {
-    /// All states.
+    /// All states in an array of their own.
     pub(crate) fn all(&self) -> Option<&'a [T]> {
         if let Trajectory::All(states) = *self { Some(states) } else { None }
+    }
+
+    /// All states among those of other recurrences.
+    pub(crate) fn beside(&self) -> Option<Beside<'a, T>> {
+        if let Trajectory::Beside(states) = *self { Some(states) } else { None }
     }
 
     /// Those at the borders, and the last ones.
@@ -138,6 +160,9 @@ impl<'a, T> Trajectory<'a, T> {
 pub enum Cotangent<'a, T> {
     /// Of all states (T, B, n); ignored past the end of a sequence.
     States(&'a [T]),
+    /// Of all states, among those of other recurrences, as the states are.
+    #[doc(hidden)]
+    Beside(Beside<'a, T>),
     /// Of the last state of each sequence (B, n).
     Last(&'a [T]),
 }
@@ -148,13 +173,23 @@ impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Cotangent<'a, T> {
     }
 }
 
-impl<'a, T> Cotangent<'a, T> {
+impl<'a, T: Scalar> Cotangent<'a, T> {
     /// Refuses an array of another size.
-    pub(crate) fn check(&self, [steps, batch, n]: [usize; 3]) -> Result<()> {
+    pub(crate) fn check(&self, sizes: [usize; 3], states: &Trajectory<'_, T>) -> Result<()> {
+        let [steps, batch, n] = sizes;
         match *self {
             Cotangent::States(ct) => check_len("ct", ct.len(), &[steps, batch, n]),
+            Cotangent::Beside(_) if states.beside().is_none() => {
+                Err(Error::value("ct", "must not lie beside others where the states do not"))
+            }
+            Cotangent::Beside(ct) => ct.check("ct", sizes),
             Cotangent::Last(ct) => check_len("ct", ct.len(), &[batch, n]),
         }
+    }
+
+    /// Of all states, among those of other recurrences.
+    pub(crate) fn beside(&self) -> Option<Beside<'a, T>> {
+        if let Cotangent::Beside(ct) = *self { Some(ct) } else { None }
     }
 
     /// As the steps read them, and where that of h0 goes.
@@ -165,17 +200,18 @@ impl<'a, T> Cotangent<'a, T> {
         fresh: Option<Shared<R>>,
     ) -> CtRows<R> {
         let (ct, stride) = match *self {
-            Cotangent::States(ct) => (ct, line.stride()),
-            Cotangent::Last(ct) => (ct, 0),
+            Cotangent::States(ct) => (ct.as_ptr(), line.stride()),
+            Cotangent::Beside(_) => (std::ptr::null(), line.stride()),
+            Cotangent::Last(ct) => (ct.as_ptr(), 0),
         };
-        CtRows { start: Shared(ct.as_ptr().cast::<R>().cast_mut()), stride, h0, fresh }
+        CtRows { start: Shared(ct.cast::<R>().cast_mut()), stride, h0, fresh }
     }
 }
 
 /// Cotangents per step.
 #[derive(Clone, Copy)]
 pub(crate) struct CtRows<R> {
-    /// Only read.
+    /// Only read; null where those of a chunk are in its window.
     start: Shared<R>,
     /// Numbers of a step; 0 for those of the last states.
     stride: usize,
@@ -187,18 +223,19 @@ pub(crate) struct CtRows<R> {
 
 impl<R: Real> CtRows<R> {
     /// For the rows that end with step t.
-    pub fn ending(&self, t: usize) -> *const R {
-        self.start.at(t * self.stride).cast_const()
+    pub fn ending(&self, t: usize, window: &Window<R>) -> *const R {
+        let start = if self.start.0.is_null() { window.cts } else { self.start.0 };
+        start.wrapping_add(t * self.stride).cast_const()
     }
 
     /// For the rows that continue after step t; null for zeros.
-    pub fn continued(&self, t: usize) -> *const R {
-        if self.stride == 0 { std::ptr::null() } else { self.ending(t) }
+    pub fn continued(&self, t: usize, window: &Window<R>) -> *const R {
+        if self.stride == 0 { std::ptr::null() } else { self.ending(t, window) }
     }
 
     /// Those from the step after, `g`, and the same: the two parts of a sum, of which the second may be null.
-    pub fn beside(&self, t: usize, g: *const R) -> [*const R; 2] {
-        [g, self.continued(t)]
+    pub fn beside(&self, t: usize, window: &Window<R>, g: *const R) -> [*const R; 2] {
+        [g, self.continued(t, window)]
     }
 
     /// Where the cotangents of h0 for the rows of a step that start go; None if there are none, or they are not wanted.

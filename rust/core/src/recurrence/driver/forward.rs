@@ -1,6 +1,7 @@
 //! Forward through time: the states of all steps, in the caller's array, or a window of them, the last of each sequence,
 //! and those at the borders of segments.
 
+use super::super::beside::Lane;
 use super::super::time::checkpoint::Segments;
 use super::super::time::schedule::Schedule;
 use super::cell::Cell;
@@ -13,6 +14,8 @@ use crate::transition::Part;
 
 /// Where a forward pass writes, besides the windows of the steps.
 pub struct Outputs<R> {
+    /// All states, among those of other recurrences.
+    pub beside: Option<Lane<R>>,
     /// The last state of each sequence (B, width).
     pub last: Option<Shared<R>>,
     /// The states at the borders of segments (K, B, width).
@@ -67,6 +70,11 @@ impl<R: Real> Call<'_, R> {
                 cell.advance(t, &window, part, scratch);
                 windows.clear(k, part);
                 part.sync();
+                if let Some(beside) = outputs.beside.filter(|_| part.leads()) {
+                    let (before, active) = (t * schedule.batch, schedule.active(t));
+                    beside.write(before, windows.state(k, &window), part.rows(0..active));
+                    beside.write(before, std::ptr::null(), part.rows(active..schedule.batch));
+                }
                 if let Some(last) = outputs.last {
                     let ending = schedule.continued(t)..schedule.active(t);
                     windows.copy(windows.state(k, &window), last.0, ending, part);

@@ -4,6 +4,7 @@
 
 mod backward;
 pub mod cell;
+mod chunks;
 pub mod ends;
 mod forward;
 mod pages;
@@ -17,7 +18,8 @@ use crate::error::Result;
 use crate::scalar::{Scalar, parts, parts_mut};
 use crate::scratch::{Arena, Scratch};
 use cell::{Cell, Pull};
-use ends::{Trajectory, Written};
+use chunks::{Copies, Source};
+use ends::{Cotangent, Trajectory, Written};
 pub use pages::want_huge_pages;
 use replay::Replay;
 use sharing::Room;
@@ -62,24 +64,33 @@ pub unsafe fn forward<T: Scalar, C: Cell<T::Real>>(
 /// Completes the gradients of a cell from what its forward pass returned and saved.
 ///
 /// # Safety
-/// `states` and `saved` have passed [`Trajectory::check`], and the arrays of the cell their check too.
+/// `states`, `ct` and `saved` have passed their checks, and the arrays of the cell theirs.
 pub unsafe fn backward<T: Scalar, P: Pull<T::Real>>(
     line: &Timeline<'_, T::Real>,
-    states: Trajectory<'_, T>,
+    (states, ct): (Trajectory<'_, T>, Cotangent<'_, T>),
     (saved, each): (&[T::Real], usize),
     budget: &Budget<'_>,
     carve: impl Fn(&mut Arena) -> P,
 ) -> Result<()> {
-    let (schedule, checkpoint) = (&line.schedule, states.checkpoint());
+    let (schedule, checkpoint, beside) = (&line.schedule, states.checkpoint(), states.beside());
     let memory = Scratch::new(|arena| {
         let pull = carve(arena);
         let load = (pull.work()[0], pull.divisible());
         let room = Room::carve(arena, schedule, load, pull.scratch(), budget.threads);
-        (pull, room, WindowMemory::backward(arena, schedule, line.width, checkpoint, each))
+        (
+            pull,
+            room,
+            WindowMemory::backward(arena, schedule, line.width, checkpoint, (beside.is_some(), each)),
+        )
     })?;
     let (pull, room, memory) = &*memory;
     let saved = checkpoint.is_none().then_some(saved);
     let windows = memory.windows(schedule, line.width, states.all().map(parts), saved);
+    let copies = beside.map(|states| Copies {
+        windows: &windows,
+        states: states.lane(),
+        cts: ct.beside().map(|ct| ct.lane()),
+    });
     let replay = states.marks().zip(pull.again()).map(|([marks, last], cell)| Replay {
         cell,
         windows: &windows,
@@ -90,6 +101,7 @@ pub unsafe fn backward<T: Scalar, P: Pull<T::Real>>(
     // SAFETY: the memory was cut for this call, and the arrays have their sizes.
     unsafe {
         pull.fill();
-        backward::backward(pull, room, schedule, (&windows, replay.as_ref()), budget.cancel)
+        let source = replay.map(Source::Replay).or(copies.map(Source::Copies));
+        backward::backward(pull, room, schedule, (&windows, source.as_ref()), budget.cancel)
     }
 }

@@ -12,17 +12,17 @@ use std::ops::Range;
 pub struct Window<R> {
     /// The states of step t are t steps from here.
     pub states: *mut R,
-    /// Arrays of `slots` steps that the cell saves; step `first` is at their start.
+    /// The cotangents of step t are t steps from here, where the caller has no array of them alone.
+    pub cts: *mut R,
+    /// Arrays that the cell saves, with room for `slots` steps, used in turn.
     saved: *mut R,
-    first: usize,
     slots: usize,
 }
 
 impl<R> Window<R> {
     /// Step t of the saved array that begins after `before` others of `each` numbers per step, and has `own`.
     pub fn saved(&self, t: usize, before: usize, each: usize, own: usize) -> *mut R {
-        let slot = (t - self.first) % self.slots;
-        self.saved.wrapping_add(before * self.slots * each + slot * own * each)
+        self.saved.wrapping_add(before * self.slots * each + t % self.slots * own * each)
     }
 }
 
@@ -31,6 +31,8 @@ pub struct Windows<'a, R> {
     schedule: &'a Schedule,
     /// (T, B, width), or the states of a window and those before it.
     states: Shared<R>,
+    /// Of a window, or empty.
+    cts: Shared<R>,
     saved: Shared<R>,
     /// Numbers of a state.
     width: usize,
@@ -54,7 +56,7 @@ impl<'a, R> Windows<'a, R> {
     /// That of the k-th step.
     pub fn of(&self, k: usize) -> Window<R> {
         let Some(steps) = self.steps else {
-            return Window { states: self.states.0, saved: self.saved.0, first: 0, slots: self.slots };
+            return Window { states: self.states.0, cts: self.cts.0, saved: self.saved.0, slots: self.slots };
         };
         let Range { start, end } = steps.of(k);
         let (schedule, stride) = (self.schedule, self.stride());
@@ -63,7 +65,8 @@ impl<'a, R> Windows<'a, R> {
         let before = first * stride;
         let states = self.states.0.wrapping_sub(before);
         let states = if schedule.reverse { states } else { states.wrapping_add(stride) };
-        Window { states, saved: self.saved.0, first, slots: self.slots }
+        let cts = self.cts.0.wrapping_sub(before);
+        Window { states, cts, saved: self.saved.0, slots: self.slots }
     }
 
     /// The states of the k-th step in the window of another.
@@ -120,6 +123,7 @@ pub struct WindowMemory<R> {
     pub segments: Segments,
     window: Option<usize>,
     states: Region<R>,
+    cts: Region<R>,
     saved: Region<R>,
     slots: usize,
 }
@@ -129,28 +133,30 @@ impl<R> WindowMemory<R> {
     pub fn forward(arena: &mut Arena, schedule: &Schedule, width: usize, moving: bool, saved: usize) -> Self {
         let window = moving.then_some(schedule.span.min(schedule.steps));
         let segments = Segments::new(schedule.steps, schedule.steps);
-        WindowMemory::carve(arena, schedule, width, segments, window, (saved, 1))
+        WindowMemory::carve(arena, schedule, width, segments, window, [saved, 1, 0])
     }
 
     /// For a backward pass of a cell that saves so many states per step: none without a checkpoint, else a segment or,
-    /// where steps are undone, a chunk.
+    /// where steps are undone, a chunk; a chunk and its cotangents where they lie `beside` others.
     pub fn backward(
         arena: &mut Arena,
         schedule: &Schedule,
         width: usize,
         checkpoint: Option<Checkpoint>,
-        saved: usize,
+        (beside, saved): (bool, usize),
     ) -> Self {
         let Schedule { steps, batch, span, .. } = *schedule;
+        let chunk = span.min(steps);
         let Some(checkpoint) = checkpoint else {
-            return WindowMemory::carve(arena, schedule, width, Segments::new(steps, steps), None, (0, 1));
+            let (whole, window) = (Segments::new(steps, steps), beside.then_some(chunk));
+            return WindowMemory::carve(arena, schedule, width, whole, window, [0, 1, window.unwrap_or(0)]);
         };
         let segments = checkpoint.segments(steps, batch, saved);
         let window = match checkpoint {
             Checkpoint::Sqrt => segments.length(),
-            Checkpoint::Reversible => span.min(steps),
+            Checkpoint::Reversible => chunk,
         };
-        WindowMemory::carve(arena, schedule, width, segments, Some(window), (saved, window))
+        WindowMemory::carve(arena, schedule, width, segments, Some(window), [saved, window, 0])
     }
 
     fn carve(
@@ -159,13 +165,14 @@ impl<R> WindowMemory<R> {
         width: usize,
         segments: Segments,
         window: Option<usize>,
-        (saved, slots): (usize, usize),
+        [saved, slots, cts]: [usize; 3],
     ) -> Self {
         let states = window.map_or(0, |steps| steps + 1);
         WindowMemory {
             segments,
             window,
             states: arena.take(&[states, schedule.batch, width]),
+            cts: arena.take(&[cts, schedule.batch, width]),
             saved: arena.take(&[saved, slots, schedule.batch, width]),
             slots,
         }
@@ -184,6 +191,6 @@ impl<R> WindowMemory<R> {
         let (saved, slots) = saved.map_or(own, |saved| (start(saved), schedule.steps));
         let states = states.map_or(Shared(self.states.ptr()), start);
         let steps = self.window.map(|length| Segments::new(schedule.steps, length));
-        Windows { schedule, states, saved, width, slots, steps }
+        Windows { schedule, states, cts: Shared(self.cts.ptr()), saved, width, slots, steps }
     }
 }

@@ -301,7 +301,7 @@ pub fn backward<'a, R: Real>(
     let (checkpoint, each) = (states.checkpoint(), gru.saved());
     gru.check()?;
     states.check(gru.run.sizes(), (saved.len(), each))?;
-    ct.check(gru.run.sizes())?;
+    ct.check(gru.run.sizes(), &states)?;
     gru.check_bars(bars)?;
     gru.transition.map_or(Ok(()), |transition| transition.check_bars(of_operator))?;
     refuse_undoing(checkpoint)?;
@@ -322,11 +322,11 @@ pub fn backward<'a, R: Real>(
     let setting = Setting::new(gru, own, checkpoint)?;
     let line = &setting.gates.line;
     let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
-    let ct = ct.rows(line, h0.shared(), start_state.shared());
-    let gates = GateBars { ct, w, inputs, activation_bias: activation_bias.shared_real() };
+    let rows = ct.rows(line, h0.shared(), start_state.shared());
+    let gates = GateBars { ct: rows, w, inputs, activation_bias: activation_bias.shared_real() };
     let wanted = (gates, own_wanted, hidden_bias.shared());
     let carve = |arena: &mut _| GruPull::carve(arena, &setting, checkpoint.is_some(), wanted);
     // SAFETY: everything has passed its check.
-    unsafe { driver::backward(line, states, (saved, each), budget, carve)? };
+    unsafe { driver::backward(line, (states, ct), (saved, each), budget, carve)? };
     setting.own.finish(of_operator)
 }

@@ -160,8 +160,8 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 over(phi, part, |columns| phi.value(saved, pull.c.ptr(), rows.clone(), columns));
             }
             for (all, previous) in &sources {
-                let ending = [pull.ct.ending(t), std::ptr::null()];
-                for (rows, g) in [(0..continued, pull.ct.beside(t, g)), (continued..active, ending)] {
+                let ending = [pull.ct.ending(t, window), std::ptr::null()];
+                for (rows, g) in [(0..continued, pull.ct.beside(t, window, g)), (continued..active, ending)] {
                     let area = area(&(rows.start.max(all.start)..rows.end.min(all.end)));
                     BlendPull { gates, previous: *previous, c, g, c_bar, carry, bars, pitch, area }.call();
                 }
@@ -173,7 +173,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 let mut map = Affine::new(n, schedule.batch, self.turned.ptr());
                 let soon =
                     |rows: *const R| if rows.is_null() { rows } else { line.earlier(rows, line.stride()) };
-                map.soon = [pull.ct.continued(t), saved].map(soon);
+                map.soon = [pull.ct.continued(t, window), saved].map(soon);
                 let trace = Trace { bar: c_bar, apart: n, kept: std::ptr::null_mut() };
                 if !rows.is_empty() {
                     self.own.backward(trace, map, rows.clone(), part, scratch);

@@ -147,17 +147,17 @@ impl<'a, R: Real> Unit<'a, R> for Lem<'a, R> {
         let checkpoint = states.checkpoint();
         self.check()?;
         states.check(self.run.sizes(), (saved.len(), SAVED))?;
-        ct.check(self.run.sizes())?;
+        ct.check(self.run.sizes(), &states)?;
         self.check_bars(bars)?;
         refuse_undoing(checkpoint)?;
         let setting = Setting::new(self, checkpoint)?;
         let [x, w, u, b, h0, _, start_state] = rooms(bars);
         let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
-        let ct = ct.rows(&setting.pairs.line, h0.shared(), start_state.shared());
-        let wanted = PairBars { ct, w: w.shared(), inputs };
+        let rows = ct.rows(&setting.pairs.line, h0.shared(), start_state.shared());
+        let wanted = PairBars { ct: rows, w: w.shared(), inputs };
         let carve = |arena: &mut _| LemPull::carve(arena, &setting, checkpoint.is_some(), wanted);
         // SAFETY: everything has passed its check.
-        unsafe { driver::backward(&setting.pairs.line, states, (saved, SAVED), budget, carve) }
+        unsafe { driver::backward(&setting.pairs.line, (states, ct), (saved, SAVED), budget, carve) }
     }
 }
 

@@ -139,8 +139,8 @@ impl<'s, R: Real> PairPull<'s, R> {
     pub fn pieces(&self, t: usize, window: &Window<R>, chunk: &Chunk<'_>) -> impl Iterator<Item = Piece<R>> {
         let (Pairs { line, .. }, part) = (self.pairs, chunk.part());
         let (active, continued) = (line.schedule.active(t), line.schedule.continued(t));
-        let ending = (continued..active, [std::ptr::null(); 2], self.ct.ending(t));
-        let continuing = (0..continued, self.g.map(|g| g.ptr().cast_const()), self.ct.continued(t));
+        let ending = (continued..active, [std::ptr::null(); 2], self.ct.ending(t, window));
+        let continuing = (0..continued, self.g.map(|g| g.ptr().cast_const()), self.ct.continued(t, window));
         let sources = line.sources(t, window.states);
         sources.into_iter().flat_map(move |(all, previous)| {
             [continuing.clone(), ending.clone()].map(|(rows, g, ct)| {

@@ -301,18 +301,18 @@ pub fn backward<R: Real>(
     rum.check_checkpoint(checkpoint)?;
     states.check(rum.run.sizes(), (saved.len(), SAVED))?;
     rum.check_last("last", last.len())?;
-    ct.check(rum.run.sizes())?;
+    ct.check(rum.run.sizes(), &states)?;
     last_ct.map_or(Ok(()), |ct| rum.check_last("last_ct", ct.len()))?;
     rum.check_bars(bars)?;
     let setting = Setting::new(rum, checkpoint)?;
     let line = &setting.gates.line;
     let [x, w, u, b, h0, r0, activation_bias, start_state] = rooms(bars);
     let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
-    let ct = ct.rows(line, h0.shared(), start_state.shared());
-    let gates = GateBars { ct, w: w.shared(), inputs, activation_bias: activation_bias.shared_real() };
+    let rows = ct.rows(line, h0.shared(), start_state.shared());
+    let gates = GateBars { ct: rows, w: w.shared(), inputs, activation_bias: activation_bias.shared_real() };
     let wanted = (gates, r0.shared());
     let memory = rum.memory.then_some(Memory { last, ct: last_ct });
     let carve = |arena: &mut _| RumPull::carve(arena, &setting, checkpoint.is_some(), wanted, memory);
     // SAFETY: everything has passed its check.
-    unsafe { driver::backward(line, states, (saved, SAVED), budget, carve) }
+    unsafe { driver::backward(line, (states, ct), (saved, SAVED), budget, carve) }
 }

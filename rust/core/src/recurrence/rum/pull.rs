@@ -124,8 +124,9 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
                 if !phi.readable() {
                     phi.value(saved, pull.c.ptr(), all.clone(), 0..n);
                 }
-                let ending = [pull.ct.ending(t), std::ptr::null()];
-                for (some, sum) in [(0..continued, pull.ct.beside(t, g)), (continued..active, ending)] {
+                let ending = [pull.ct.ending(t, window), std::ptr::null()];
+                for (some, sum) in [(0..continued, pull.ct.beside(t, window, g)), (continued..active, ending)]
+                {
                     let start = some.start.max(all.start);
                     let rows = start..some.end.min(all.end).max(start);
                     let area = Area { n, rows: rows.clone(), columns: 0..n };

@@ -1,5 +1,6 @@
 //! Laws of all cells: each is drawn from its declaration and held against one textbook step.
 
+mod expected;
 mod loads;
 mod memory;
 mod problem;
@@ -56,13 +57,19 @@ fn variants(complex: bool, n: usize) -> Vec<Case> {
 }
 
 fn check<T: Scalar>(case: Case) {
-    let problem = Problem::<T>::new(case);
+    let mut problem = Problem::<T>::new(case);
     let results = problem.run(1, None).unwrap();
     let kept = (!remembers(&case)).then_some(Checkpoint::Sqrt);
     for (threads, checkpoint) in [(2, None), (3, None), (1, kept), (2, kept)] {
         let again = problem.run(threads, checkpoint).unwrap();
         assert!(again == results, "{threads} threads, {checkpoint:?} change the result: {case}");
     }
+    problem.beside = true;
+    for (threads, checkpoint) in [(1, None), (3, None), (2, kept)] {
+        let again = problem.run(threads, checkpoint).unwrap();
+        assert!(again == results, "{threads} threads, {checkpoint:?}, beside others: {case}");
+    }
+    problem.beside = false;
     let packs = problem.packs();
     for packs in [None, Some(&packs[..])] {
         let states = problem.states(packs, &Budget::of(2)).unwrap();

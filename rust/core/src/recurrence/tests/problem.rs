@@ -1,18 +1,17 @@
 //! A call of a cell with arguments drawn from its declaration: its results, and those of the textbook.
 
-use super::textbook::{Step, Textbook};
+use super::textbook::Textbook;
 use crate::activation::Activation;
 use crate::argument::{Argument, Bar, Given};
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::operators::view;
+use crate::internal::{Beside, BesideMut};
 use crate::recurrence::{
     Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared, pack, packed, sequence,
     sequence_vjp,
 };
 use crate::scalar::{Real, Scalar, parts};
 use crate::testing::drawn::{Drawn, Held};
-use crate::testing::tape::{Var, Z, flat, leaves, pull};
 use crate::testing::{Guarded, fill};
 
 /// The operator of a cell that has one.
@@ -60,6 +59,9 @@ impl std::fmt::Display for Case {
     }
 }
 
+/// Recurrences whose states lie beside one another; the second is the problem.
+const OTHERS: usize = 3;
+
 /// Arrays by name, in double precision.
 pub type Results = Vec<(String, Vec<f64>)>;
 
@@ -74,6 +76,8 @@ pub struct Problem<T: Scalar> {
     /// Of all states, or of the last ones.
     pub ct: Vec<T>,
     pub of_last: bool,
+    /// States and cotangents lie among those of other recurrences.
+    pub beside: bool,
     pub memory_ct: Vec<T>,
     /// Which gradients are wanted: of the cell, then of the operator.
     pub wanted: u32,
@@ -95,7 +99,7 @@ fn shape(axes: &str, [steps, batch, features, n]: [usize; 4]) -> Vec<usize> {
     axes.split_whitespace().map(size).collect()
 }
 
-fn wide<T: Scalar>(x: &[T]) -> Vec<f64> {
+pub fn wide<T: Scalar>(x: &[T]) -> Vec<f64> {
     parts(x).iter().map(|x| x.f64()).collect()
 }
 
@@ -181,7 +185,8 @@ impl<T: Scalar> Problem<T> {
         }
         let memory = if remembers(&case) { batch * n * n } else { 0 };
         let memory_ct = fill(memory, 1.0, 3);
-        Problem { case, cell, arrays, operator, lengths, marks, ct, of_last: false, memory_ct, wanted: !0 }
+        let (of_last, beside, wanted) = (false, false, !0);
+        Problem { case, cell, arrays, operator, lengths, marks, ct, of_last, beside, memory_ct, wanted }
     }
 
     pub fn at(&self, name: &str) -> usize {
@@ -189,7 +194,7 @@ impl<T: Scalar> Problem<T> {
     }
 
     /// Numbers of a state.
-    fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.case.sizes[3] * self.cell.width
     }
 
@@ -253,26 +258,38 @@ impl<T: Scalar> Problem<T> {
         let (len, ends) = (self.ct_len(), batch * self.width());
         let saves = self.cell.saves(self.case.settings);
         let borders = checkpoint.map_or(0, |kind| kind.borders(steps, batch, saves));
-        let (mut states, mut last) = (Guarded::<T>::new(len), Guarded::<T>::new(ends));
+        let width = self.width();
+        let all = if self.beside { OTHERS * len } else { len };
+        let (mut states, mut last) = (Guarded::<T>::new(all), Guarded::<T>::new(ends));
         let (mut saved, mut marks) = (
             Guarded::<T>::new(if checkpoint.is_some() { 0 } else { saves * len }),
             Guarded::<T>::new(borders * ends),
         );
         let mut memory = Guarded::<T>::new(self.memory_ct.len());
-        let written = Written {
-            states: Some(states.inner()),
-            last: Some(last.inner()),
-            marks: checkpoint.map(|kind| (kind, marks.inner())),
-        };
+        let mut written = Written::from(states.inner());
+        if let Some(all) = written.states.take_if(|_| self.beside) {
+            written.beside = BesideMut::cut(all, OTHERS, width).nth(1);
+        }
+        written.last = Some(last.inner());
+        written.marks = checkpoint.map(|kind| (kind, marks.inner()));
         let room = checkpoint.is_none().then(|| saved.inner());
         sequence(self.call(None), written, memory.inner(), room, forward)?;
         let (states, last, memory) = (states.take(), last.take(), memory.take());
+        let cts = if self.beside { among(&self.ct, width) } else { vec![] };
+        let [all, all_cts] = [&states, &cts].map(|array| Beside::cut(array, OTHERS, width).nth(1).unwrap());
         let outcome = Outcome {
-            states: checkpoint
-                .map_or(Trajectory::All(&states), |kind| Trajectory::Marks(kind, marks.read(), &last)),
+            states: match checkpoint {
+                Some(kind) => Trajectory::Marks(kind, marks.read(), &last),
+                None if self.beside => Trajectory::Beside(all),
+                None => Trajectory::All(&states),
+            },
             last: &memory,
             saved: saved.read(),
-            ct: if self.of_last { Cotangent::Last(&self.ct) } else { Cotangent::States(&self.ct) },
+            ct: match checkpoint {
+                _ if self.of_last => Cotangent::Last(&self.ct),
+                None if self.beside => Cotangent::Beside(all_cts),
+                _ => Cotangent::States(&self.ct),
+            },
             last_ct: (!memory.is_empty()).then_some(&self.memory_ct),
         };
         let rooms = self.arrays.iter().map(|(_, held)| match held {
@@ -298,6 +315,7 @@ impl<T: Scalar> Problem<T> {
         }
         sequence_vjp(self.call(None), &outcome, &mut bars, &mut own_bars, backward)?;
         drop(bars);
+        let states = if self.beside { alone(&states, width) } else { states };
         let mut results = vec![("states".into(), wide(&states)), ("last".into(), wide(&last))];
         results.push(("memory".into(), wide(&memory)));
         for (argument, (own, real)) in self.cell.arguments.iter().zip(&rooms) {
@@ -310,87 +328,24 @@ impl<T: Scalar> Problem<T> {
     fn wants(&self, i: usize) -> bool {
         self.wanted >> i & 1 == 1
     }
+}
 
-    /// What the textbook has for [`Problem::run`].
-    pub fn expected(&self) -> Results {
-        let ([steps, batch, d, n], width, each) = (self.case.sizes, self.width(), T::PARTS);
-        let array = |(shape, held): &(Vec<usize>, Held<T>)| match held {
-            Held::None => vec![Z::ZERO; shape.iter().product()],
-            Held::Real(_) => leaves(&held.numbers(), 1),
-            _ => leaves(&held.numbers(), each),
-        };
-        let arrays: Vec<Vec<Z>> = self.arrays.iter().map(array).collect();
-        let operator = self.operator.as_ref().map(Drawn::wide);
-        let mut matrix = vec![T::Wide::default(); if operator.is_some() { n * n } else { 0 }];
-        if let Some(own) = &operator {
-            let w = view(own.object, &own.given()).unwrap();
-            w.matrix(&mut matrix, None, &Budget::of(1)).unwrap();
-        }
-        let matrix = leaves(&wide(&matrix), each);
-        let bias: Vec<Var> = arrays[self.at("activation_bias")].iter().map(|z| z.re).collect();
-        let step = Step {
-            n,
-            array: &|name| &arrays[self.at(name)],
-            matrix: &matrix,
-            settings: self.case.settings,
-            activation: self.case.activation,
-            activation_bias: &bias,
-        };
-        let [x, h0, fresh] = ["x", "h0", "start_state"].map(|name| &arrays[self.at(name)]);
-        let mut states = vec![Z::ZERO; steps * batch * width];
-        let (mut last, mut memories) = (vec![], vec![]);
-        for b in 0..batch {
-            let (mut state, length) = (h0[b * width..][..width].to_vec(), self.lengths[b]);
-            let mut memory = vec![];
-            if !self.memory_ct.is_empty() {
-                let r0 = &self.arrays[self.at("r0")].1;
-                let identity = (0..n * n).map(|at| if at % (n + 1) == 0 { Z::ONE } else { Z::ZERO });
-                let given = || arrays[self.at("r0")][b * n * n..][..n * n].to_vec();
-                memory = if matches!(r0, Held::None) { identity.collect() } else { given() };
-            }
-            for k in 0..length {
-                let row = if self.case.reverse { length - 1 - k } else { k } * batch + b;
-                // backwards in time a piece ends before the step that follows it
-                let mark = if self.case.reverse { (k > 0).then_some(row + batch) } else { Some(row) };
-                if let Some(at) = mark.filter(|&at| self.case.marks != Marks::None && self.marks[at]) {
-                    let at = if self.case.marks == Marks::Each { at } else { b };
-                    state = fresh[at * width..][..width].to_vec();
-                }
-                state = (self.case.cell.step)(&step, &x[row * d..][..d], &state, &mut memory);
-                states[row * width..][..width].copy_from_slice(&state);
-            }
-            last.extend(state);
-            memories.extend(memory);
-        }
-        let values = |z: &[Z]| flat(z, each, |x| x.value);
-        let mut results = vec![("states".into(), values(&states)), ("last".into(), values(&last))];
-        results.push(("memory".into(), values(&memories)));
-        let loss = if self.of_last { &last } else { &states };
-        let both = |z: &[Z]| z.iter().flat_map(|z| [z.re, z.im].into_iter().take(each)).collect::<Vec<_>>();
-        let outputs = both(loss).into_iter().zip(wide(&self.ct));
-        let bar = pull(outputs.chain(both(&memories).into_iter().zip(wide(&self.memory_ct))));
-        for ((argument, array), (_, held)) in self.cell.arguments.iter().zip(&arrays).zip(&self.arrays) {
-            let gradient = match held {
-                Held::Own(_) => flat(array, each, &bar),
-                Held::Real(_) => flat(array, 1, &bar),
-                _ => vec![],
-            };
-            results.push((argument.name.into(), gradient));
-        }
-        if let Some(own) = operator {
-            let w_bar: Vec<T::Wide> =
-                flat(&matrix, each, &bar).chunks(each).map(|z| T::Wide::new(z[0], z[each - 1])).collect();
-            let mut rooms = own.rooms();
-            let w = view(own.object, &own.given()).unwrap();
-            w.matrix_vjp(None, &w_bar, &mut rooms.bars(), &Budget::of(1)).unwrap();
-            results.extend(numbers(&rooms));
-        }
-        results
-    }
+/// An array with NaN in place of the rows of other recurrences.
+fn among<T: Scalar>(array: &[T], width: usize) -> Vec<T> {
+    let nan = vec![T::real(T::Real::of(f64::NAN)); width];
+    array.chunks(width).flat_map(|row| [&nan[..], row, &nan[..]].concat()).collect()
+}
+
+/// The rows of the problem alone, after a check that nothing wrote those of the others.
+fn alone<T: Scalar>(array: &[T], width: usize) -> Vec<T> {
+    let (own, others): (Vec<_>, Vec<_>) = array.chunks(width).enumerate().partition(|(i, _)| i % OTHERS == 1);
+    let untouched = |row: &[T]| wide(row).iter().step_by(T::PARTS).all(|x| x.is_nan());
+    assert!(others.iter().all(|(_, row)| untouched(row)), "written beside");
+    own.into_iter().flat_map(|(_, row)| row.to_vec()).collect()
 }
 
 /// The gradients of an operator's arguments.
-fn numbers<T: Scalar>(of: &Drawn<T>) -> Results {
+pub fn numbers<T: Scalar>(of: &Drawn<T>) -> Results {
     let name = |i: usize| format!("argument {i} of {}", of.object);
     of.held.iter().enumerate().map(|(i, (_, held))| (name(i), held.numbers())).collect()
 }

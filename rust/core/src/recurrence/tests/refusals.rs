@@ -85,7 +85,7 @@ fn rooms_and_gradients_are_refused_by_name() {
                 let short = forward((&mut states).into(), &mut memory, Some(&mut saved[1..]));
                 assert!(short.starts_with("saved"), "{short}, {case}");
                 for saved in [&mut [][..], &mut saved] {
-                    let written = Written { states: None, last: Some(&mut last), marks: None };
+                    let written = Written { last: Some(&mut last), ..Written::default() };
                     let found = forward(written, &mut memory, Some(saved));
                     assert!(found.starts_with("saved: "), "{found}, {case}");
                 }
