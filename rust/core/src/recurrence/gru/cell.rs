@@ -36,7 +36,7 @@ impl<'s, R: Real> GruCell<'s, R> {
         GruCell {
             setting,
             operands: Operands::carve(arena, gates),
-            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given)),
+            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given, schedule.steps)),
             reset: arena.take(&[before, schedule.batch, gates.n]),
         }
     }
@@ -57,7 +57,7 @@ impl<'s, R: Real> GruCell<'s, R> {
         let Setting { gates, reset, .. } = self.setting;
         let mut map = self.operands.of_candidate(t, c);
         if *reset == Reset::After {
-            map.add = c;
+            map.base = c;
         }
         if gates.phi.readable() && gates.phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Value(gates.phi.kernel());
@@ -96,6 +96,11 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
             self.operands.prepare(scratch, member);
             self.own.prepare(scratch, member);
         }
+    }
+
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.operands.ahead(k, segment, part) }
     }
 
     unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
