@@ -125,7 +125,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
                     continue;
                 }
                 let mut map = Affine::new(n, line.schedule.batch, of.saved(t, window, PRODUCT));
-                map.bias = or_null(hidden_bias);
+                (map.bias, map.turned) = (or_null(hidden_bias), t % 2 == 1);
                 if previous.is_null() {
                     map.run(rows.clone(), columns.clone());
                 } else {

@@ -94,11 +94,12 @@ impl<'s, T: Scalar> Drive<'s, T> {
 
     /// The same as a part of step t, which adds what is ahead ([`Drive::ahead`]).
     pub fn of(&self, t: usize, out: *mut T::Real) -> Affine<T::Real> {
-        if self.span == 0 {
-            return self.alone(t, out);
-        }
-        let mut map = Affine::new(self.width, self.line.schedule.batch, out);
-        (map.add, map.turned) = (self.slot(t), t % 2 == 1);
+        let mut map = if self.span > 0 {
+            Affine { add: self.slot(t), ..Affine::new(self.width, self.line.schedule.batch, out) }
+        } else {
+            self.alone(t, out)
+        };
+        map.turned = t % 2 == 1;
         map
     }
 
