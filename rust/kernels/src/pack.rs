@@ -171,7 +171,19 @@ unsafe fn pack_real<T: Scalar, S: Simd<R = T::Real>>(
         } else if b.rows == 1 {
             for j in (0..width).step_by(S::LANES) {
                 let live = n.saturating_sub(col + j).min(S::LANES);
-                for p in (0..k).step_by(S::LANES) {
+                // whole blocks in loops of constant length, so that they stay in registers
+                let whole = if live == S::LANES { k / S::LANES * S::LANES } else { 0 };
+                for p in (0..whole).step_by(S::LANES) {
+                    let mut block = [S::zero(); 16];
+                    for c in 0..S::LANES {
+                        block[c] = S::load(data.add(p + (col + j + c) * b.cols));
+                    }
+                    S::transpose(&mut block[..S::LANES]);
+                    for q in 0..S::LANES {
+                        S::store(out.add((p + q) * width + j), block[q]);
+                    }
+                }
+                for p in (whole..k).step_by(S::LANES) {
                     let deep = (k - p).min(S::LANES);
                     let mut block = [S::zero(); 16];
                     for c in 0..live {

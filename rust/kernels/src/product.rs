@@ -288,6 +288,7 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
                 terms: [Term { a, rows, inner, outer, depth: depth * T::PARTS, b }, Term::NONE],
                 whole: q.m,
                 panels: 1,
+                turned: false,
                 alpha: q.alpha,
                 base,
                 base_rows: base_rows * T::PARTS,

@@ -88,6 +88,22 @@ def test_sizes(subject, sizes, seed):
     textbook(subject, seed, True, sizes=dict(zip(("n", "steps", "batch", "d"), sizes, strict=True)), every=False)
 
 
+#: n, steps, batch, d: of one step; and on both sides of the most rows and the fewest features whose product is taken ahead
+#: of its steps, in blocks that divide nothing.
+AHEAD = [(34, 1, 1, 40), (34, 37, 1, 32), (20, 37, 1, 31), (20, 9, 8, 33), (20, 5, 9, 33)]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("sizes", AHEAD, ids=str)
+@each_subject
+def test_few_rows_of_many_features(subject, sizes, reverse, seed):
+    """Of equal lengths, and of others."""
+    named_sizes = dict(zip(("n", "steps", "batch", "d"), sizes, strict=True))
+    lengths = [sizes[1] - (5 * i) % sizes[1] for i in range(sizes[2])]
+    for given in ([sizes[1]] * sizes[2], lengths):
+        textbook(subject, seed, True, given, reverse, named_sizes, every=False)
+
+
 @pytest.mark.parametrize("option", OPTIONS)
 @each_subject
 def test_gradients_in_single_precision(subject, option, seed):

@@ -167,7 +167,8 @@ class LayerParameters(Contiguous):
 
     def _read(self, name: str) -> Tensor:
         """A parameter or buffer in the precision of the computation."""
-        return widened(getattr(self, name))
+        own = self._parameters.get(name)
+        return widened(getattr(self, name) if own is None else own)
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""

@@ -25,11 +25,12 @@ from ..._backend import Place
 from .._dispatch.function import HALF, Array, arrays, empty, place, readable
 from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
 from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
-from .._hooks import computed
+from .._dispatch.results import computed
+from .._hooks import computed as computed_by_hooks
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators.dense import Dense
 from ..sequences._cells import CELLS, NAMES, Call, forward
-from ..sequences._plan import _joined
+from ..sequences._plan import SEQUENCE, _joined
 from ._contract import accepted, check_step
 
 #: Steps for which the cost of forming W does not count.
@@ -44,6 +45,11 @@ class Kernel(NamedTuple):
     activation: str
     slope: float
     arrays: dict[str, Tensor | None]
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the cell has a memory beside its state, which a step would have to return."""
+        return CELLS[self.cell].declaration.memory(*self.settings)
 
 
 class OneStep(Protocol):
@@ -61,7 +67,7 @@ class Step(NamedTuple):
     own: tuple[Array | None, ...]
     h0_at: int
     start: Tensor | None  # h0 where no state is given
-    packs: Array  # the matrices, as the kernel reads them
+    packs: Array | None  # the matrices, as the kernel reads them; None where it packs them itself
     units: int  # numbers of a state that are the output
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
@@ -74,6 +80,34 @@ class Step(NamedTuple):
         read = self.own, tuple(tensors), None, None
         forward(self.call, read, (h, None, None), at, self.packs)
         return states if self.units == shape[-1] else states[..., : self.units], states
+
+
+class Steps(NamedTuple):
+    """The steps of all recurrences of a layer, and the dtypes of states and weights."""
+
+    each: Sequence[OneStep]
+    kind: torch.dtype
+    stored: torch.dtype
+
+    def run(self, layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
+        """The output after x (B, d) or (d,), and the states; None where they do not fit."""
+        each, kind, stored = self
+        at, count, rank = place(None), len(each), x.dim()
+        shape = (count, *x.shape[:-1], *layer._state)
+        fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
+        if at == "gpu" or not fits or not (state is None or state.shape == shape):
+            return None
+        half = stored in HALF
+        if (half and autocast(x.device)) or (count > 1 and layer.dropout and layer.training):
+            return None
+        before = (None,) * count if state is None else (state if state.dtype is kind else state.to(kind)).unbind(0)
+        x, shape, states = x if rank == 2 else x.unsqueeze(0), (1, *shape[1:]), []
+        x = x if x.dtype is kind else x.to(kind)
+        for one, h0 in zip(each, before, strict=True):
+            x, last = one.run(x, h0, shape, at)
+            states.append(last)
+        new = last if count == 1 else torch.cat(states)
+        return (x.to(stored), new.to(stored)) if half else (x, new)
 
 
 class _Unitary(Dense):
@@ -93,10 +127,8 @@ class Held:
         self._layer = layer
         self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int, bool]] = []
         self._transitions: dict[tuple[str, bool, bool], Any] = {}
-        self._steps: list[OneStep] = []
-        self._kind = torch.float32  # of the states
-        self._stored = torch.float32  # of the weights
-        self._accepted: tuple[torch.dtype, ...] = ()  # of inputs and states
+        self._steps: Steps | None = None
+        self._accepted: tuple[torch.dtype, ...] = ()  # dtypes of inputs and states
 
     def _fresh(self) -> bool:
         """Whether it still belongs to the layer's parameters and buffers; if not, forgets everything."""
@@ -108,21 +140,20 @@ class Held:
         else:
             if self._sources:
                 return True
-        self._transitions, self._steps, layer = {}, [], self._layer
+        self._transitions, self._steps, layer = {}, None, self._layer
         owners = layer._parameters, layer._buffers
         named = [(owner, name, t) for owner in owners for name, t in owner.items() if t is not None]
         # Weights that are computed (torch.nn.utils.parametrize, hooks) and tensors of inference mode have no version.
         if (
             layer._modules
-            or computed(layer)
+            or computed_by_hooks(layer)
             or any(t.is_inference() for _, _, t in named)
             or mode(*self._tensors()) not in _EAGER
         ):
             self._sources = []
             return False
         self._sources = [(owner, name, t, t._version, t.data_ptr(), t.requires_grad) for owner, name, t in named]
-        self._stored = layer.weight_ih_l0.dtype
-        self._accepted = accepted(self._stored, layer.is_complex)
+        self._accepted = accepted(layer.weight_ih_l0.dtype, layer.is_complex)
         return True
 
     def _tensors(self) -> list[Tensor]:
@@ -156,64 +187,133 @@ class Held:
         traced = self._tensors() if torch.is_grad_enabled() else ()
         if mode(x, state, *traced) is not KERNEL:
             return None
-        stored, dtypes = self._stored, self._accepted
-        if x.dtype not in dtypes or not (state is None or state.dtype in dtypes):
+        if x.dtype not in self._accepted or not (state is None or state.dtype in self._accepted):
             return None
-        steps = self._steps or self._prepare()
-        if not steps:
-            return None
-        at, kind, count, rank = place(None), self._kind, len(steps), x.dim()
-        shape = (count, *x.shape[:-1], *layer._state)
-        fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
-        if at == "gpu" or not fits or not (state is None or state.shape == shape):
-            return None
-        half = stored in HALF
-        if (half and autocast(x.device)) or (layer.dropout and layer.training and count > 1):
-            return None
-        before = (None,) * count if state is None else state.to(kind).unbind(0)
-        x, shape, states = (x if rank == 2 else x.unsqueeze(0)).to(kind), (1, *shape[1:]), []
-        for one, h0 in zip(steps, before, strict=True):
-            x, last = one.run(x, h0, shape, at)
-            states.append(last)
-        new = last if count == 1 else torch.cat(states)
-        return (x.to(stored), new.to(stored)) if half else (x, new)
+        if self._steps is None:
+            self._steps = self._prepare()
+        return self._steps.run(layer, x, state) if self._steps.each else None
 
     @torch.no_grad()
-    def _prepare(self) -> list[OneStep]:
+    def _prepare(self) -> Steps:
         """Makes the steps; none for a layer that has no kernel of a step."""
         layer = self._layer
-        if not layer.bidirectional and layer._runs_as_defined:
-            self._kind = layer._weight_dtype
-            kernels = [(suffix, layer._kernel(suffix)) for suffix in layer._suffixes]
-            self._steps = [
-                self._made(suffix, kernel) if isinstance(kernel, Kernel) else kernel
-                for suffix, kernel in kernels
-                if kernel is not None
-            ]
-        return self._steps
+        serves = not layer.bidirectional and layer._runs_as_defined
+        kernels = [layer._kernel(suffix) for suffix in layer._suffixes if serves]
+        each = [
+            self._made(suffix, kernel) if isinstance(kernel, Kernel) else kernel
+            for suffix, kernel in zip(layer._suffixes, kernels, strict=False)
+            if kernel is not None and not (isinstance(kernel, Kernel) and kernel.remembers)
+        ]
+        stored, kind = layer.weight_ih_l0.dtype, layer._weight_dtype
+        return Steps(each, kind.to_complex() if layer.is_complex else kind, stored)
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
-        cell, settings, activation, slope, constants = kernel
-        if (w := constants.get("w")) is not None:
-            constants = constants | {"w": self._layer._dense(w)}
-        names = NAMES[cell]
-        plain = [None if (t := constants.get(name)) is None else t.detach() for name in names]
-        self._kind = kind = next(t.dtype for t in plain if t is not None)
-        stem = ""
+        layer, given = self._layer, kernel.arrays
+        if (w := given.get("w")) is not None:
+            given = given | {"w": layer._dense(w)}
+        given = {name: None if t is None else t.detach() for name, t in given.items()}
+        stem: str = ""
         own: tuple[Any, ...] = ()
-        if hasattr(self._layer, "_transition"):
-            op = self.transition(suffix)
+        if hasattr(layer, "_transition"):
+            op, kind = self.transition(suffix), _kind(given)
             stem, own = _factored(op, kind) or ("dense", (op.matrix().to(kind),))
             own = tuple([None if t is None else t.detach() for t in own])
-        call, at = Call(cell, stem, activation, float(slope), settings, False), names.index("h0")
-        start = self._layer._start(suffix)
+        start = layer._start(suffix)
         start = None if start is None else start.detach()
-        if stem == "dense":
-            _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
-        matrices = arrays(CELLS[cell].operands(plain, own if call.stem == "dense" else ()))
-        _, out = empty((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
-        _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
-        return Step(call, arrays(plain), arrays(own), at, start, out, self._layer.hidden_size)
+        return _step(layer, kernel._replace(arrays=given), (stem, own), start, packed=True)
+
+
+def _kind(given: Mapping[str, Tensor | None]) -> torch.dtype:
+    """The dtype of the arrays of a cell."""
+    return next(t.dtype for t in given.values() if t is not None)
+
+
+def _call(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
+    """The call of one step, the arrays of its cell, and the place of h0 among them."""
+    cell, settings, activation, slope, given = kernel
+    names = NAMES[cell]
+    call = Call(cell, stem, activation, float(slope), settings, False)
+    return call, [given.get(name) for name in names], names.index("h0")
+
+
+def _step(
+    layer: Any,
+    kernel: Kernel,
+    transition: tuple[str, tuple[Any, ...]],
+    start: Tensor | None,
+    packed: bool = False,
+) -> Step:
+    """The step of a kernel, with its matrices packed or as they are."""
+    (stem, own), packs = transition, None
+    call, plain, at = _call(kernel, stem)
+    if stem == "dense":
+        _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
+    if packed:
+        matrices = arrays(CELLS[kernel.cell].operands(plain, own if call.stem == "dense" else ()))
+        _, packs = empty((_core.pack(matrices),), _kind(kernel.arrays).to_real())  # type: ignore[arg-type, type-var]
+        _core.pack(matrices, packs)  # type: ignore[arg-type, type-var]
+    return Step(call, arrays(plain), arrays(own), at, start, packs, layer.hidden_size)
+
+
+def _recorded_step(
+    layer: Any, kernel: Kernel, transition: tuple[str, tuple[Any, ...]], start: Tensor | None
+) -> Recorded:
+    """The same with its gradients."""
+    stem, own = transition
+    call, plain, at = _call(kernel, stem)
+    return Recorded(call, plain, own, at, start, layer.hidden_size)
+
+
+class Recorded(NamedTuple):
+    """A `Step` whose gradients are recorded."""
+
+    call: Call
+    tensors: list[Tensor | None]
+    own: tuple[Tensor, ...]
+    h0_at: int
+    start: Tensor | None
+    units: int
+
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], _at: Place) -> tuple[Tensor, Tensor]:
+        """As `Step.run`."""
+        h0 = self.start if h0 is None else h0
+        tensors = list(self.tensors)
+        tensors[0], tensors[self.h0_at] = x.view(*shape[:-1], -1), None if h0 is None else h0.expand(shape[1:])
+        states = computed(SEQUENCE, RECORDED, None, self.call, (*tensors, *self.own, None, None, None))[0]
+        return states if self.units == shape[-1] else states[..., : self.units], states
+
+
+def one_step(layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    """A call of one step, x (B, d) or (d,), without what a sequence needs besides: the output and the states.
+
+    None where W is computed from its parameters, or the kernels do not serve.
+    """
+    if is_compiling():
+        return None
+    if (inside := held(layer)) is not None:
+        return inside.step(x, state)
+    stored = layer.weight_ih_l0.dtype
+    if stored not in _WEIGHTS or x.dtype is not stored or not (state is None or state.dtype is stored):
+        return None
+    if layer.bidirectional or layer._heads > 1:
+        return None
+    each, read = [], [x, state]
+    for suffix in layer._suffixes:
+        own = layer._as_given(suffix)
+        if own is None:
+            return None
+        kernel, start = layer._kernel(suffix), layer._start(suffix)
+        each.append((kernel, own, start))
+        read += [*kernel.arrays.values(), *own, start]
+    how = mode(*read)
+    if how not in _EAGER:
+        return None
+    made: list[OneStep] = []
+    for kernel, own, start in each:
+        stem = "dense" if own else ""
+        step = _step if how is KERNEL else _recorded_step
+        made.append(step(layer, kernel, (stem, own), start))
+    return Steps(made, torch.float32 if stored in HALF else stored, stored).run(layer, x, state)
 
 
 def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ...]] | None:
@@ -226,6 +326,8 @@ def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ..
 
 
 _EAGER = (KERNEL, RECORDED)
+#: Dtypes of the weights of real layers.
+_WEIGHTS = (*HALF, torch.float32, torch.float64)
 #: By layer and thread: a context can be copied to another thread.
 _HELD: ContextVar[Mapping[tuple[Any, int], Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
 

@@ -92,7 +92,9 @@ class GRU(GatedLayer):
         b, second = arrays["b"], arrays["hidden_bias"]
         if b is None or second is None:
             return arrays
-        return arrays | {"b": torch.cat((b[:2] + second[:2], b[2:])), "hidden_bias": second[2]}
+        both, own = b.split((2, 1))
+        arrays["b"], arrays["hidden_bias"] = torch.cat((both + second[:2], own)), second[2]
+        return arrays
 
     @property
     def _all_weights(self) -> list[list[str]]:

@@ -129,6 +129,9 @@ class RNN(PlainLayer):
             made = [_stack(made[i * self._heads : (i + 1) * self._heads]) for i in range(count)]
         return [OperatorModule(operator) for operator in made]
 
+    def _as_given(self, suffix: str) -> tuple[Tensor, ...] | None:
+        return None if self.transition is not None else (self._read("weight_hh" + suffix),)
+
     def _transition(self, suffix: str) -> Any:
         if self.transition is None:
             return Dense(self._read("weight_hh" + suffix))

@@ -1,13 +1,12 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
-use super::{Gather, Packed, Part, Step, Trace, Uses};
-use crate::kernels::{Operand, Product, lanes};
+use super::{Gather, Outer, Packed, Part, Step, Trace, Uses};
+use crate::kernels::{Operand, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
-use crate::scratch::{Arena, Region};
+use crate::scratch::Arena;
 use crate::sizes;
 use isometry_kernels::recurrence::Affine;
-use isometry_kernels::tile::Term;
 use std::ops::Range;
 
 /// W (p, q) row-major, packed for one or both directions.
@@ -19,9 +18,7 @@ pub struct DenseStep<'a, T: Scalar> {
     weight: &'a [T],
     forward: Option<Packed<T>>,
     backward: Option<Packed<T>>,
-    bar: Option<Shared<T>>,
-    /// W_bar of the second half of a batch.
-    second: Region<T>,
+    outer: Outer<T>,
 }
 
 impl<'a, T: Scalar> DenseStep<'a, T> {
@@ -33,13 +30,12 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
         bar: Option<Shared<T>>,
         uses: Uses<'_, T::Real>,
     ) -> Self {
-        let Uses { forward, backward, given } = uses;
-        let forward = forward.then(|| Packed::new(arena, q, p, given));
-        let bar = bar.filter(|_| backward.is_some());
-        let second = usize::from(bar.is_some() && backward == Some(2));
-        let backward = backward.map(|_| Packed::new(arena, p, q, None));
-        let second = arena.take(&[second, p, q]);
-        DenseStep { p, q, apart: q * T::PARTS, weight, forward, backward, second, bar }
+        let Uses { forward, backward, given, once } = uses;
+        let w = Operand::new(weight.as_ptr(), q);
+        let forward = forward.then(|| Packed::new(arena, q, p, given).once(w.t(), once));
+        let outer = Outer::carve(arena, [p, q], bar.filter(|_| backward.is_some()), backward.unwrap_or(1));
+        let backward = backward.map(|_| Packed::new(arena, p, q, None).once(w.conj(), once));
+        DenseStep { p, q, apart: q * T::PARTS, weight, forward, backward, outer }
     }
 
     /// The same for states that are the first numbers of rows of so many real ones.
@@ -47,9 +43,11 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
         DenseStep { apart, ..self }
     }
 
-    /// W^H z_bar
-    pub fn adjoint(&self, trace: Trace<T::Real>) -> Term<T::Real> {
-        self.backward.as_ref().map_or(Term::NONE, |w| w.times_apart(trace.bar, trace.apart))
+    /// Makes W^H z_bar the i-th product of a map.
+    pub fn adjoint(&self, map: &mut Affine<T::Real>, i: usize, trace: Trace<T::Real>) {
+        if let Some(w) = &self.backward {
+            w.join(map, i, trace.bar, trace.apart);
+        }
     }
 }
 
@@ -62,7 +60,7 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         self.q * T::PARTS > 2 * lanes::<T::Real>()
     }
     fn scratch(&self, rows: usize) -> usize {
-        Product::<T>::scratch(self.p, rows)
+        self.outer.scratch(rows)
     }
 
     unsafe fn prepare(&self, _scratch: *mut T::Real, member: &Member<'_>) {
@@ -87,7 +85,7 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         _scratch: *mut T::Real,
     ) {
         if let Some(w) = &self.forward {
-            map.terms[1] = w.times_apart(previous, self.apart);
+            w.join(&mut map, 1, previous, self.apart);
         }
         // SAFETY: the map and the packed W have as many columns; this part's rows exist, and no other member writes its
         // columns of them.
@@ -102,27 +100,18 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         part: &Part<'_>,
         _scratch: *mut T::Real,
     ) {
-        map.terms[1] = self.adjoint(trace);
+        self.adjoint(&mut map, 1, trace);
         // SAFETY: as in `forward`.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
     unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
-        let (&DenseStep { p, q, .. }, Some(bar)) = (self, self.bar) else { return };
-        let bar = if chunk.half == 0 { bar.0 } else { self.second.ptr() };
-        let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), chunk.trace.apart / T::PARTS);
-        let previous = Operand::new(chunk.previous.cast::<T>(), self.apart / T::PARTS);
-        let product = Product::new((p, q, chunk.rows), z_bar.t(), previous.conj(), bar, q);
-        let product = if chunk.first { product } else { product.add() };
-        // SAFETY: `rows` rows of p and q elements at the pointers, p x q at `bar`; members write disjoint parts of it.
-        unsafe { product.run(member, scratch) }
+        // SAFETY: the contract of the trait.
+        unsafe { self.outer.gather(chunk, self.apart, scratch, member) }
     }
 
     unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
-        let Some(bar) = self.bar.filter(|_| !self.second.is_empty()) else { return };
-        for at in member.share(self.second.len(), 64) {
-            // SAFETY: p x q at both, the second complete; members write disjoint elements.
-            unsafe { *bar.at(at) += *self.second.at(at) };
-        }
+        // SAFETY: the contract of the trait.
+        unsafe { self.outer.finish(member) }
     }
 }

@@ -4,6 +4,7 @@
 //! This module is below the operators, which make steps, and the recurrence, which calls them.
 
 mod dense;
+mod outer;
 mod packed;
 mod part;
 mod prepared;
@@ -11,6 +12,7 @@ mod rows;
 mod step;
 
 pub(crate) use dense::DenseStep;
+pub(crate) use outer::Outer;
 pub(crate) use packed::{Packed, check_packs, each_pack};
 pub use packed::{pack, packed};
 pub(crate) use part::Part;

@@ -8,7 +8,10 @@ use crate::scalar::Scalar;
 use crate::scratch::Arena;
 use crate::sizes::check_len;
 use isometry_kernels::pack::Pack;
+use isometry_kernels::recurrence::Affine;
 use isometry_kernels::tile::Term;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A k x n operand in panels of two vectors of columns.
 pub struct Packed<T: Scalar> {
@@ -17,6 +20,11 @@ pub struct Packed<T: Scalar> {
     data: Shared<T::Real>,
     /// By the caller.
     given: bool,
+    /// The operand, with the strides of its rows and columns, where one step reads it once: a single member then packs
+    /// each panel as it multiplies it, in a cache, and no other memory is written.
+    once: Option<(Shared<T::Real>, [usize; 2])>,
+    /// Whether it is packed so.
+    late: AtomicBool,
 }
 
 /// Real numbers of W (n, k), packed for W h.
@@ -63,7 +71,7 @@ pub fn pack<T: Scalar>(weight: &[T], n: usize, k: usize, out: &mut [T::Real]) ->
     if out.is_empty() {
         return Ok(());
     }
-    let into = Packed::<T> { k, n, data: Shared(out.as_mut_ptr()), given: false };
+    let into = Packed::<T>::at([k, n], Shared(out.as_mut_ptr()), false);
     // SAFETY: W has n rows and k columns, the output room for them.
     Member::alone(|member| unsafe { into.fill(Operand::new(weight.as_ptr(), k).t(), member) });
     Ok(())
@@ -92,10 +100,20 @@ impl<T: Scalar> Packed<T> {
     /// A k x n operand as the caller has packed it ([`pack`]), which is only read, or memory for it.
     pub fn new(arena: &mut Arena, k: usize, n: usize, given: Option<&[T::Real]>) -> Self {
         let Some(given) = given else {
-            return Packed { k, n, data: Shared(arena.take(&[packed::<T>(n, k)]).ptr()), given: false };
+            return Packed::at([k, n], Shared(arena.take(&[packed::<T>(n, k)]).ptr()), false);
         };
         assert_eq!(given.len(), packed::<T>(n, k), "an operand packed for other sizes");
-        Packed { k, n, data: Shared(given.as_ptr().cast_mut()), given: true }
+        Packed::at([k, n], Shared(given.as_ptr().cast_mut()), true)
+    }
+
+    fn at([k, n]: [usize; 2], data: Shared<T::Real>, given: bool) -> Self {
+        Packed { k, n, data, given, once: None, late: AtomicBool::new(false) }
+    }
+
+    /// The same for an operand that is multiplied once if `single`.
+    pub fn once(self, b: Operand<T>, single: bool) -> Self {
+        let once = (Shared(b.data.cast_mut().cast()), [b.rows, b.cols]);
+        Packed { once: (single && T::PARTS == 1 && !self.given).then_some(once), ..self }
     }
 
     /// Packs this member's panels of b; must be followed by a barrier.
@@ -103,8 +121,10 @@ impl<T: Scalar> Packed<T> {
     /// # Safety
     /// The operand is a readable k x n matrix; all members pack the same operand; the packed data is not read meanwhile.
     pub unsafe fn fill(&self, b: Operand<T>, member: &Member<'_>) {
-        let Packed { k, n, data, given } = *self;
-        if !given {
+        let Packed { k, n, data, given, .. } = *self;
+        if self.once.is_some() && member.count == 1 {
+            self.late.store(true, Relaxed);
+        } else if !given {
             // SAFETY: the operand exists; members fill disjoint panels, for which there is room.
             unsafe { Pack { b, k, n, out: data.0, id: member.id, count: member.count }.call() }
         }
@@ -118,5 +138,13 @@ impl<T: Scalar> Packed<T> {
     /// The same where the rows are `rows` numbers apart.
     pub fn times_apart(&self, a: *const T::Real, rows: usize) -> Term<T::Real> {
         Term::rows(a, rows, self.k * T::PARTS, self.data.0)
+    }
+
+    /// Makes it the i-th product of a map; the only way to multiply by an operand that is packed late.
+    pub fn join(&self, map: &mut Affine<T::Real>, i: usize, a: *const T::Real, rows: usize) {
+        map.terms[i] = self.times_apart(a, rows);
+        if let Some((data, [rows, cols])) = self.once.filter(|_| self.late.load(Relaxed)) {
+            map.matrices[i] = Operand { data: data.0, rows, cols, conj: false };
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::activation::{Pass, Phi, Source, TOGETHER};
 use crate::dispatch::Kernel;
+use crate::pack::{Operand, Panel};
 use crate::scalar::Real;
 use crate::simd::Simd;
 use crate::tile::{Grid, Term, compute_rows, heights};
@@ -35,10 +36,18 @@ pub enum Finish<R> {
 pub struct Affine<R> {
     /// Numbers per row of base, add, h and out.
     pub width: usize,
+    /// Numbers from one of these rows to the next; more than `width` only without an epilogue.
+    pub apart: usize,
     /// Rows of the whole batch: determines the order of summation.
     pub whole: usize,
     /// The products.
     pub terms: [Term<R>; 2],
+    /// B_i as matrices, packed panel by panel as they are used; their terms then have room for one panel. Null where the
+    /// term is packed.
+    pub matrices: [Operand<R>; 2],
+    /// Whether the panels are taken from the last to the first: of matrices that do not fit in a cache, steps of alternating
+    /// order find there what the step before read last.
+    pub turned: bool,
     /// Rows that E is applied to.
     pub base: *const R,
     /// E: a factor per number, and the factor of the other part of its pair.
@@ -65,8 +74,11 @@ impl<R: Real> Affine<R> {
         let none = std::ptr::null();
         Affine {
             width,
+            apart: width,
             whole,
             terms: [Term::NONE; 2],
+            matrices: [Operand::new(none, 0); 2],
+            turned: false,
             base: none,
             diagonal: [none; 2],
             add: none,
@@ -119,9 +131,12 @@ impl<R: Real> Kernel<R> for Sweep<R> {
             // next call
             let alike = heights::<S>(rows.len(), tallest).count() == 1;
             let group = (TOGETHER / (rows.len() * panel)).max(1) * panel;
-            for start in columns.clone().step_by(group) {
+            let packed = q.matrices.iter().all(|matrix| matrix.data.is_null());
+            let count = columns.len().div_ceil(group);
+            for i in 0..count {
+                let start = columns.start + if q.turned { count - 1 - i } else { i } * group;
                 let end = (start + group).min(columns.end);
-                let step = if alike { group } else { panel };
+                let step = if alike && packed { group } else { panel };
                 for from in (start..end).step_by(step) {
                     let to = (from + step).min(end);
                     // full panels, then a panel of one vector if that suffices
@@ -156,19 +171,22 @@ unsafe fn sums<S: Simd>(
         return;
     }
     let col = columns.start;
-    let at = rows.start * q.width + col;
+    let at = rows.start * q.apart + col;
     let panels = columns.len().div_ceil(if two { 2 * S::LANES } else { S::LANES });
     let moved = |p: *const S::R, by: usize| if p.is_null() { p } else { p.wrapping_add(by) };
-    let term = |i: usize| {
-        let term = q.terms[i];
-        Term {
-            a: term.a.wrapping_add(rows.start * term.rows),
-            b: term.b.wrapping_add(col * term.depth),
-            ..term
-        }
-    };
-    // SAFETY: the rows and panels exist (contract of `Affine`).
+    // SAFETY: the rows and panels exist, a matrix has the rows and columns of its term, which has room for a panel (contract
+    // of `Affine`).
     unsafe {
+        let term = |i: usize| {
+            let (term, matrix) = (q.terms[i], q.matrices[i]);
+            let a = term.a.wrapping_add(rows.start * term.rows);
+            if matrix.data.is_null() {
+                return Term { a, b: term.b.wrapping_add(col * term.depth), ..term };
+            }
+            let (k, n, out) = (term.depth, q.width, term.b.cast_mut());
+            S::outlined(&Panel { b: matrix, factors: std::ptr::null(), conj_a: false, k, n, col, out });
+            Term { a, ..term }
+        };
         let base = match (q.base.is_null(), q.add.is_null() && q.diagonal[0].is_null()) {
             (true, _) => q.add,
             (false, true) => q.base,
@@ -181,15 +199,16 @@ unsafe fn sums<S: Simd>(
             terms: [term(0), term(1)],
             whole: q.whole,
             panels,
+            turned: q.turned,
             alpha: num_traits::One::one(),
             base: moved(base, at),
-            base_rows: q.width,
+            base_rows: q.apart,
             bias: moved(q.bias, col),
             c: q.out.add(at),
-            c_rows: q.width,
+            c_rows: q.apart,
             live: q.width - col,
             soon: q.soon.map(|rows| moved(rows, at)),
-            soon_rows: [q.width; 2],
+            soon_rows: [q.apart; 2],
         };
         compute_rows::<S>(&grid, rows.len(), tallest, two);
     }
@@ -202,7 +221,7 @@ unsafe fn start<S: Simd>(q: &Affine<S::R>, rows: Range<usize>, columns: Range<us
     unsafe {
         for row in rows {
             for col in columns.clone().step_by(S::LANES) {
-                let (at, live) = (row * q.width + col, columns.end - col);
+                let (at, live) = (row * q.apart + col, columns.end - col);
                 let mut v = S::load_n(q.base.add(at), live);
                 if !q.diagonal[0].is_null() {
                     let other = S::swap_pairs(v);

@@ -56,6 +56,8 @@ pub struct Grid<R> {
     pub whole: usize,
     /// Number of panels.
     pub panels: usize,
+    /// Whether they are taken from the last to the first.
+    pub turned: bool,
     /// alpha
     pub alpha: R,
     /// The addend of the products; null for none.
@@ -177,7 +179,8 @@ impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, N
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Fixed { grid: q, row: first, count } = *self;
-        for panel in 0..q.panels {
+        for i in 0..q.panels {
+            let panel = if q.turned { q.panels - 1 - i } else { i };
             let col = panel * NV * S::LANES;
             let bias = if q.bias.is_null() { q.bias } else { q.bias.wrapping_add(col) };
             for tile in 0..count {

@@ -41,12 +41,23 @@ type Steps<'py> = (Optional<'py>, bool, Optional<'py>);
 type Parts<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Option<String>);
 
 /// All states, or what is returned and kept of them.
-#[derive(FromPyObject)]
 pub enum States<'py> {
     /// Less than all.
     Parts(Parts<'py>),
     /// All.
     Whole(Any<'py>),
+}
+
+// A derived one would make an error of every array, since it is no tuple.
+impl<'a, 'py> FromPyObject<'a, 'py> for States<'py> {
+    type Error = PyErr;
+
+    fn extract(states: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(match states.is_instance_of::<PyTuple>() {
+            true => States::Parts(states.extract()?),
+            false => States::Whole(states.to_owned()),
+        })
+    }
 }
 
 /// The states, the memory after them, and what is saved for backward.

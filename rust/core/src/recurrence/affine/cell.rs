@@ -3,15 +3,13 @@
 use super::super::driver::cell::Cell;
 use super::super::driver::window::Window;
 use super::super::parts::activation::over;
-use super::super::parts::padded::or_null;
+use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::activation::Nonlinearity;
 use crate::parallel::Member;
-use crate::recurrence::Run;
 use crate::scalar::Scalar;
 use crate::scratch::Arena;
-use crate::sizes::work;
-use crate::transition::{Packed, Part, TransitionStep, Uses};
+use crate::transition::{Part, TransitionStep, Uses};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
@@ -29,20 +27,24 @@ pub(super) struct AffineCell<'s, T: Scalar> {
     pub setting: &'s Setting<'s, T>,
     /// W
     pub step: TransitionStep<'s, T>,
-    /// V
-    input: Packed<T>,
+    /// V x + b
+    pub drive: Drive<'s, T>,
 }
 
 impl<'s, T: Scalar> AffineCell<'s, T> {
     /// For a forward pass.
     pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, T>) -> Self {
-        AffineCell::used(arena, setting, Uses::forward(setting.sequence.packed()[1]))
+        AffineCell::used(
+            arena,
+            setting,
+            Uses::forward(setting.sequence.packed()[1], setting.line.schedule.steps),
+        )
     }
 
     /// For these uses of W.
     pub fn used(arena: &mut Arena, setting: &'s Setting<'s, T>, uses: Uses<'_, T::Real>) -> Self {
         let step = setting.w.carve(arena, setting.sequence.run.n, setting.line.schedule.extent(), uses);
-        AffineCell { setting, step, input: setting.input(arena) }
+        AffineCell { setting, step, drive: setting.drive(arena) }
     }
 
     /// The activation is an epilogue on the columns of a step; otherwise it is a pass over whole rows.
@@ -50,16 +52,13 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
         !self.setting.phi.kind.by_rows()
     }
 
-    /// The map V x_t + b to row 0 of the step at `out`, with the activation if it is fused and wanted.
-    pub fn drive(&self, t: usize, out: *mut T::Real, wanted: Wanted) -> Affine<T::Real> {
-        let Setting { phi, line, .. } = self.setting;
-        let mut map = Affine::new(line.width, line.schedule.batch, out);
-        map.terms[0] = self.input.times(line.x(t));
-        map.bias = or_null(&self.setting.bias);
+    /// The map `drive` of V x_t + b, with the activation if it is fused and wanted.
+    pub fn activated(&self, mut drive: Affine<T::Real>, wanted: Wanted) -> Affine<T::Real> {
+        let phi = &self.setting.phi;
         if wanted == Wanted::State && self.fused() && phi.kind != Nonlinearity::Identity {
-            map.finish = Finish::Value(phi.kernel());
+            drive.finish = Finish::Value(phi.kernel());
         }
-        map
+        drive
     }
 
     /// Computes this part's rows and columns of one step, whose first row is at `out`.
@@ -78,7 +77,7 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
     ) {
         let Setting { line, on_input, .. } = self.setting;
         let (width, batch) = (line.width, line.schedule.batch);
-        let mut map = self.drive(t, out, wanted);
+        let mut map = self.activated(self.drive.of(t, out), wanted);
         let rows = part.rows(0..line.schedule.active(t));
         // SAFETY: the contract above; x_t, h0 and the packed V have the rows and columns of the sequence.
         unsafe {
@@ -124,8 +123,7 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
 // SAFETY: the scratch is that of W; packing needs none.
 unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
     fn work(&self) -> usize {
-        let Run { n, features, .. } = self.setting.sequence.run;
-        self.step.work().saturating_add(work(&[n, features, T::PARTS, T::PARTS]))
+        self.step.work().saturating_add(self.drive.work())
     }
     fn divisible(&self) -> bool {
         self.step.divisible()
@@ -140,11 +138,16 @@ unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
     }
 
     unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>) {
-        // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
+        // SAFETY: the contract of the trait.
         unsafe {
-            self.input.fill(self.setting.weight().t(), member);
+            self.drive.prepare(member);
             self.step.prepare(scratch, member);
         }
+    }
+
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.drive.ahead(k, segment, part) }
     }
 
     unsafe fn advance(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {

@@ -11,6 +11,7 @@ use super::call::{Call, Outcome, Unit};
 use super::declaration::Declaration;
 use super::driver;
 use super::driver::ends::{Cotangent, CtRows, Trajectory, Written};
+use super::parts::drive::Drive;
 use super::parts::inputs::InputBars;
 use super::parts::padded::padded;
 use super::parts::transition::transition;
@@ -23,11 +24,11 @@ use crate::argument::{Argument, Bar, rooms};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::kernels::{Buffer, Operand};
+use crate::kernels::Buffer;
 use crate::parallel::Shared;
 use crate::scalar::{Scalar, parts, parts_mut};
 use crate::scratch::Arena;
-use crate::transition::{Packed, Prepared};
+use crate::transition::Prepared;
 use cell::AffineCell;
 use pull::AffinePull;
 use undo::undoable;
@@ -127,15 +128,10 @@ impl<'a, T: Scalar> Setting<'a, T> {
         !self.sequence.on_input && !self.phi.readable()
     }
 
-    /// V packed, or room for it.
-    fn input(&self, arena: &mut Arena) -> Packed<T> {
-        let Run { features, n, .. } = self.sequence.run;
-        Packed::new(arena, features, n, self.sequence.packed()[0])
-    }
-
-    /// V
-    fn weight(&self) -> Operand<T> {
-        Operand::new(self.sequence.input_weight.as_ptr(), self.sequence.run.features)
+    /// V x + b
+    fn drive(&self, arena: &mut Arena) -> Drive<'_, T> {
+        let Sequence { input_weight, run: Run { n, .. }, .. } = self.sequence;
+        Drive::carve(arena, &self.line, (input_weight, n), &self.bias, self.sequence.packed()[0])
     }
 }
 

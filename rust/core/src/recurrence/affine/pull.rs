@@ -87,7 +87,8 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
         let AffineBars { ct, inputs, activation_bias } = bars;
         let Setting { line, phi, sequence: Sequence { input_weight, run: Run { n, .. }, .. }, .. } = setting;
         let forward = checkpoint == Some(Checkpoint::Sqrt) || setting.recomputes();
-        let cell = AffineCell::used(arena, setting, Uses { forward, given: None, backward: Some(halves) });
+        let uses = Uses::backward(halves, line.schedule.steps);
+        let cell = AffineCell::used(arena, setting, Uses { forward, ..uses });
         let undone = checkpoint == Some(Checkpoint::Reversible);
         AffinePull {
             halves,
@@ -202,7 +203,11 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             line.renew(t, states, part);
             match self.undone.as_ref().filter(|undone| undone.recorded()) {
                 Some(undone) => undone.argument(cell.setting, t, None, z, part.rows(0..active), part),
-                None if again => cell.write(t, states, z, Wanted::Argument, part, scratch),
+                None if again => {
+                    let k = schedule.step(t);
+                    cell.drive.ahead(k, &(k..k + 1), part);
+                    cell.write(t, states, z, Wanted::Argument, part, scratch);
+                }
                 None => {}
             }
             let continued = schedule.continued(t);

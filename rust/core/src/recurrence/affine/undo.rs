@@ -160,7 +160,8 @@ unsafe impl<T: Scalar> Undo<T::Real> for AffinePull<'_, T> {
             }
             let z = if undone.recorded() { out.cast_const() } else { h.cast_const() };
             let wanted = if setting.on_input { Wanted::State } else { Wanted::Argument };
-            self.cell.drive(t, rest, wanted).run(rows.clone(), part.columns::<T::Real>(width));
+            let drive = self.cell.activated(self.cell.drive.alone(t, rest), wanted);
+            drive.run(rows.clone(), part.columns::<T::Real>(width));
             if setting.on_input {
                 self.cell.activate(rest, rows.clone(), part);
             }

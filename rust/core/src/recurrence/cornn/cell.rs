@@ -2,19 +2,21 @@
 
 use super::super::driver::cell::Cell;
 use super::super::driver::window::Window;
+use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::{DenseStep, Packed, Part, Step, Uses};
+use crate::transition::{DenseStep, Part, Step, Uses};
 use isometry_kernels::recurrence::{Affine, Oscillate};
+use std::ops::Range;
 
 /// The network in a forward pass.
 pub(super) struct CornnCell<'s, R: Real> {
     setting: &'s Setting<'s, R>,
     /// Of y and of z.
     w: [DenseStep<'s, R>; 2],
-    u: Packed<R>,
+    drive: Drive<'s, R>,
 }
 
 impl<R: Real> Setting<'_, R> {
@@ -28,16 +30,18 @@ impl<'s, R: Real> CornnCell<'s, R> {
     pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>) -> Self {
         let &Setting { ref pairs, packs: [of_y, of_z, of_u], .. } = setting;
         let (n, [w_y, w_z]) = (pairs.n, setting.matrices());
-        let w = [(w_y, of_y), (w_z, of_z)]
-            .map(|(w, given)| DenseStep::carve(arena, (n, n), w, None, Uses::forward(given)).apart(2 * n));
-        CornnCell { setting, w, u: pairs.packed(arena, 0..1, of_u) }
+        let w = [(w_y, of_y), (w_z, of_z)].map(|(w, given)| {
+            DenseStep::carve(arena, (n, n), w, None, Uses::forward(given, pairs.line.schedule.steps))
+                .apart(2 * n)
+        });
+        CornnCell { setting, w, drive: pairs.drive(arena, 0..1, of_u) }
     }
 }
 
 // SAFETY: no step needs scratch.
 unsafe impl<R: Real> Cell<R> for CornnCell<'_, R> {
     fn work(&self) -> usize {
-        self.w.iter().map(Step::work).fold(self.setting.pairs.input_work(), usize::saturating_add)
+        self.w.iter().map(Step::work).fold(self.drive.work(), usize::saturating_add)
     }
     fn divisible(&self) -> bool {
         self.w[0].divisible()
@@ -50,8 +54,13 @@ unsafe impl<R: Real> Cell<R> for CornnCell<'_, R> {
         // SAFETY: the contract of the trait.
         unsafe {
             self.w.iter().for_each(|w| w.prepare(scratch, member));
-            self.setting.pairs.fill(&self.u, 0..1, member);
+            self.drive.prepare(member);
         }
+    }
+
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.drive.ahead(k, segment, part) }
     }
 
     unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
@@ -63,7 +72,7 @@ unsafe impl<R: Real> Cell<R> for CornnCell<'_, R> {
         unsafe {
             line.renew(t, window.states, part);
             for (rows, previous) in sources {
-                let map = pairs.drive(t, &self.u, 0..1, of_t);
+                let map = self.drive.of(t, of_t);
                 if previous.is_null() {
                     map.run(rows.clone(), columns.clone());
                 } else {

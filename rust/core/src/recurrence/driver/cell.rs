@@ -8,6 +8,7 @@ use super::window::Window;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::transition::Part;
+use std::ops::Range;
 
 /// A step of a recurrence from the states before it to the states after it. All members call `prepare` together; barriers before
 /// and after it are the driver's. Each member has scratch of its own.
@@ -29,6 +30,9 @@ pub unsafe trait Cell<R: Real>: Sync {
     unsafe fn fill(&self) {}
     /// Packs operands.
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
+    /// Computes what this part of the k-th step and of some that follow it in a segment does not need the states for. It is
+    /// called before each `advance`.
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>);
     /// Writes this part of the states of step t; those of the step before are complete.
     unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R);
 }

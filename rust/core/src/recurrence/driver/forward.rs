@@ -67,6 +67,7 @@ impl<R: Real> Call<'_, R> {
             // SAFETY: the rows of this member were finished by itself in the step before, or by all, after a barrier.
             unsafe {
                 self.cross(k, part);
+                cell.ahead(k, &(0..schedule.steps), part);
                 cell.advance(t, &window, part, scratch);
                 windows.clear(k, part);
                 part.sync();

@@ -72,6 +72,7 @@ impl<R: Real> Replay<'_, R> {
             // SAFETY: the contract above; the steps before were finished for this part's rows, or by all.
             unsafe {
                 if forward {
+                    self.cell.ahead(segment.start + action, &segment, part);
                     self.forward(segment.start + action, schedule, part, scratch);
                 } else {
                     self.backward(chunk.end - 1 - action, top && action == 0, schedule, part, scratch);

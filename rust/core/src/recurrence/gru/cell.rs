@@ -36,7 +36,7 @@ impl<'s, R: Real> GruCell<'s, R> {
         GruCell {
             setting,
             operands: Operands::carve(arena, gates),
-            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given)),
+            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given, schedule.steps)),
             reset: arena.take(&[before, schedule.batch, gates.n]),
         }
     }
@@ -57,7 +57,7 @@ impl<'s, R: Real> GruCell<'s, R> {
         let Setting { gates, reset, .. } = self.setting;
         let mut map = self.operands.of_candidate(t, c);
         if *reset == Reset::After {
-            map.add = c;
+            map.base = c;
         }
         if gates.phi.readable() && gates.phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Value(gates.phi.kernel());
@@ -98,6 +98,11 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
         }
     }
 
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.operands.ahead(k, segment, part) }
+    }
+
     unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
         let Setting { gates: of, reset, hidden_bias, .. } = self.setting;
         let (line, n, operands) = (&of.line, of.n, &self.operands);
@@ -120,7 +125,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
                     continue;
                 }
                 let mut map = Affine::new(n, line.schedule.batch, of.saved(t, window, PRODUCT));
-                map.bias = or_null(hidden_bias);
+                (map.bias, map.turned) = (or_null(hidden_bias), t % 2 == 1);
                 if previous.is_null() {
                     map.run(rows.clone(), columns.clone());
                 } else {

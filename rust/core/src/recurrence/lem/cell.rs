@@ -2,11 +2,12 @@
 
 use super::super::driver::cell::Cell;
 use super::super::driver::window::Window;
+use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::{DenseStep, Packed, Part, Step, Uses};
+use crate::transition::{DenseStep, Part, Step, Uses};
 use isometry_kernels::recurrence::{Express, Remember};
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ pub(super) struct LemCell<'s, R: Real> {
     setting: &'s Setting<'s, R>,
     /// Of y and of z.
     w: [DenseStep<'s, R>; 2],
-    u: [Packed<R>; 2],
+    drives: [Drive<'s, R>; 2],
 }
 
 impl<R: Real> Setting<'_, R> {
@@ -33,11 +34,12 @@ impl<'s, R: Real> LemCell<'s, R> {
         let &Setting { ref pairs, packs: [w_of_y, w_of_z, u_of_gates, u_of_own], .. } = setting;
         let (n, [of_y, of_z]) = (pairs.n, setting.matrices());
         let w = [(of_y, 3 * n, w_of_y), (of_z, n, w_of_z)].map(|(w, rows, given)| {
-            DenseStep::carve(arena, (rows, n), w, None, Uses::forward(given)).apart(2 * n)
+            DenseStep::carve(arena, (rows, n), w, None, Uses::forward(given, pairs.line.schedule.steps))
+                .apart(2 * n)
         });
         let [gates, own] = STAGES;
-        let u = [(gates, u_of_gates), (own, u_of_own)].map(|(of, given)| pairs.packed(arena, of, given));
-        LemCell { setting, w, u }
+        let drives = [(gates, u_of_gates), (own, u_of_own)].map(|(of, given)| pairs.drive(arena, of, given));
+        LemCell { setting, w, drives }
     }
 }
 
@@ -57,12 +59,17 @@ unsafe impl<R: Real> Cell<R> for LemCell<'_, R> {
         // SAFETY: the contract of the trait.
         unsafe {
             self.w.iter().for_each(|w| w.prepare(scratch, member));
-            self.u.iter().zip(STAGES).for_each(|(u, of)| self.setting.pairs.fill(u, of, member));
+            self.drives.iter().for_each(|drive| drive.prepare(member));
         }
     }
 
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.drives.iter().for_each(|drive| drive.ahead(k, segment, part)) }
+    }
+
     unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
-        let (&Setting { ref pairs, dt, .. }, [of_gates, of_own]) = (self.setting, STAGES);
+        let &Setting { ref pairs, dt, .. } = self.setting;
         let (line, n, [gates, own]) = (&pairs.line, pairs.n, self.setting.gates(t, window));
         let (out, columns) = (window.states.wrapping_add(t * line.stride()), part.columns::<R>(n));
         let sources = line.sources(t, window.states).map(|(rows, previous)| (part.rows(rows), previous));
@@ -70,7 +77,7 @@ unsafe impl<R: Real> Cell<R> for LemCell<'_, R> {
         unsafe {
             line.renew(t, window.states, part);
             for (rows, previous) in &sources {
-                let map = pairs.drive(t, &self.u[0], of_gates.clone(), gates);
+                let map = self.drives[0].of(t, gates);
                 if previous.is_null() {
                     map.run(rows.clone(), part.columns::<R>(3 * n));
                 } else {
@@ -84,7 +91,7 @@ unsafe impl<R: Real> Cell<R> for LemCell<'_, R> {
             }
             part.sync();
             for (rows, previous) in &sources {
-                let map = pairs.drive(t, &self.u[1], of_own.clone(), own);
+                let map = self.drives[1].of(t, own);
                 self.w[1].forward(out.add(n), map, rows.clone(), part, scratch);
                 let area = pairs.area(rows, &columns);
                 Express { gates, own, previous: *previous, out, dt, area }.call();

@@ -2,11 +2,12 @@
 
 use super::super::driver::cell::Cell;
 use super::super::driver::window::Window;
+use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::{DenseStep, Packed, Part, Step, Uses};
+use crate::transition::{DenseStep, Part, Step, Uses};
 use isometry_kernels::recurrence::LstmGates;
 use std::ops::Range;
 
@@ -14,7 +15,7 @@ use std::ops::Range;
 pub(super) struct LstmCell<'s, R: Real> {
     setting: &'s Setting<'s, R>,
     w: DenseStep<'s, R>,
-    u: Packed<R>,
+    drive: Drive<'s, R>,
 }
 
 /// The gates in a step, rows of 4n numbers.
@@ -33,8 +34,15 @@ impl<'s, R: Real> LstmCell<'s, R> {
         let n = pairs.n;
         LstmCell {
             setting,
-            w: DenseStep::carve(arena, (4 * n, n), pairs.w, None, Uses::forward(of_w)).apart(2 * n),
-            u: pairs.packed(arena, GATES, of_u),
+            w: DenseStep::carve(
+                arena,
+                (4 * n, n),
+                pairs.w,
+                None,
+                Uses::forward(of_w, pairs.line.schedule.steps),
+            )
+            .apart(2 * n),
+            drive: pairs.drive(arena, GATES, of_u),
         }
     }
 }
@@ -42,7 +50,7 @@ impl<'s, R: Real> LstmCell<'s, R> {
 // SAFETY: no step needs scratch.
 unsafe impl<R: Real> Cell<R> for LstmCell<'_, R> {
     fn work(&self) -> usize {
-        self.w.work().saturating_add(self.setting.pairs.input_work())
+        self.w.work().saturating_add(self.drive.work())
     }
     fn divisible(&self) -> bool {
         self.w.divisible()
@@ -55,8 +63,13 @@ unsafe impl<R: Real> Cell<R> for LstmCell<'_, R> {
         // SAFETY: the contract of the trait.
         unsafe {
             self.w.prepare(scratch, member);
-            self.setting.pairs.fill(&self.u, GATES, member);
+            self.drive.prepare(member);
         }
+    }
+
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.drive.ahead(k, segment, part) }
     }
 
     unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
@@ -68,7 +81,7 @@ unsafe impl<R: Real> Cell<R> for LstmCell<'_, R> {
         unsafe {
             line.renew(t, window.states, part);
             for (rows, previous) in &sources {
-                let map = pairs.drive(t, &self.u, GATES, gates);
+                let map = self.drive.of(t, gates);
                 if previous.is_null() {
                     map.run(rows.clone(), part.columns::<R>(4 * n));
                 } else {

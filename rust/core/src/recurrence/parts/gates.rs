@@ -8,16 +8,17 @@ use super::super::time::chunk::{Chunk, ChunkRow};
 use super::super::time::halves::halves;
 use super::super::time::timeline::{Copies, Run, Timeline, rows_apart};
 use super::activation::{BiasGatherer, Values, source};
+use super::drive::Drive;
 use super::inputs::{InputBars, Inputs};
-use super::padded::{or_null, padded};
+use super::padded::padded;
 use crate::activation::RowActivation;
 use crate::error::Result;
-use crate::kernels::{Buffer, Operand};
+use crate::kernels::Buffer;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 use crate::sizes::work;
-use crate::transition::{DenseStep, Gather, Packed, Step, Trace, Uses};
+use crate::transition::{DenseStep, Gather, Part, Step, Trace, Uses};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -78,20 +79,22 @@ impl<'a, R: Real> Gates<'a, R> {
 pub struct Operands<'s, R: Real> {
     gates: &'s Gates<'s, R>,
     pub w: DenseStep<'s, R>,
-    u: [Packed<R>; 2],
+    /// U x + b of the gates and of the candidate.
+    drives: [Drive<'s, R>; 2],
     /// phi of its argument, where the argument is what is saved.
     value: Region<R>,
 }
 
 impl<'s, R: Real> Operands<'s, R> {
     pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>) -> Self {
-        let Gates { line, n, packs: [w, of_gates, of_own], .. } = gates;
+        let Gates { line, n, u, biases: [b, own], packs: [w, of_gates, of_own], .. } = gates;
         let (n, apart) = (*n, usize::from(!gates.phi.readable()));
+        let of_candidate = &u[2 * n * line.features..];
         Operands {
             gates,
-            w: DenseStep::carve(arena, (2 * n, n), gates.w, None, Uses::forward(*w)),
-            u: [(2 * n, of_gates), (n, of_own)]
-                .map(|(rows, given)| Packed::new(arena, line.features, rows, *given)),
+            w: DenseStep::carve(arena, (2 * n, n), gates.w, None, Uses::forward(*w, line.schedule.steps)),
+            drives: [(*u, 2 * n, b, of_gates), (of_candidate, n, own, of_own)]
+                .map(|(u, rows, bias, given)| Drive::carve(arena, line, (u, rows), bias, *given)),
             value: arena.take(&[apart, line.schedule.batch, n]),
         }
     }
@@ -106,32 +109,30 @@ impl<'s, R: Real> Operands<'s, R> {
     /// # Safety
     /// As [`Step::prepare`].
     pub unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        let Gates { line, n, u, .. } = self.gates;
-        // SAFETY: U has 3 n rows and d columns; all members pack it, and a barrier follows.
+        // SAFETY: the contract above.
         unsafe {
             self.w.prepare(scratch, member);
-            for (packed, rows) in self.u.iter().zip([0, 2 * n]) {
-                packed.fill(Operand::new(u[rows * line.features..].as_ptr(), line.features).t(), member);
-            }
+            self.drives.iter().for_each(|drive| drive.prepare(member));
         }
+    }
+
+    /// Computes what is ahead.
+    ///
+    /// # Safety
+    /// As [`Drive::ahead`].
+    pub unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract above.
+        unsafe { self.drives.iter().for_each(|drive| drive.ahead(k, segment, part)) }
     }
 
     /// U x_t + b of the gates.
     pub fn of_gates(&self, t: usize, window: &Window<R>) -> Affine<R> {
-        self.inputs(t, 0, 2 * self.gates.n, self.gates.gates(t, window))
+        self.drives[0].of(t, self.gates.gates(t, window))
     }
 
     /// U x_t + b of the candidate.
     pub fn of_candidate(&self, t: usize, out: *mut R) -> Affine<R> {
-        self.inputs(t, 1, self.gates.n, out)
-    }
-
-    fn inputs(&self, t: usize, i: usize, width: usize, out: *mut R) -> Affine<R> {
-        let line = &self.gates.line;
-        let mut map = Affine::new(width, line.schedule.batch, out);
-        map.terms[0] = self.u[i].times(line.x(t));
-        map.bias = or_null(&self.gates.biases[i]);
-        map
+        self.drives[1].of(t, out)
     }
 
     /// Where phi of the array at `saved` goes: there, or beside it where its argument is what is saved.
@@ -186,7 +187,7 @@ impl<'s, R: Real> GatePull<'s, R> {
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), line.schedule.batch, n]);
         let [g, carry, c_bar] = [(); 3].map(|()| step(true));
         let c = step(!phi.readable());
-        let uses = Uses { forward: false, given: None, backward: Some(halves) };
+        let uses = Uses::backward(halves, line.schedule.steps);
         GatePull {
             gates,
             halves,
@@ -251,7 +252,7 @@ impl<'s, R: Real> GatePull<'s, R> {
         let Gates { line, n, .. } = self.gates;
         let mut map = Affine::new(*n, line.schedule.batch, out);
         map.add = self.carry.ptr();
-        map.terms[0] = self.w.adjoint(self.trace(bars, 0));
+        self.w.adjoint(&mut map, 0, self.trace(bars, 0));
         map
     }
 

@@ -1,8 +1,8 @@
 //! The gradients of the input part V x + b of a cell: V_bar = U_bar^T conj(X), x_bar = U_bar conj(V), b_bar = sum U_bar,
 //! where U_bar is the cotangent of V x + b.
 //!
-//! V_bar is gathered as the real product X^T U_bar of (d, n) arrays of parts, whose lanes are full for any d, and
-//! combined into V_bar at the end.
+//! For few features V_bar is gathered as the real product X^T U_bar of (d, n) arrays of parts, whose lanes are full for any
+//! d, and combined into V_bar at the end.
 
 use super::super::time::chunk::Chunk;
 use super::super::time::schedule::Schedule;
@@ -12,7 +12,7 @@ use crate::kernels::{MAX_ROWS, Operand, Product, add_slots, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Scalar, parts_mut};
 use crate::scratch::{Arena, Region};
-use crate::transition::Packed;
+use crate::transition::{Gather, Outer, Packed, Trace};
 use isometry_kernels::recurrence::Affine;
 
 /// The arrays for the gradients; None where one is not wanted.
@@ -34,7 +34,9 @@ pub struct Inputs<'a, T: Scalar> {
     n: usize,
     packed: Packed<T>,
     bars: InputBars<T>,
-    /// X^T U_bar as real numbers, of each half; empty where V_bar is not wanted.
+    /// V_bar of many features.
+    outer: Outer<T>,
+    /// X^T U_bar as real numbers, of each half; empty where V_bar is not wanted, or of many features.
     products: Region<T::Real>,
     sums: ColumnSums<T::Real>,
     halves: usize,
@@ -49,17 +51,22 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         halves: usize,
         bars: InputBars<T>,
     ) -> Self {
-        let (d, width) = (line.features, n * T::PARTS);
-        let products = arena.take(&[usize::from(bars.weight.is_some()), halves, d, width]);
+        let (d, width, features) = (line.features, n * T::PARTS, line.features / T::PARTS);
+        let many = d >= 2 * lanes::<T::Real>();
+        let products = arena.take(&[usize::from(bars.weight.is_some() && !many), halves, d, width]);
+        let outer = Outer::carve(arena, [n, features], bars.weight.filter(|_| many), halves);
         let sums = ColumnSums::carve(arena, bars.bias.is_some(), halves, width);
-        let [k, features] = if bars.x.is_some() { [n, d / T::PARTS] } else { [0; 2] };
-        let packed = Packed::new(arena, k, features, None);
-        Inputs { line, weight: Shared(weight.as_ptr().cast_mut()), n, packed, bars, products, sums, halves }
+        let [k, count] = if bars.x.is_some() { [n, features] } else { [0; 2] };
+        let own = Operand::new(weight.as_ptr(), features).conj();
+        let packed = Packed::new(arena, k, count, None).once(own, line.schedule.steps == 1);
+        let weight = Shared(weight.as_ptr().cast_mut());
+        Inputs { line, weight, n, packed, bars, outer, products, sums, halves }
     }
 
     /// Real numbers of scratch that a member needs.
     pub fn scratch(&self) -> usize {
-        Product::<T::Real>::scratch(self.line.features, self.line.schedule.chunk_rows())
+        let rows = self.line.schedule.chunk_rows();
+        Product::<T::Real>::scratch(self.line.features, rows).max(self.outer.scratch(rows))
     }
 
     /// Zeros of sums.
@@ -100,6 +107,9 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         let (member, rows, first) = (&chunk.half.gatherer, chunk.rows(chunk.steps), chunk.index == 0);
         // SAFETY: the contract above; the members write different columns of the sums, and different rows of x_bar.
         unsafe {
+            let trace = Trace { bar, apart: pitch, kept: std::ptr::null_mut() };
+            let all = Gather { half: chunk.half.index, rows, trace, previous: x, first };
+            self.outer.gather(&all, d, scratch, member);
             if !products.is_empty() {
                 let (x, bar) = (Operand::new(x, d), Operand::new(bar, pitch));
                 let own = products.at(chunk.half.index * (products.len() / halves));
@@ -126,7 +136,7 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         // `count` rows of x_bar from row `to` on, from the row `from` of the chunk on
         let run = |to: usize, from: usize, count: usize| {
             let mut map = Affine::new(d, usize::MAX, x_bar.wrapping_add(to * d));
-            map.terms[0] = self.packed.times_apart(bar.wrapping_add(from * pitch), pitch);
+            self.packed.join(&mut map, 0, bar.wrapping_add(from * pitch), pitch);
             // SAFETY: the contract above; the products of rows are independent of each other.
             unsafe { map.run(member.share(count, MAX_ROWS), 0..d) }
         };
@@ -154,6 +164,8 @@ impl<'a, T: Scalar> Inputs<'a, T> {
     /// # Safety
     /// Every chunk has been gathered by all members.
     pub unsafe fn finish(&self, member: &Member<'_>) {
+        // SAFETY: the contract above.
+        unsafe { self.outer.finish(member) };
         if member.id != 0 {
             return;
         }
@@ -163,7 +175,7 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         unsafe {
             let each = products.len() / halves;
             add_slots(products.ptr(), halves, each, 0..each);
-            if let Some(bar) = bars.weight {
+            if let Some(bar) = bars.weight.filter(|_| !products.is_empty()) {
                 let bar = std::slice::from_raw_parts_mut(bar.0, n * features);
                 for i in 0..n {
                     for j in 0..features {

@@ -1,6 +1,7 @@
 //! Parts of cells: the input V x + b, activations, gates, the transition, and the sums of their gradients.
 
 pub mod activation;
+pub mod drive;
 pub mod gates;
 pub mod inputs;
 pub mod padded;

@@ -70,7 +70,7 @@ impl<'s, R: Real> PairPull<'s, R> {
 
     /// What the steps do with a matrix.
     pub fn uses(&self) -> Uses<'static, R> {
-        Uses { forward: false, given: None, backward: Some(self.halves) }
+        Uses::backward(self.halves, self.pairs.line.schedule.steps)
     }
 
     /// Real numbers of scratch that a member needs.

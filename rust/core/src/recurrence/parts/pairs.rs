@@ -4,17 +4,16 @@
 use super::super::driver::window::Window;
 use super::super::time::checkpoint::Checkpoint;
 use super::super::time::timeline::{Run, Timeline};
+use super::drive::Drive;
 use super::padded::padded;
 use crate::activation::Activation;
 use crate::argument::Array;
 use crate::error::{Error, Result};
-use crate::kernels::{Buffer, Operand};
-use crate::parallel::Member;
+use crate::kernels::Buffer;
 use crate::scalar::Real;
 use crate::scratch::Arena;
 use crate::sizes::{check_len, work};
-use crate::transition::Packed;
-use isometry_kernels::recurrence::{Affine, Area};
+use isometry_kernels::recurrence::Area;
 use std::ops::Range;
 
 /// The arrays of such a cell.
@@ -90,30 +89,11 @@ impl<'a, R: Real> Pairs<'a, R> {
         work(&[self.of_u, self.n, self.line.features])
     }
 
-    /// Memory for these matrices of U, unless the caller has packed them.
-    pub fn packed(&self, arena: &mut Arena, of: Range<usize>, given: Option<&[R]>) -> Packed<R> {
-        Packed::new(arena, self.line.features, of.len() * self.n, given)
-    }
-
-    /// Packs these matrices of U.
-    ///
-    /// # Safety
-    /// As [`Packed::fill`], of what [`Pairs::packed`] gave for them.
-    pub unsafe fn fill(&self, packed: &Packed<R>, of: Range<usize>, member: &Member<'_>) {
-        let features = self.line.features;
-        let u = Operand::new(self.u[of.start * self.n * features..].as_ptr(), features);
-        // SAFETY: the contract above; U has as many rows of d columns.
-        unsafe { packed.fill(u.t(), member) }
-    }
-
-    /// U x_t + b of these matrices.
-    pub fn drive(&self, t: usize, packed: &Packed<R>, of: Range<usize>, out: *mut R) -> Affine<R> {
-        let mut map = Affine::new(of.len() * self.n, self.line.schedule.batch, out);
-        map.terms[0] = packed.times(self.line.x(t));
-        if !self.bias.is_empty() {
-            map.bias = self.bias[of.start * self.n..].as_ptr();
-        }
-        map
+    /// U x_t + b of these matrices, which the caller may have packed.
+    pub fn drive(&self, arena: &mut Arena, of: Range<usize>, given: Option<&[R]>) -> Drive<'_, R> {
+        let u = &self.u[of.start * self.n * self.line.features..];
+        let bias = if self.bias.is_empty() { &[][..] } else { &self.bias[of.start * self.n..] };
+        Drive::carve(arena, &self.line, (u, of.len() * self.n), bias, given)
     }
 
     /// These rows and columns of one part.

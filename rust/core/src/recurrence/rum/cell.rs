@@ -11,6 +11,7 @@ use crate::scratch::Arena;
 use crate::transition::{Part, Step};
 use isometry_kernels::activation::Pass;
 use isometry_kernels::recurrence::{Area, Blend, Heard, Sphere, heard_len};
+use std::ops::Range;
 
 /// The arrays that a step saves behind u and tau: e, and k or the argument of phi.
 pub(super) const E: usize = 2;
@@ -45,6 +46,11 @@ unsafe impl<R: Real> Cell<R> for RumCell<'_, R> {
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
         // SAFETY: the contract of the trait.
         unsafe { self.operands.prepare(scratch, member) }
+    }
+
+    unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.operands.ahead(k, segment, part) }
     }
 
     unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {

@@ -101,7 +101,8 @@ fn check<T: Scalar>(case: Case) {
 fn sweep<T: Scalar>() {
     let sizes = [[1, 1, 1, 1], [9, 5, 3, 6], [20, 1, 2, 38], [12, 3, 1, 36], [11, 2, 9, 70], [5, 13, 0, 34]];
     let mut turn = 0;
-    for sizes in sizes.into_iter().chain([[3, 40, 2, 20]]) {
+    let many = [[1, 3, 5, 37], [4, 3, 40, 9], [3, 40, 33, 8]];
+    for sizes in sizes.into_iter().chain(many).chain([[3, 40, 2, 20]]) {
         let [steps, batch, _, n] = sizes;
         let activations: Vec<_> = all::<T>();
         for case in variants(T::PARTS == 2, n) {
