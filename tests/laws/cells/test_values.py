@@ -88,8 +88,8 @@ def test_sizes(subject, sizes, seed):
     textbook(subject, seed, True, sizes=dict(zip(("n", "steps", "batch", "d"), sizes, strict=True)), every=False)
 
 
-#: n, steps, batch, d: of one step; and on both sides of the most rows and the fewest features whose product is taken ahead
-#: of its steps, in blocks that divide nothing.
+#: n, steps, batch, d: of one step; and on both sides of the most rows and the fewest features whose product is taken
+#: ahead of its steps, in blocks that divide nothing.
 AHEAD = [(34, 1, 1, 40), (34, 37, 1, 32), (20, 37, 1, 31), (20, 9, 8, 33), (20, 5, 9, 33)]
 
 
