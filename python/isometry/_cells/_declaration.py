@@ -61,9 +61,12 @@ class Array:
         return tuple([times * sizes[size] if size else times for times, size in self.factors])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell of the core: its arrays in the order of the public function, the input first, and its results."""
+    """A cell of the core: its arrays in the order of the public function, the input first, and its results.
+
+    One is equal to itself alone, so that what a call looks up by its cell takes no time.
+    """
 
     name: str
     as_given: str  #: the arguments that the shapes of the others follow from, as a message names them
