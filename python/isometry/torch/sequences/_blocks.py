@@ -11,22 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from ..._cells._declaration import Cell
-from ..._rules import check_recurrence
-from ..._rules.check import Shape
 from ..operators._block_diagonal import diagonal
 
 Given = dict[str, Tensor | None]
-
-
-def blocks_of(
-    declaration: Cell, blocks: Shape | None, stack: Shape | None, activation: str, n: int, heads: int
-) -> int:
-    """The number of recurrences that a call over n units falls into, 0 if it does not. `blocks` and `stack` are the
-    batch shape of the blocks of its transition, and its own; `heads`: the blocks of the cell's matrices."""
-    count = heads if heads > 1 else 0
-    if declaration.operator and blocks:
-        count = 0 if stack else blocks[-1]
-    return count if count and check_recurrence.within_blocks(activation, n // count) else 0
 
 
 def whole_shape(shape: Any, factors: Any, heads: int) -> Any:

@@ -20,7 +20,7 @@ from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators._operator import Operator, integers, real_tensor, tensor
-from ._blocks import blocks_of, divided, joined, whole, whole_shape
+from ._blocks import divided, joined, whole, whole_shape
 from ._cells import CELLS, Call
 from ._ensemble import arranged, ensemble
 from ._plan import SEQUENCE
@@ -33,8 +33,6 @@ Given = dict[str, Tensor | None]
 Sizes = tuple[int, int, int, int | None]
 #: The activation, its slope, the settings of the cell, the checkpoint, the output.
 Law = tuple[str, float, tuple[float | None, ...], str, str]
-#: Of a transition: its shape and batch shape, its dtype, and the batch shape of its blocks.
-Kind = tuple[Shape, Shape, torch.dtype, Shape]
 
 
 def run(
@@ -72,12 +70,14 @@ def run(
     pair = given.pop(START_STATE) if parted else None
     tensors, dtype = _tensors(declaration, transition, given)
     state = tensors.pop(START_STATE, None)
-    if checkpoint == "reversible" and declaration.operator and transition is not None:
-        check_recurrence.activation(activation, "activation")
-        check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
     law = activation, slope, settings, checkpoint, output
     sizes, blocks = _sizes(declaration, transition, tensors, dtype, heads, law)
-    steps, batch, _, members = sizes
+    steps, batch, n, members = sizes
+    if transition is not None and not declaration.operator:
+        check_recurrence.gated_transition(transition.shape, dtype_name(transition.dtype), n)
+        check.same_precision("transition", dtype_name(transition.dtype), "x", dtype_name(dtype))
+    if checkpoint == "reversible" and transition is not None:
+        check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
     marks = None
     if starts is not None or state is not None or pair is not None:
         parts = _parts(declaration, pair, tensors["x"]) if state is None else [state]
@@ -167,55 +167,46 @@ def _sizes(
     0 for one. Looked up where they have been checked before.
     """
     shapes: tuple[Shape | None, ...] = tuple([None if t is None else t.shape for t in tensors.values()])
-    kind = None
+    kind, blocks = None, ()
     if transition is not None:
-        stack = transition.operator.batch_shape if isinstance(transition, BlockDiagonal) else ()
-        kind = transition.shape, transition.batch_shape, transition.dtype, stack
+        kind = transition.shape, transition.batch_shape
+        if isinstance(transition, BlockDiagonal):
+            blocks = transition.operator.batch_shape
+    kinds = declaration, shapes, kind, blocks, dtype.is_complex, heads, law
     if not symbolic():
         try:
-            return _looked_up(declaration, kind, shapes, dtype, heads, law)
-        except TypeError:  # a name that has no hash is refused again, with its message
+            return _looked_up(*kinds)
+        except TypeError:  # what has no hash is no name or number, and refused below, as what was refused above
             pass
-    return _checked(declaration, kind, shapes, dtype, heads, law)
+    return _checked(*kinds)
 
 
 def _checked(
-    declaration: Cell, kind: Kind | None, shapes: tuple[Shape | None, ...], dtype: torch.dtype, heads: int, law: Law
+    declaration: Cell,
+    shapes: tuple[Shape | None, ...],
+    kind: tuple[Shape, Shape] | None,
+    parts: Shape,
+    complex_: bool,
+    heads: int,
+    law: Law,
 ) -> tuple[Sizes, int]:
-    """`_sizes`, after a check that all arrays and the transition have them, and of the law."""
+    """`_sizes` of a transition of this shape and batch shape, whose blocks have the batch shape `parts`."""
     activation, slope, settings, checkpoint, output = law
     check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
     check.choice("output", output, *check_recurrence.OUTPUTS)
     if heads > 1:
         each = zip(declaration.arrays, shapes, strict=True)
         shapes = tuple([whole_shape(s, a.factors, heads) if s and a.squares else s for a, s in each])
-    members = size = stack = None
-    if kind is not None:
-        stack, size = kind[1], check_recurrence.recurrence_transition(kind[0], ())
-    if stack or (stack is None and len(shapes[0] or ()) == 4):
-        members, own = declaration.members(shapes, stack)
-        shapes = tuple(own)
-    steps, batch, n = declaration.check(shapes, size if declaration.operator else None)
-    if kind is not None and not declaration.operator:
-        check_recurrence.gated_transition(kind[0], dtype_name(kind[2]), n)
-        check.same_precision("transition", dtype_name(kind[2]), "x", dtype_name(dtype))
-    check_recurrence.activation(activation, "activation")
-    check_recurrence.slope(slope)
-    whose, units = "the state" if declaration.real else "the transition", shapes[-1]
-    check_recurrence.activation_units(
-        activation,
-        n,
-        None if units is None else tuple(units),
-        complex_=dtype.is_complex,
-        argument=OWN_BIAS,
-        features_of=whose,
-    )
+    sizes = _, _, n, members = declaration.sizes(shapes, kind, complex_, activation, slope)
     if members is not None:
         check_recurrence.of_ensemble(checkpoint)
-    return (steps, batch, n, members), blocks_of(declaration, kind and kind[3], kind and kind[1], activation, n, heads)
+    count = heads if heads > 1 else 0
+    if declaration.operator and parts:
+        count = 0 if members is not None else parts[-1]
+    return sizes, count if count and check_recurrence.within_blocks(activation, n // count) else 0
 
 
-#: By declaration and kinds. Numbers of the law are checked here, and taken from the call: -0.0 is equal to 0.0.
+#: The numbers of a law are checked in it and taken from the call, since -0.0 is equal to 0.0.
 _looked_up = lru_cache(1024)(_checked)
 
 
