@@ -149,9 +149,12 @@ fn elsewhere() -> Error {
     Error::Dtype("arrays: expected arrays of the CPU".into())
 }
 
-/// The states of calls of the same sizes, and what is saved for backward, on threads of the CPU.
-pub fn sequences<T: Scalar>(calls: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
-    let Some(sizes) = calls.first().map(|(call, ..)| call.sizes()).transpose()? else { return Ok(()) };
+/// The states of calls of the same sizes T, B, d and n, and what is saved for backward, on threads of the CPU.
+pub fn sequences<T: Scalar>(
+    calls: Vec<Forward<'_, T>>,
+    sizes: [usize; 4],
+    budget: &Budget<'_>,
+) -> Result<()> {
     let pool = Pool(Mutex::default());
     each::<T, _>(calls, sizes, budget, |(call, to, last, saved, beside), budget| {
         let Some(beside) = beside else { return sequence(call, to, last, saved, budget) };
@@ -169,10 +172,10 @@ pub fn sequences<T: Scalar>(calls: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> 
 /// Their gradients; `beside` are the states and the cotangents of all, if those of the members lie beside one another.
 pub fn sequences_vjp<T: Scalar>(
     calls: Vec<Backward<'_, T>>,
+    sizes: [usize; 4],
     beside: Option<[&[T]; 2]>,
     budget: &Budget<'_>,
 ) -> Result<()> {
-    let Some(sizes) = calls.first().map(|(call, ..)| call.sizes()).transpose()? else { return Ok(()) };
     let (pool, count) = (Pool(Mutex::default()), calls.len());
     let calls = calls.into_iter().enumerate().collect();
     each::<T, _>(calls, sizes, budget, |(i, (call, outcome, mut bars, mut of_operator)), budget| {

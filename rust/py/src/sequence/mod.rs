@@ -39,7 +39,6 @@ type Steps<'py> = (Optional<'py>, bool, Optional<'py>);
 type Parts<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Option<String>);
 
 /// All states, or what is returned and kept of them.
-#[derive(FromPyObject)]
 pub enum States<'py> {
     /// Less than all.
     Parts(Parts<'py>),
@@ -49,6 +48,18 @@ pub enum States<'py> {
 
 /// The states, the memory after them, and what is saved for backward.
 type Results<'py> = (States<'py>, Optional<'py>, Optional<'py>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for States<'py> {
+    type Error = PyErr;
+
+    fn extract(states: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        // asked first: the error of an attempt takes 2 us
+        if states.is_instance_of::<PyTuple>() {
+            return Ok(States::Parts(states.extract()?));
+        }
+        Ok(States::Whole(states.to_owned()))
+    }
+}
 
 impl<'py> States<'py> {
     fn parts(self) -> PyResult<(Parts<'py>, Option<Checkpoint>)> {
@@ -312,7 +323,7 @@ pub fn sequence(
             calls.push((call, written, memory, saved.next().flatten(), columns.next()));
         }
         detached::run_interruptible(py, |cancel| {
-            sequences(calls, &Budget { threads: place.threads(), cancel })
+            sequences(calls, arrays.sizes, &Budget { threads: place.threads(), cancel })
         })
     })
 }
@@ -393,7 +404,7 @@ pub fn sequence_vjp(
         }
         let all = states.as_ref().filter(|_| beside).map(|states| [states.slice(), ct.slice()]);
         detached::run_interruptible(py, |cancel| {
-            sequences_vjp(calls, all, &Budget { threads: place.threads(), cancel })
+            sequences_vjp(calls, arrays.sizes, all, &Budget { threads: place.threads(), cancel })
         })
     })
 }
