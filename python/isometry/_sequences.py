@@ -122,7 +122,7 @@ class Call(NamedTuple):
         """Room for what forward saves; on the GPU backward begins from the states."""
         count = self.cell.saved(*self.law[2])
         steps, batch, n = self.shape
-        return self.empty(count, steps, batch, self.cell.width * n) if count and self.place != "gpu" else None
+        return self.empty(count, steps, batch, n) if count and self.place != "gpu" else None
 
     def member(self, i: int) -> Call:
         """The call of the i-th member alone."""

@@ -115,7 +115,7 @@ class Cell:
             object.__setattr__(self, name, value)
 
     def saved(self, *settings: Any) -> int:
-        """Arrays of the shape of the states that forward saves."""
+        """Arrays (T, B, n) that forward saves."""
         count, more = self._saves
         return count + (more >= 0 and bool(settings[more]))
 
@@ -256,4 +256,4 @@ class Cell:
         """Shapes of the states, of the memory after them, and of what forward saves; (0,) for what a cell does not
         have."""
         states, count = (steps, batch, self.width * n), self.saved(*settings)
-        return states, (batch, n, n) if self.memory(*settings) else (0,), (count, *states) if count else (0,)
+        return states, (batch, n, n) if self.memory(*settings) else (0,), (count, steps, batch, n) if count else (0,)

@@ -203,7 +203,7 @@ impl<'py, T: Number> Arrays<'py, T> {
         let [steps, batch, _, n] = self.sizes;
         let width = n.saturating_mul(self.cell.width);
         let saved = self.cell.saves(&self.settings);
-        [&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, width]].map(|own| self.shape(own))
+        [&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, n]].map(|own| self.shape(own))
     }
 }
 

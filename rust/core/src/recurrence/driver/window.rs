@@ -125,14 +125,15 @@ pub struct WindowMemory<R> {
 }
 
 impl<R> WindowMemory<R> {
-    /// For a forward pass: states of a window unless the caller has an array for all, and one step of so many saved ones.
+    /// For a forward pass: states of a window unless the caller has an array for all, and one step of what the cell saves, so many
+    /// numbers for a sequence.
     pub fn forward(arena: &mut Arena, schedule: &Schedule, width: usize, moving: bool, saved: usize) -> Self {
         let window = moving.then_some(schedule.span.min(schedule.steps));
         let segments = Segments::new(schedule.steps, schedule.steps);
         WindowMemory::carve(arena, schedule, width, segments, window, (saved, 1))
     }
 
-    /// For a backward pass of a cell that saves so many states per step: none without a checkpoint, else a segment or,
+    /// For a backward pass of a cell that saves so many numbers per step and sequence: none without a checkpoint, else a segment or,
     /// where steps are undone, a chunk.
     pub fn backward(
         arena: &mut Arena,
@@ -145,7 +146,7 @@ impl<R> WindowMemory<R> {
         let Some(checkpoint) = checkpoint else {
             return WindowMemory::carve(arena, schedule, width, Segments::new(steps, steps), None, (0, 1));
         };
-        let segments = checkpoint.segments(steps, batch, saved);
+        let segments = checkpoint.segments(steps, batch, [saved, width]);
         let window = match checkpoint {
             Checkpoint::Sqrt => segments.length(),
             Checkpoint::Reversible => span.min(steps),
@@ -166,7 +167,7 @@ impl<R> WindowMemory<R> {
             segments,
             window,
             states: arena.take(&[states, schedule.batch, width]),
-            saved: arena.take(&[saved, slots, schedule.batch, width]),
+            saved: arena.take(&[saved, slots, schedule.batch]),
             slots,
         }
     }
