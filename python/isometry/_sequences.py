@@ -174,6 +174,14 @@ def states_of(
     return found, None if memory is None else in_order(memory, back, -3)
 
 
+def both_parts(
+    cell: Cell, arrays: dict[str, Any], options: Options, output: str, packed: Form | None = None
+) -> tuple[Array, Array]:
+    """The states of a cell whose state has two parts."""
+    first, second = np.split(states_of(cell, None, arrays, options, output, packed)[0], 2, -1)
+    return np.ascontiguousarray(first), np.ascontiguousarray(second)
+
+
 # ---------------------------------------------------------------- arguments
 
 

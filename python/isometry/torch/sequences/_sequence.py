@@ -119,6 +119,13 @@ def run(
     return states if members is None or last else states.movedim(0, 1), memory
 
 
+def both_parts(declaration: Cell, given: dict[str, Any], *law: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    """The states of a cell whose state has two parts; the arguments are those of `run` from its settings on."""
+    states, _ = run(declaration.name, None, given, *law, own=declaration, **options)
+    first, second = states.chunk(2, -1)
+    return first.contiguous(), second.contiguous()
+
+
 # ---------------------------------------------------------------- arguments
 
 
