@@ -125,6 +125,47 @@ def test_activate(dtype, name, shape, seed):
     close(it.activate(tensors[0], name, bias=tensors[1]).numpy(), out, 0.0, "the torch face")
 
 
+@DTYPE
+@NAMES
+def test_numbers_that_are_not_finite(dtype, name):
+    """NaN and infinities in either part, beside every other number and in either place of a pair, as defined."""
+    edges = [0.0, -0.0, 1.5, -1.5, np.nan, np.inf, -np.inf]
+    both = np.array([(a, b) for a in edges for b in edges])
+    if is_complex(dtype):
+        if name == "modrelu_realrep":
+            return  # of real numbers
+        one, ones = (both[:, 0] + 0j).astype(dtype), np.ones(len(both), dtype)
+        one.real, one.imag = both.T
+        z = np.stack([one, ones, ones, one, one, one[::-1]], -1)
+    else:
+        z = np.concatenate([both, np.ones_like(both), both[::-1]], -1).astype(dtype)
+    count = units(name, 6)
+    bias = None if count is None else np.array([-0.5, 0.25, 0.5, -2.0, 1.0, 0.0], real_of(dtype))[:count]
+    ct = (np.arange(1, 7) + (1j * np.arange(2, 8) if is_complex(dtype) else 0)).astype(dtype)
+    tensors = [None if a is None else torch.from_numpy(a) for a in (z, bias)]
+    given = [t.requires_grad_() for t in tensors if t is not None]
+    with np.errstate(invalid="ignore", over="ignore"):
+        for row in range(len(z)):
+            expected, (z_bar, bias_bar) = ref.activate(z[row], name, bias), ref.activate_vjp(z[row], name, ct, bias)
+            found = iso.activate(z[row], name, bias=bias, check_finite=False)
+            same(found, expected, z[row])
+            grads = iso.activate_vjp(z[row], name, ct, bias=bias, check_finite=False)
+            same(grads[0], z_bar, z[row])
+            out = it.activate(tensors[0][row], name, bias=tensors[1])
+            same(out.detach().numpy(), found, z[row])
+            of_tensors = torch.autograd.grad(out, given, torch.from_numpy(ct))
+            same(of_tensors[0][row].numpy(), z_bar, z[row])
+            if bias is not None:
+                same(grads[1], bias_bar, z[row])
+                same(of_tensors[1].numpy(), bias_bar, z[row])
+
+
+def same(found, expected, at):
+    """Equal numbers, and NaN in the same parts."""
+    for a, b in ((found.real, expected.real), (found.imag, expected.imag)):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=0, err_msg=str(at))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tanh_to_the_last_digits(dtype):
     """Small, moderate and saturated arguments of a vectorised tanh."""

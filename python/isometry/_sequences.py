@@ -122,7 +122,7 @@ class Call(NamedTuple):
         """Room for what forward saves; on the GPU backward begins from the states."""
         count = self.cell.saved(*self.law[2])
         steps, batch, n = self.shape
-        return self.empty(count, steps, batch, self.cell.width * n) if count and self.place != "gpu" else None
+        return self.empty(count, steps, batch, n) if count and self.place != "gpu" else None
 
     def member(self, i: int) -> Call:
         """The call of the i-th member alone."""
@@ -174,6 +174,14 @@ def states_of(
     return found, None if memory is None else in_order(memory, back, -3)
 
 
+def both_parts(
+    cell: Cell, arrays: dict[str, Any], options: Options, output: str, packed: Form | None = None
+) -> tuple[Array, Array]:
+    """The states of a cell whose state has two parts."""
+    first, second = np.split(states_of(cell, None, arrays, options, output, packed)[0], 2, -1)
+    return np.ascontiguousarray(first), np.ascontiguousarray(second)
+
+
 # ---------------------------------------------------------------- arguments
 
 
@@ -207,24 +215,17 @@ def checked(
         check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
     activation, check_finite = options.activation, check.flag("check_finite", options.check_finite)
     check.flag("reverse", options.reverse)
-    check_recurrence.activation(activation, "activation")
-    check_recurrence.slope(options.slope)
-    stack = None if transition is None else transition.batch_shape
-    members, shapes = cell.members([None if a is None else a.shape for a in given.values()], stack)
-    size = None if transition is None else check_recurrence.recurrence_transition(transition.shape, ())
-    steps, batch, n = cell.known(tuple(shapes), size if cell.operator else None)
     own_state = None if options.start_state is None else parts_of(cell, START_STATE, options.start_state)
     dtype = common(None if transition is None else transition.dtype, *given.values(), *(own_state or ()))
+    steps, batch, n, members = cell.known(
+        tuple([None if a is None else a.shape for a in given.values()]),
+        None if transition is None else (transition.shape, transition.batch_shape),
+        dtype.kind == "c",
+        activation,
+        options.slope,
+    )
     if transition is not None and not cell.operator:
         check_recurrence.gated_transition(transition.shape, transition.dtype.name, n)
-    check_recurrence.activation_units(
-        activation,
-        n,
-        shapes[-1],
-        complex_=dtype.kind == "c",
-        argument=OWN_BIAS,
-        features_of="the state" if cell.real else "transition",
-    )
     for name, parts in results.items():
         for a in parts:
             if members is None:

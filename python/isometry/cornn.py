@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
 from isometry._cells.cornn import CORNN, setting
 from isometry._gradients import gradients
-from isometry._sequences import Options, states_of
+from isometry._sequences import Options, both_parts
 
 
 def cornn(
@@ -105,8 +104,7 @@ def cornn(
     arrays = {"x": x, "w": w, "u": u, "b": b, "y0": y0, "z0": z0, "activation_bias": None}
     law = "tanh", 0.0, setting(dt, gamma, epsilon)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
-    y, z = np.split(states_of(CORNN, None, arrays, options, output)[0], 2, -1)
-    return np.ascontiguousarray(y), np.ascontiguousarray(z)
+    return both_parts(CORNN, arrays, options, output)
 
 
 def cornn_vjp(

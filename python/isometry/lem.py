@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
 from isometry._cells.lem import LEM, setting
 from isometry._gradients import gradients
-from isometry._sequences import Options, states_of
+from isometry._sequences import Options, both_parts
 
 
 def lem(
@@ -52,20 +51,8 @@ def lem(
         The longest step, finite.
     y0, z0 : array_like, shape (B, n) or (n,), optional
         The state before the first step, zero if not given.
-    lengths : array_like of int, shape (B,), optional
-        The length of each sequence, from 0 to T. States past the end are zero.
-    reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
-    starts : array_like of bool, shape (T, B), optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
-    start_state : pair of array_like, (T, B, n), (B, n) or (n,) each, optional
-        The state before each marked step, or before all of them, zero if not given.
-    backend : {"cpu"}, optional
-        Where the kernels run; the GPU has none for this cell.
-    check_finite : bool
-        Reject NaN and infinity in all arrays.
-    output : {"states", "last"}
-        "last" returns only the last state of each sequence.
+    lengths, reverse, starts, start_state, backend, check_finite, output
+        As in `cornn`.
 
     Returns
     -------
@@ -73,18 +60,12 @@ def lem(
 
     Raises
     ------
-    ValueError
-        Shapes that do not fit, T, B or n of 0, lengths outside 0..T, NaN or infinity.
-    TypeError
-        Arrays that are not real, lengths that are not integers, a flag that is not a bool.
-    NotImplementedError
-        The backend "gpu".
+    ValueError, TypeError, NotImplementedError
+        As of `cornn`; a dt that is not finite.
 
     Notes
     -----
-    An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; the other arrays may have the members as a further first axis, w (E, 4, n, n), y0 (E, B, n) and so on.
-    Its states are (T, E, B, n).
+    Ensembles are those of `cornn`, w (E, 4, n, n).
 
     References
     ----------
@@ -105,8 +86,7 @@ def lem(
     arrays = {"x": x, "w": w, "u": u, "b": b, "y0": y0, "z0": z0, "activation_bias": None}
     law = "tanh", 0.0, setting(dt)
     options = Options(*law, lengths, reverse, starts, start_state, backend, check_finite)
-    y, z = np.split(states_of(LEM, None, arrays, options, output)[0], 2, -1)
-    return np.ascontiguousarray(y), np.ascontiguousarray(z)
+    return both_parts(LEM, arrays, options, output)
 
 
 def lem_vjp(

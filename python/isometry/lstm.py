@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry._arrays import Array
 from isometry._cells.lstm import LSTM
 from isometry._gradients import gradients
-from isometry._sequences import Given, Options, states_of
+from isometry._sequences import Given, Options, both_parts
 
 
 def lstm(
@@ -101,9 +100,7 @@ def lstm(
     """
     arrays = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "c0": c0, "activation_bias": None}
     options = Options("tanh", 0.0, (), lengths, reverse, starts, start_state, backend, check_finite)
-    states, _ = states_of(LSTM, None, arrays, options, output, _packed)
-    h, c = np.split(states, 2, -1)
-    return np.ascontiguousarray(h), np.ascontiguousarray(c)
+    return both_parts(LSTM, arrays, options, output, _packed)
 
 
 def lstm_vjp(

@@ -17,16 +17,36 @@ def on_parts(function, z, *rest):
     """A real activation on the real and the imaginary part separately."""
     if z.dtype.kind != "c":
         return function(z, *rest)
-    return function(z.real, *(r.real for r in rest)) + 1j * function(z.imag, *(r.imag for r in rest))
+    return of_parts(function(z.real, *(r.real for r in rest)), function(z.imag, *(r.imag for r in rest)))
+
+
+def of_parts(re, im):
+    """re + i im, where a NaN or infinite part leaves the other as it is."""
+    z = np.empty(re.shape, np.complex128)
+    z.real, z.imag = re, im
+    return z
 
 
 def as_complex(a):
     half = a.shape[-1] // 2
-    return a[..., :half] + 1j * a[..., half:]
+    return of_parts(a[..., :half], a[..., half:])
 
 
 def as_real(z):
     return np.concatenate([z.real, z.imag], axis=-1)
+
+
+def direction(z, r):
+    """e = z / r; the direction of a complex number with a part that is NaN or infinite is NaN."""
+    if z.dtype.kind != "c":
+        return np.where(np.isnan(z), z, np.sign(z))
+    r = np.where(r > 0, r, np.where(r == 0, 1, np.nan))
+    return np.where(np.isfinite(z), z, complex(np.nan, np.nan)) / np.where(np.isfinite(r), r, 1)
+
+
+def closed(z, r, bias):
+    """Where modReLU is 0; |z| + b of NaN is not."""
+    return (r + bias <= 0) | (z == 0)
 
 
 def activate(z, name, bias=None, slope=0.1):
@@ -35,8 +55,7 @@ def activate(z, name, bias=None, slope=0.1):
         return as_real(activate(as_complex(z), "modrelu", bias))
     if name == "modrelu":
         r = np.abs(z)
-        active = (r + bias > 0) & (z != 0)
-        return np.where(active, (r + bias) * z / np.where(z != 0, r, 1), 0)
+        return np.where(closed(z, r, bias), 0, (r + bias) * direction(z, r))
     if name in ("oplu", "oplu_halves"):
         i, j = pairs(z.shape[-1], name)
 
@@ -63,12 +82,10 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
         return as_real(z_bar), bias_bar
     if name == "modrelu":
         r = np.abs(z)
-        active = (r + bias > 0) & (z != 0)
-        r = np.where(active, r, 1)
-        e = z / r
+        off, e = closed(z, r, bias), direction(z, r)
         along = np.real(e.conj() * ct)
-        z_bar = np.where(active, ct + bias / r * (ct - e * along), 0)
-        return z_bar, np.where(active, along, 0).sum(axis=tuple(range(z.ndim - 1)))
+        z_bar = np.where(off, 0, ct + bias / np.where(off, 1, r) * (ct - e * along))
+        return z_bar, np.where(off, 0, along).sum(axis=tuple(range(z.ndim - 1)))
     if name in ("oplu", "oplu_halves"):
         i, j = pairs(z.shape[-1], name)
 
@@ -76,6 +93,8 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
             out, swapped = g.copy(), a[..., i] < a[..., j]
             out[..., i] = np.where(swapped, g[..., j], g[..., i])
             out[..., j] = np.where(swapped, g[..., i], g[..., j])
+            for k in (i, j):
+                out[..., k][np.isnan(a[..., i]) | np.isnan(a[..., j])] = np.nan
             return out
 
         return on_parts(unsort, z, ct), None
@@ -85,4 +104,5 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
         "relu": lambda a: (a > 0).astype(float),
         "leaky_relu": lambda a: np.where(a > 0, 1.0, slope),
     }
-    return on_parts(lambda a, g: slopes[name](a) * g, z, ct), None
+    lost = lambda a: np.isnan(a) & (name != "identity")
+    return on_parts(lambda a, g: np.where(lost(a), np.nan, slopes[name](a) * g), z, ct), None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from isometry import _core
-from isometry._rules import check
+from isometry._rules import check, check_recurrence
 from isometry._rules.check import Shape
 
 #: The bias of the activation, the last array of every cell; its length depends on the activation.
@@ -61,9 +61,12 @@ class Array:
         return tuple([times * sizes[size] if size else times for times, size in self.factors])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell of the core: its arrays in the order of the public function, the input first, and its results."""
+    """A cell of the core: its arrays in the order of the public function, the input first, and its results.
+
+    One is equal to itself alone, so that what a call looks up by its cell takes no time.
+    """
 
     name: str
     as_given: str  #: the arguments that the shapes of the others follow from, as a message names them
@@ -85,7 +88,7 @@ class Cell:
     required: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that must be given
     each: tuple[tuple[str, int], ...] = field(init=False, repr=False)  #: arrays of axes B, n, ...: how many n
     n_at: tuple[int, int] = field(init=False, repr=False)  #: the first array with an axis n, and which it is
-    known: Any = field(init=False, repr=False, compare=False)  #: `check`, looked up where sizes have a hash
+    _known: Any = field(init=False, repr=False)  #: `sizes` of shapes that it was asked for before
     _saves: tuple[int, int] = field(init=False, repr=False)  #: arrays saved for backward, and the setting with one more
     _memory: int = field(init=False, repr=False)  #: the setting with which a matrix per sequence is returned, or -1
 
@@ -108,11 +111,11 @@ class Cell:
         own["required"] = tuple(a.name for a in arrays if a.needed)
         index = lambda name: settings.index(name) if name else -1
         own |= {"_saves": (saved, index(saves_more)), "_memory": index(memory)}
-        for name, value in {**own, "known": lru_cache(256)(self.check)}.items():
+        for name, value in {**own, "_known": lru_cache(256)(self.sizes)}.items():
             object.__setattr__(self, name, value)
 
     def saved(self, *settings: Any) -> int:
-        """Arrays of the shape of the states that forward saves."""
+        """Arrays (T, B, n) that forward saves."""
         count, more = self._saves
         return count + (more >= 0 and bool(settings[more]))
 
@@ -124,6 +127,54 @@ class Cell:
         """n of arrays of these shapes."""
         at, axis = self.n_at
         return shapes[at][axis]
+
+    def known(
+        self,
+        shapes: tuple[Shape | None, ...],
+        transition: tuple[Shape, Shape] | None,
+        complex_: bool,
+        activation: str,
+        slope: float,
+    ) -> tuple[int, int, int, int | None]:
+        """`sizes`, looked up, for sizes that have a hash."""
+        try:
+            return self._known(shapes, transition, complex_, activation, slope)  # type: ignore[no-any-return]
+        except TypeError:  # what has no hash is no name or number, and refused below, as what was refused above
+            pass
+        return self.sizes(shapes, transition, complex_, activation, slope)
+
+    def sizes(
+        self,
+        shapes: Sequence[Shape | None],
+        transition: tuple[Shape, Shape] | None,
+        complex_: bool,
+        activation: str,
+        slope: float,
+    ) -> tuple[int, int, int, int | None]:
+        """T, B, n, and the members of an ensemble, None of a single call, after a check that all arguments fit.
+
+        `shapes` are those of the arrays, `transition` the shape and the batch shape of the operator if there is one;
+        `complex_` says whether states are.
+        """
+        members = size = stack = None
+        if transition is not None:
+            shape, stack = transition
+            size = check_recurrence.recurrence_transition(shape, ())
+        if stack or (stack is None and len(shapes[0] or ()) == 4):
+            members, shapes = self.members(shapes, stack)
+        steps, batch, n = self.check(shapes, size if self.operator else None)
+        check_recurrence.activation(activation, "activation")
+        check_recurrence.slope(slope)
+        units = shapes[-1]
+        check_recurrence.activation_units(
+            activation,
+            n,
+            None if units is None else tuple(units),
+            complex_=complex_,
+            argument=OWN_BIAS,
+            features_of="the state" if self.real else "the transition",
+        )
+        return steps, batch, n, members
 
     def check(self, shapes: Sequence[Shape | None], n: int | None = None) -> tuple[int, int, int]:
         """(T, B, n) of arrays of these shapes, None where one is not given; n is that of the transition if there is
@@ -205,4 +256,4 @@ class Cell:
         """Shapes of the states, of the memory after them, and of what forward saves; (0,) for what a cell does not
         have."""
         states, count = (steps, batch, self.width * n), self.saved(*settings)
-        return states, (batch, n, n) if self.memory(*settings) else (0,), (count, *states) if count else (0,)
+        return states, (batch, n, n) if self.memory(*settings) else (0,), (count, steps, batch, n) if count else (0,)

@@ -102,6 +102,7 @@ class Declaration:
     required: int = 1  #: how many arguments, from the first on, must be given
     lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix, else the first
     turns: tuple[int, ...] = field(init=False, repr=False)  #: the angles, where no argument has the dtype of the matrix
+    by_name: Mapping[str, Argument] = field(init=False, repr=False)  #: the arguments
     known: object = field(init=False, repr=False)
     alone: bool = field(init=False, repr=False)
     first_checked: bool = field(init=False, repr=False)
@@ -110,6 +111,7 @@ class Declaration:
         if not self.arguments:
             rows = _core.OBJECTS[self.stem]
             object.__setattr__(self, "arguments", tuple(Argument(*row) for row in rows))
+        object.__setattr__(self, "by_name", {argument.name: argument for argument in self.arguments})
         # Shapes seldom change between calls: their results are cached.
         object.__setattr__(self, "known", lru_cache(256)(self.check))
         own = [i for i, a in enumerate(self.arguments) if a.own]

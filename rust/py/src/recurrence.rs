@@ -54,9 +54,16 @@ pub fn recurrence_route(
     }
 }
 
-/// The number of states at the borders of a checkpoint's segments, for a cell that saves so many per step.
+/// The number of states at the borders of a checkpoint's segments, for a cell that saves so many numbers of each unit per step, whose state
+/// has `width` of them.
 #[pyfunction]
-pub fn recurrence_marks(checkpoint: &str, steps: usize, batch: usize, saved: usize) -> Option<usize> {
+pub fn recurrence_marks(
+    checkpoint: &str,
+    steps: usize,
+    batch: usize,
+    saved: usize,
+    width: usize,
+) -> Option<usize> {
     let kind = core::Checkpoint::parse(checkpoint).filter(|_| steps > 0 && batch > 0)?;
-    Some(kind.borders(steps, batch, saved))
+    Some(kind.borders(steps, batch, [saved, width]))
 }

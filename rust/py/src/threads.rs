@@ -131,17 +131,23 @@ fn elsewhere() -> Error {
     Error::Dtype("arrays: expected arrays of the CPU".into())
 }
 
-/// The states of calls of the same sizes, and what is saved for backward, on threads of the CPU.
-pub fn sequences<T: Scalar>(calls: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
-    let Some(sizes) = calls.first().map(|(call, ..)| call.sizes()).transpose()? else { return Ok(()) };
+/// The states of calls of the same sizes T, B, d and n, and what is saved for backward, on threads of the CPU.
+pub fn sequences<T: Scalar>(
+    calls: Vec<Forward<'_, T>>,
+    sizes: [usize; 4],
+    budget: &Budget<'_>,
+) -> Result<()> {
     each::<T, _>(calls, sizes, budget, |(call, to, last, saved), budget| {
         sequence(call, to, last, saved, budget)
     })
 }
 
 /// Their gradients.
-pub fn sequences_vjp<T: Scalar>(calls: Vec<Backward<'_, T>>, budget: &Budget<'_>) -> Result<()> {
-    let Some(sizes) = calls.first().map(|(call, ..)| call.sizes()).transpose()? else { return Ok(()) };
+pub fn sequences_vjp<T: Scalar>(
+    calls: Vec<Backward<'_, T>>,
+    sizes: [usize; 4],
+    budget: &Budget<'_>,
+) -> Result<()> {
     each::<T, _>(calls, sizes, budget, |(call, outcome, mut bars, mut of_operator), budget| {
         sequence_vjp(call, &outcome, &mut bars, &mut of_operator, budget)
     })

@@ -118,3 +118,32 @@ def test_what_is_not_asked_for_is_not_computed(cell, seed):
 def test_lengths_in_a_tensor(seed):
     """Their order is computed in the graph."""
     compiled(TorchCell(CASES[0]), seed, lengths=torch.tensor([1, 3]), reverse=True)
+
+
+def saved_by(states):
+    """What forward has saved for backward besides states: of all tensors the one of four axes."""
+    nodes = [states.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if type(node).__name__ == "RecurrenceBackward":
+            return [t for t in node.saved_tensors if t is not None and t.dim() == 4]
+        nodes += [other for other, _ in node.next_functions if other is not None]
+    raise AssertionError("no recurrence")
+
+
+def read(subject, rng, steps=3, batch=2, n=4):
+    """Gradients depend on all that is saved, which is so many numbers of every unit."""
+    f, at = function(subject, rng, sizes={"n": n, "steps": steps, "batch": batch})
+    leaves = [t.requires_grad_() for t in at]
+    for t in saved_by(f(*leaves)):
+        assert t.shape[1:] == (steps, batch, n), t.shape
+        for at_once in np.ndindex(t.shape[:-1]):
+            states = f(*leaves)
+            saved_by(states)[0].data[at_once] = torch.nan
+            grads = torch.autograd.grad(states.sum(), leaves, allow_unused=True)
+            assert any(g is not None and g.isnan().any() for g in grads), f"{at_once} is not read"
+
+
+@each_cell
+def test_all_that_is_saved_is_read(cell, seed):
+    read(TorchCell(cell), seed)

@@ -167,8 +167,8 @@ class LayerParameters(Contiguous):
 
     def _read(self, name: str) -> Tensor:
         """A parameter or buffer in the precision of the computation."""
-        own = self._parameters.get(name)
-        return widened(getattr(self, name) if own is None else own)
+        stored = self._parameters.get(name)  # without the detour of an attribute, which a hook or a parametrization has
+        return widened(getattr(self, name) if stored is None else stored)
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""

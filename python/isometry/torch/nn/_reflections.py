@@ -32,13 +32,12 @@ def reflecting(make: Callable[[Tensor], Operator], vectors: Tensor, scale: Calla
 
 def built(make: Callable[..., Operator], arguments: Sequence[Argument], values: Sequence[Tensor | None]) -> Operator:
     """``make(*values)`` for stored values of these arguments, with `reflecting` if vectors are among them."""
-    given = [argument.name if value is not None else "" for argument, value in zip(arguments, values, strict=True)]
-    if "vectors" not in given:
-        return make(*values)
-    i = given.index("vectors")
-    axis = arguments[i].axes.split().index("n") - arguments[i].rank
-    with_vectors = lambda u: make(*values[:i], u, *values[i + 1 :])
-    return reflecting(with_vectors, values[i], partial(scaled, axis=axis))  # type: ignore[arg-type]
+    for i, (argument, u) in enumerate(zip(arguments, values, strict=True)):
+        if argument.name == "vectors" and u is not None:
+            axis = argument.axes.split().index("n") - argument.rank
+            with_vectors = lambda u, i=i: make(*values[:i], u, *values[i + 1 :])
+            return reflecting(with_vectors, u, partial(scaled, axis=axis))
+    return make(*values)
 
 
 def signed(vectors: Tensor, sign: Tensor | float | None) -> Tensor:

@@ -80,7 +80,7 @@ class TransitionLayer(RecurrentLayer):
         check_recurrence.layer_transition(
             type(self).__name__, tuple(sizes[size] for size in declaration.matrix), self._head_size
         )
-        arguments = {a.name: a for a in declaration.arguments}
+        arguments = declaration.by_name
         shapes = {name: arguments[name].shape(sizes) for name in self._trained}
         stored = {name: s if arguments[name].real else self._stored(*s) for name, s in shapes.items()}
         return {name: self._of_heads(*s) for name, s in stored.items()}
@@ -94,8 +94,7 @@ class TransitionLayer(RecurrentLayer):
 
     def _transition(self, suffix: str) -> Any:
         """The operator of one recurrence, built from its parameters and buffers: W, or the stack of its blocks."""
-        names = (*self._trained, *self._untrained)
-        arguments = {a.name: a for a in self._object._declaration.arguments}
+        names, arguments = (*self._trained, *self._untrained), self._object._declaration.by_name
         make = lambda *values: self._object(**dict(zip(names, values, strict=True)), **self._options())
         return built(make, [arguments[name] for name in names], [self._argument(name, suffix) for name in names])
 
@@ -111,8 +110,8 @@ class TransitionLayer(RecurrentLayer):
 
     def _argument(self, name: str, suffix: str) -> Tensor:
         """One argument of the operator, complex if the layer is and the declaration allows it."""
-        real = any([not a.own for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
-        return self._read(name + suffix) if real else self._value(name + suffix)
+        own = self._object._declaration.by_name[name].own
+        return self._value(name + suffix) if own else self._read(name + suffix)
 
     # ------------------------------------------------------------ W
 

@@ -11,19 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from ..._cells._declaration import Cell
-from ..._rules import check_recurrence
-from ..operators._block_diagonal import BlockDiagonal, diagonal
+from ..operators._block_diagonal import diagonal
 
 Given = dict[str, Tensor | None]
-
-
-def blocks_of(declaration: Cell, transition: Any, activation: str, n: int, heads: int) -> int:
-    """The number of recurrences that a call over n units falls into, 0 if it does not; `heads`: the blocks of its own
-    matrices."""
-    count = heads if heads > 1 else 0
-    if declaration.operator and isinstance(transition, BlockDiagonal):
-        count = 0 if transition.batch_shape else transition.operator.batch_shape[-1]
-    return count if count and check_recurrence.within_blocks(activation, n // count) else 0
 
 
 def whole_shape(shape: Any, factors: Any, heads: int) -> Any:

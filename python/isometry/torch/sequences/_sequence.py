@@ -4,6 +4,7 @@ call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -17,8 +18,9 @@ from .._dispatch.function import COMPLEX_OF, dtype_name
 from .._dispatch.mode import FORMULA, TRANSFORMED, WITHOUT_KERNELS, Mode, mode, symbolic, visible
 from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
+from ..operators._block_diagonal import BlockDiagonal
 from ..operators._operator import Operator, integers, real_tensor, tensor
-from ._blocks import blocks_of, divided, joined, whole, whole_shape
+from ._blocks import divided, joined, whole, whole_shape
 from ._cells import CELLS, Call
 from ._ensemble import arranged, ensemble
 from ._plan import SEQUENCE
@@ -27,8 +29,10 @@ from ._states import last_of
 Given = dict[str, Tensor | None]
 
 
-#: Steps, sequences, n, the shape of the activation's own bias, and the members of an ensemble.
-Sizes = tuple[int, int, int, Shape | None, int | None]
+#: Steps, sequences, n, and the members of an ensemble.
+Sizes = tuple[int, int, int, int | None]
+#: The activation, its slope, the settings of the cell, the checkpoint, the output.
+Law = tuple[str, float, tuple[float | None, ...], str, str]
 
 
 def run(
@@ -62,32 +66,28 @@ def run(
         only_cpu(backend)
         backend = "cpu"
     reverse = check.flag("reverse", reverse)
-    check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
-    check.choice("output", output, *check_recurrence.OUTPUTS)
-    if checkpoint == "reversible" and transition is not None:
-        check_recurrence.reversible(activation, bool(settings[0]), transition._unitary(True))
     parted = len(declaration.state) > 1
     pair = given.pop(START_STATE) if parted else None
     tensors, dtype = _tensors(declaration, transition, given)
     state = tensors.pop(START_STATE, None)
-    sizes = steps, batch, n, units, members = _sizes(declaration, transition, tensors, dtype, heads)
-    check_recurrence.activation(activation, "activation")
-    check_recurrence.slope(slope)
-    whose, kind = "the state" if declaration.real else "the transition", dtype.is_complex
-    check_recurrence.activation_units(activation, n, units, complex_=kind, argument=OWN_BIAS, features_of=whose)
-    marks, device = None, given["x"].device
+    law = activation, slope, settings, checkpoint, output
+    sizes, blocks = _sizes(declaration, transition, tensors, dtype, heads, law)
+    steps, batch, n, members = sizes
+    if transition is not None and not declaration.operator:
+        check_recurrence.gated_transition(transition.shape, dtype_name(transition.dtype), n)
+        check.same_precision("transition", dtype_name(transition.dtype), "x", dtype_name(dtype))
+    if checkpoint == "reversible" and transition is not None:
+        check_recurrence.reversible(activation, bool(settings[0]), transition._unitary(True))
+    marks = None
     if starts is not None or state is not None or pair is not None:
         parts = _parts(declaration, pair, tensors["x"]) if state is None else [state]
-        marks, state = _marked(starts, parts, sizes, declaration.width, device, backend)
+        marks, state = _marked(starts, parts, sizes, declaration.width, given["x"].device, backend)
     if marks is not None and checkpoint == "reversible":
         checkpoint = "sqrt"  # the states before a mark cannot be obtained from those after it
-    blocks = blocks_of(declaration, transition, activation, n, heads)
-    if members is not None:
-        check_recurrence.of_ensemble(checkpoint)
     tensors, marks, state = _placed(declaration, tensors, sizes, (blocks, heads), marks, state)
     if blocks:
         members, transition = blocks, getattr(transition, "operator", None)
-    ends, order = _order(lengths, steps, batch, device)
+    ends, order = (None, None) if lengths is None else _order(lengths, steps, batch, given["x"].device)
     if order is not None:
         tensors, marks, state = _longest_first(declaration, order, tensors, marks, state)
     if parted:
@@ -119,6 +119,13 @@ def run(
     return states if members is None or last else states.movedim(0, 1), memory
 
 
+def both_parts(declaration: Cell, given: dict[str, Any], *law: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    """The states of a cell whose state has two parts; the arguments are those of `run` from its settings on."""
+    states, _ = run(declaration.name, None, given, *law, own=declaration, **options)
+    first, second = states.chunk(2, -1)
+    return first.contiguous(), second.contiguous()
+
+
 # ---------------------------------------------------------------- arguments
 
 
@@ -132,15 +139,16 @@ def _tensors(declaration: Cell, transition: Operator | None, given: dict[str, An
 
 def _real(given: dict[str, Any]) -> tuple[Given, torch.dtype]:
     """The arrays as real tensors of the precision of x."""
-    x = tensor("x", given["x"])
-    check.real("x", dtype_name(x.dtype))
-    made: Given = {"x": x}
+    x = given["x"] = tensor("x", given["x"])
+    dtype = x.dtype
+    check.real("x", dtype_name(dtype))
     for name, value in given.items():
-        if name != "x":
-            if value is not None and not isinstance(value, Tensor):
-                check.kind(name, "a torch.Tensor", value)
-            made[name] = None if value is None else real_tensor(name, value, "x", x.dtype, x.device)
-    return made, x.dtype
+        if value is None or (isinstance(value, Tensor) and value.dtype is dtype and value.layout is torch.strided):
+            continue
+        if not isinstance(value, Tensor):
+            check.kind(name, "a torch.Tensor", value)
+        given[name] = real_tensor(name, value, "x", dtype, x.device)
+    return given, dtype
 
 
 def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Given, torch.dtype]:
@@ -159,26 +167,54 @@ def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Give
     return made, dtype
 
 
-def _sizes(declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype, heads: int) -> Sizes:
-    """The sizes of the call, after a check that all arrays and the transition have them."""
+def _sizes(
+    declaration: Cell, transition: Operator | None, tensors: Given, dtype: torch.dtype, heads: int, law: Law
+) -> tuple[Sizes, int]:
+    """What the kinds of all arguments decide: the sizes of the call, and the number of recurrences that it falls into,
+    0 for one. Looked up where they have been checked before.
+    """
     shapes: tuple[Shape | None, ...] = tuple([None if t is None else t.shape for t in tensors.values()])
+    kind, blocks = None, ()
+    if transition is not None:
+        kind = transition.shape, transition.batch_shape
+        if isinstance(transition, BlockDiagonal):
+            blocks = transition.operator.batch_shape
+    kinds = declaration, shapes, kind, blocks, dtype.is_complex, heads, law
+    if not symbolic():
+        try:
+            return _looked_up(*kinds)
+        except TypeError:  # what has no hash is no name or number, and refused below, as what was refused above
+            pass
+    return _checked(*kinds)
+
+
+def _checked(
+    declaration: Cell,
+    shapes: tuple[Shape | None, ...],
+    kind: tuple[Shape, Shape] | None,
+    parts: Shape,
+    complex_: bool,
+    heads: int,
+    law: Law,
+) -> tuple[Sizes, int]:
+    """`_sizes` of a transition of this shape and batch shape, whose blocks have the batch shape `parts`."""
+    activation, slope, settings, checkpoint, output = law
+    check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
+    check.choice("output", output, *check_recurrence.OUTPUTS)
     if heads > 1:
         each = zip(declaration.arrays, shapes, strict=True)
         shapes = tuple([whole_shape(s, a.factors, heads) if s and a.squares else s for a, s in each])
-    fits = declaration.check if symbolic() else declaration.known
-    members = size = stack = None
-    if transition is not None:
-        stack, size = transition.batch_shape, check_recurrence.recurrence_transition(transition.shape, ())
-    if stack or (stack is None and len(shapes[0] or ()) == 4):
-        members, own = declaration.members(shapes, stack)
-        shapes = tuple(own)
-    steps, batch, n = fits(shapes, size if declaration.operator else None)
-    if transition is not None and not declaration.operator:
-        kind = dtype_name(transition.dtype)
-        check_recurrence.gated_transition(transition.shape, kind, n)
-        check.same_precision("transition", kind, "x", dtype_name(dtype))
-    units = shapes[-1]
-    return steps, batch, n, None if units is None else tuple(units), members
+    sizes = _, _, n, members = declaration.sizes(shapes, kind, complex_, activation, slope)
+    if members is not None:
+        check_recurrence.of_ensemble(checkpoint)
+    count = heads if heads > 1 else 0
+    if declaration.operator and parts:
+        count = 0 if members is not None else parts[-1]
+    return sizes, count if count and check_recurrence.within_blocks(activation, n // count) else 0
+
+
+#: The numbers of a law are checked in it and taken from the call, since -0.0 is equal to 0.0.
+_looked_up = lru_cache(1024)(_checked)
 
 
 def _placed(
@@ -239,7 +275,7 @@ def _marked(
     starts: Any, parts: list[Tensor], sizes: Sizes, width: int, device: torch.device, backend: str | None
 ) -> tuple[Tensor, Tensor | None]:
     """The marks as integers, as the kernels take them, and the state before marked steps."""
-    steps, batch, n, _, members = sizes
+    steps, batch, n, members = sizes
     for t in parts:
         check_recurrence.start_state(starts, t.shape, (steps, batch, width * n // len(parts)), members)
     check_recurrence.starts_served(gpu=backend == "gpu")
@@ -259,11 +295,9 @@ def _marked(
 
 
 def _order(
-    lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device
-) -> tuple[Tensor | None, Tensor | None]:
+    lengths: Tensor | Sequence[int], steps: int, batch: int, device: torch.device
+) -> tuple[Tensor, Tensor | None]:
     """The lengths, longest first as the kernels want them, and that order of the batch if it is another."""
-    if lengths is None:
-        return None, None
     ends = integers("lengths", lengths)
     check_recurrence.lengths_shape(tuple(ends.shape), batch)
     seen = visible(ends)

@@ -19,8 +19,8 @@ States = Array | tuple[Array | None, Array | None, Array | None, str | None]
 def borders(call: Call, shape: tuple[int, int, int]) -> tuple[int, int, int]:
     """Shape of what a checkpoint keeps: the states at the borders of segments, then the last of each sequence."""
     steps, batch, n = shape
-    saved = CELLS[call.cell].declaration.saved(*call.settings)
-    return _core.recurrence_marks(call.checkpoint, steps, batch, saved) + 1, batch, n
+    cell = CELLS[call.cell].declaration
+    return _core.recurrence_marks(call.checkpoint, steps, batch, cell.saved(*call.settings), cell.width) + 1, batch, n
 
 
 def written(

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor
 
 from ..._cells.cornn import CORNN, setting
-from ._sequence import run
+from ._sequence import both_parts
 
 
 def cornn(
@@ -108,6 +108,4 @@ def cornn(
     """
     given = {"x": x, "w": w, "u": u, "b": b, "y0": y0, "z0": z0, "activation_bias": None, "start_state": start_state}
     law = setting(dt, gamma, epsilon), "tanh", 0.0, lengths, reverse, backend
-    states, _ = run("cornn", None, given, *law, checkpoint=checkpoint, output=output, starts=starts, own=CORNN)
-    y, z = states.chunk(2, -1)
-    return y.contiguous(), z.contiguous()
+    return both_parts(CORNN, given, *law, checkpoint=checkpoint, output=output, starts=starts)

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor
 
 from ..._cells.lem import LEM, setting
-from ._sequence import run
+from ._sequence import both_parts
 
 
 def lem(
@@ -50,24 +50,10 @@ def lem(
         The longest step, finite; it has no gradient.
     y0, z0 : Tensor, shape (B, n) or (n,), optional
         The state before the first step, zero if not given.
-    lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, from 0 to T. States past the end are zero.
-    reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu"}, optional
-        Where the kernels run; the GPU has none for this cell.
+    lengths, reverse, backend, output, starts, start_state
+        As in `cornn`.
     checkpoint : {"none", "sqrt"}
-        What is saved for backward. "none": all states and gates. "sqrt": some sqrt(T) states, between which
-        segments are computed again; states and gradients are the same to the last bit.
-    output : {"states", "last"}
-        "last" returns only the last state of each sequence, (B, n): (y0, z0) for one of length 0.
-    starts : Tensor, shape (T, B), bool, optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
-        and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from
-        (y0, z0).
-    start_state : pair of Tensor, (T, B, n), (B, n) or (n,) each, optional
-        The state (y, z) before each marked step, entries of other steps not being read, or before all of them; zero if
-        not given. With `reverse` start_state[t] is before the steps up to t - 1.
+        What is saved for backward. "none": all states and gates. "sqrt": some sqrt(T) states, as in `cornn`.
 
     Returns
     -------
@@ -77,19 +63,14 @@ def lem(
     ------
     ValueError
         Shapes that do not fit, T, B or n of 0, lengths outside 0..T, unknown names, a dt that is not finite.
-    TypeError
-        Arguments other than real tensors of one precision, a start_state that is no pair, lengths that are not
-        integers, a reverse that is not a bool.
-    NotImplementedError
-        The backend "gpu".
+    TypeError, NotImplementedError
+        As of `cornn`.
 
     Notes
     -----
     Per step and sequence 8 n (n + d) flops, backward twice that. Saved for backward are y, z, both gates and both tanh.
 
-    An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; the other arrays may have the members as a further first axis, w (E, 4, n, n), y0 (E, B, n) and so on.
-    Its states are (T, E, B, n). It takes no checkpoint.
+    Ensembles are those of `cornn`, w (E, 4, n, n).
 
     References
     ----------
@@ -106,6 +87,4 @@ def lem(
     """
     given = {"x": x, "w": w, "u": u, "b": b, "y0": y0, "z0": z0, "activation_bias": None, "start_state": start_state}
     law = setting(dt), "tanh", 0.0, lengths, reverse, backend
-    states, _ = run("lem", None, given, *law, checkpoint=checkpoint, output=output, starts=starts, own=LEM)
-    y, z = states.chunk(2, -1)
-    return y.contiguous(), z.contiguous()
+    return both_parts(LEM, given, *law, checkpoint=checkpoint, output=output, starts=starts)

@@ -28,7 +28,7 @@ pub struct Declaration {
     pub settings: &'static [&'static str],
     /// Numbers of a state, in n.
     pub width: usize,
-    /// Arrays of the shape of the states that forward saves for backward.
+    /// Numbers of each unit that forward saves for backward at a step: it takes an array (saved, T, B, n).
     pub saved: usize,
     /// The setting with which it saves one more.
     pub saves_more: &'static str,
@@ -176,7 +176,7 @@ impl Declaration {
         (!shape.is_empty()).then_some(shape)
     }
 
-    /// Arrays of the shape of the states that forward saves for backward, with these settings.
+    /// Numbers of each unit that forward saves for backward at a step, with these settings.
     #[doc(hidden)]
     pub fn saves(&self, settings: &[f64]) -> usize {
         self.saved + usize::from(self.set(self.saves_more, settings))

@@ -51,7 +51,7 @@ pub fn cells<T: Scalar>() {
                     let outcome = Outcome {
                         states: Trajectory::All(&states),
                         last: &[],
-                        saved: &ones::<T>(cell.saved * len),
+                        saved: &ones::<T>(cell.saved * len / cell.width),
                         ct: Cotangent::States(&array),
                         last_ct: None,
                     };

@@ -19,7 +19,7 @@ pub fn lstms<R: Real>() {
             let good = whole && inputs(len, [steps, batch, features]) && weights;
             expect("Lstm::check", &sizes, good, || lstm.check());
             let good = good && fits(2, &[steps, batch, n]);
-            let mut saved = ones(2 * SAVED);
+            let mut saved = ones(SAVED);
             expect("lstm::forward", &sizes, good, || {
                 forward(&lstm, &mut states, Some(&mut saved), &Budget::of(THREADS))
             });

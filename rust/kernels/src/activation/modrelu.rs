@@ -78,7 +78,8 @@ impl Elementwise for ModreluPairs {
     }
 }
 
-/// For the complex number with parts in y and `other`: y / r and r, without overflow; 0 and 0 for the number 0.
+/// For the complex number with parts in y and `other`: y / r and r, without overflow; 0 and 0 for the number 0, NaN and NaN where a part is
+/// NaN or infinite.
 ///
 /// # Safety
 /// The processor supports S.
@@ -92,8 +93,9 @@ pub(super) unsafe fn polar<S: Simd>(y: S::V, other: S::V) -> (S::V, S::V) {
         // The order of the two squares must not depend on the lane, so that both parts get the same radius.
         let (p, q) = (S::mul(u, u), S::mul(v, v));
         let s = S::sqrt(S::add(p, q));
-        let none = S::zero();
-        (S::select_eq(top, none, none, S::div(u, s)), S::select_eq(top, none, none, S::mul(top, s)))
+        // not `top`, which is 0 beside a NaN that compares with nothing
+        let (both, none) = (S::add(a, b), S::zero());
+        (S::select_eq(both, none, none, S::div(u, s)), S::select_eq(both, none, none, S::mul(top, s)))
     }
 }
 

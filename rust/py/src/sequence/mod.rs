@@ -205,7 +205,7 @@ impl<'py, T: Number> Arrays<'py, T> {
         let [steps, batch, _, n] = self.sizes;
         let width = n.saturating_mul(self.cell.width);
         let saved = self.cell.saves(&self.settings);
-        [&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, width]].map(|own| self.shape(own))
+        [&[steps, batch, width][..], &[batch, n, n], &[saved, steps, batch, n]].map(|own| self.shape(own))
     }
 }
 
@@ -275,7 +275,7 @@ pub fn sequence(
             calls.push((call, written, memory, saved.next().flatten()));
         }
         detached::run_interruptible(py, |cancel| {
-            sequences(calls, &Budget { threads: place.threads(), cancel })
+            sequences(calls, arrays.sizes, &Budget { threads: place.threads(), cancel })
         })
     })
 }
@@ -366,7 +366,7 @@ pub fn sequence_vjp(
             calls.push((call, outcome, own, of_operator));
         }
         detached::run_interruptible(py, |cancel| {
-            sequences_vjp(calls, &Budget { threads: place.threads(), cancel })
+            sequences_vjp(calls, arrays.sizes, &Budget { threads: place.threads(), cancel })
         })
     })
 }

@@ -32,7 +32,7 @@ impl<T: Scalar> Undone<T> {
     pub fn carve(arena: &mut Arena, cell: &AffineCell<'_, T>) -> Self {
         let (schedule, width) = (&cell.setting.line.schedule, cell.setting.line.width);
         let (batch, recorded) = (schedule.batch, usize::from(cell.setting.recomputes()));
-        let segments = Checkpoint::Reversible.segments(schedule.steps, batch, 0);
+        let segments = Checkpoint::Reversible.segments(schedule.steps, batch, [0, 1]);
         Undone {
             rest: arena.take(&[batch, width]),
             kept: arena.take(&[batch, cell.step.kept()]),

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A state is (y, z), 2n numbers. Forward saves t, which could be had from the states only up to a factor 1 / dt of their rounding.
-//! It takes half of the array that is saved, the other half is zero. Backward, with the cotangents y_bar and z_bar of y_t and z_t,
+//! Backward, with the cotangents y_bar and z_bar of y_t and z_t,
 //!
 //! ```text
 //! k = z_bar + dt y_bar,    q = dt (1 - t_t^2) * k
@@ -36,7 +36,7 @@ use cell::CornnCell;
 use isometry_kernels::recurrence::Oscillator;
 use pull::CornnPull;
 
-/// Arrays (T, B, 2n) that forward saves for backward.
+/// Arrays (T, B, n) that forward saves for backward.
 pub const SAVED: usize = 1;
 
 /// The arrays in the order of their gradients; there is no bias of an activation.
@@ -131,19 +131,16 @@ impl<'a, R: Real> Unit<'a, R> for Cornn<'a, R> {
         &self,
         written: Written<'_, R>,
         _: &mut [R],
-        mut saved: Option<&mut [R]>,
+        saved: Option<&mut [R]>,
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check()?;
-        written.check(self.run.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
+        let each = SAVED * self.pair().n();
+        written.check(self.run.sizes(), (saved.as_ref().map(|saved| saved.len()), each))?;
         let setting = Setting::new(self, written.checkpoint())?;
         let carve = |arena: &mut _| CornnCell::carve(arena, &setting);
-        if let Some(saved) = &mut saved {
-            let half = saved.len() / 2;
-            saved[half..].fill(R::zero());
-        }
         // SAFETY: everything has passed its check.
-        unsafe { driver::forward(&setting.pairs.line, written, (saved, SAVED), budget, carve) }
+        unsafe { driver::forward(&setting.pairs.line, written, (saved, each), budget, carve) }
     }
 
     fn backward(
@@ -156,7 +153,8 @@ impl<'a, R: Real> Unit<'a, R> for Cornn<'a, R> {
         let Outcome { states, saved, ct, .. } = *outcome;
         let checkpoint = states.checkpoint();
         self.check()?;
-        states.check(self.run.sizes(), (saved.len(), SAVED))?;
+        let each = SAVED * self.pair().n();
+        states.check(self.run.sizes(), (saved.len(), each))?;
         ct.check(self.run.sizes(), &states)?;
         self.check_bars(bars)?;
         refuse_undoing(checkpoint)?;
@@ -167,7 +165,7 @@ impl<'a, R: Real> Unit<'a, R> for Cornn<'a, R> {
         let wanted = PairBars { ct: rows, w: w.shared(), inputs };
         let carve = |arena: &mut _| CornnPull::carve(arena, &setting, checkpoint.is_some(), wanted);
         // SAFETY: everything has passed its check.
-        unsafe { driver::backward(&setting.pairs.line, (states, ct), (saved, SAVED), budget, carve) }
+        unsafe { driver::backward(&setting.pairs.line, (states, ct), (saved, each), budget, carve) }
     }
 }
 

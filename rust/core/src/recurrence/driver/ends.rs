@@ -38,7 +38,8 @@ impl<'a, T, S: AsMut<[T]> + ?Sized> From<&'a mut S> for Written<'a, T> {
 }
 
 impl<T: Scalar> Written<'_, T> {
-    /// What the driver writes besides the states, of a cell that saves so many; sequences without a step get theirs.
+    /// What the driver writes besides the states, of a cell that saves so many numbers per step and sequence; sequences without a step
+    /// get theirs.
     pub(crate) fn outputs(&mut self, line: &Timeline<'_, T::Real>, saved: usize) -> Outputs<T::Real> {
         let Schedule { steps, batch, .. } = line.schedule;
         let last = self.last.as_mut().map(|last| {
@@ -50,10 +51,9 @@ impl<T: Scalar> Written<'_, T> {
             }
             Shared(last.as_mut_ptr())
         });
-        let marks = self
-            .marks
-            .as_mut()
-            .map(|(kind, marks)| (Shared(parts_mut(marks).as_mut_ptr()), kind.segments(steps, batch, saved)));
+        let marks = self.marks.as_mut().map(|(kind, marks)| {
+            (Shared(parts_mut(marks).as_mut_ptr()), kind.segments(steps, batch, [saved, line.width]))
+        });
         Outputs { beside: self.beside.as_ref().map(BesideMut::lane), last, marks }
     }
 
@@ -62,7 +62,7 @@ impl<T: Scalar> Written<'_, T> {
         self.marks.as_ref().map(|(kind, _)| *kind)
     }
 
-    /// Refuses arrays of other sizes, for a cell that saves `each` states per step, and `saved` beside less than all states.
+    /// Refuses arrays of other sizes, for a cell that saves `each` numbers per step and sequence, and `saved` beside less than all states.
     pub(crate) fn check(
         &self,
         [steps, batch, n]: [usize; 3],
@@ -87,14 +87,14 @@ impl<T: Scalar> Written<'_, T> {
             Some(_) if self.states.is_none() && self.beside.is_none() => {
                 Err(Error::shape("saved", "nothing beside less than all states", "an array"))
             }
-            Some(saved) => check_len("saved", saved, &[each, steps, batch, n]),
+            Some(saved) => check_len("saved", saved, &[each, steps, batch]),
             None => Ok(()),
         }
     }
 }
 
 fn check_marks<T>(kind: Checkpoint, marks: &[T], [steps, batch, n]: [usize; 3], saved: usize) -> Result<()> {
-    let borders = kind.segments(steps, batch, saved).borders();
+    let borders = kind.segments(steps, batch, [saved, n]).borders();
     check_len("marks", marks.len(), &[borders, batch, n])
 }
 
@@ -117,11 +117,12 @@ impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Trajectory<'a, T> {
 }
 
 impl<T: Scalar> Trajectory<'_, T> {
-    /// Refuses arrays of other sizes, for a cell that saves `each` states per step: `saved` has these if all states are there.
+    /// Refuses arrays of other sizes, for a cell that saves `each` numbers per step and sequence: `saved` has these if
+    /// all states are there.
     pub(crate) fn check(&self, sizes: [usize; 3], (saved, each): (usize, usize)) -> Result<()> {
         let [steps, batch, n] = sizes;
         let whole = self.checkpoint().is_none();
-        check_len("saved", saved, &[if whole { each } else { 0 }, steps, batch, n])?;
+        check_len("saved", saved, &[if whole { each } else { 0 }, steps, batch])?;
         match *self {
             Trajectory::All(states) => check_len("states", states.len(), &[steps, batch, n]),
             Trajectory::Beside(states) => states.check("states", sizes),

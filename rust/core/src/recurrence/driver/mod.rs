@@ -25,7 +25,7 @@ use replay::Replay;
 use sharing::Room;
 use window::WindowMemory;
 
-/// Fills what a forward pass writes. `saved` takes the `each` arrays (T, B, width) that the cell saves per step, if they
+/// Fills what a forward pass writes. `saved` takes the `each` numbers that the cell saves per step and sequence, if they
 /// are wanted.
 ///
 /// # Safety

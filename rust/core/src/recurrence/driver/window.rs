@@ -129,15 +129,16 @@ pub struct WindowMemory<R> {
 }
 
 impl<R> WindowMemory<R> {
-    /// For a forward pass: states of a window unless the caller has an array for all, and one step of so many saved ones.
+    /// For a forward pass: states of a window unless the caller has an array for all, and one step of what the cell saves, so many
+    /// numbers for a sequence.
     pub fn forward(arena: &mut Arena, schedule: &Schedule, width: usize, moving: bool, saved: usize) -> Self {
         let window = moving.then_some(schedule.span.min(schedule.steps));
         let segments = Segments::new(schedule.steps, schedule.steps);
         WindowMemory::carve(arena, schedule, width, segments, window, [saved, 1, 0])
     }
 
-    /// For a backward pass of a cell that saves so many states per step: none without a checkpoint, else a segment or,
-    /// where steps are undone, a chunk; a chunk and its cotangents where they lie `beside` others.
+    /// For a backward pass of a cell that saves so many numbers per step and sequence: none without a checkpoint, else
+    /// a segment or, where steps are undone, a chunk; a chunk and its cotangents where they lie `beside` others.
     pub fn backward(
         arena: &mut Arena,
         schedule: &Schedule,
@@ -151,7 +152,7 @@ impl<R> WindowMemory<R> {
             let (whole, window) = (Segments::new(steps, steps), beside.then_some(chunk));
             return WindowMemory::carve(arena, schedule, width, whole, window, [0, 1, window.unwrap_or(0)]);
         };
-        let segments = checkpoint.segments(steps, batch, saved);
+        let segments = checkpoint.segments(steps, batch, [saved, width]);
         let window = match checkpoint {
             Checkpoint::Sqrt => segments.length(),
             Checkpoint::Reversible => chunk,
@@ -173,7 +174,7 @@ impl<R> WindowMemory<R> {
             window,
             states: arena.take(&[states, schedule.batch, width]),
             cts: arena.take(&[cts, schedule.batch, width]),
-            saved: arena.take(&[saved, slots, schedule.batch, width]),
+            saved: arena.take(&[saved, slots, schedule.batch]),
             slots,
         }
     }

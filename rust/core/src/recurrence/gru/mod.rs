@@ -256,8 +256,9 @@ pub fn forward<'a, R: Real>(
     saved: Option<&mut [R]>,
     budget: &Budget<'_>,
 ) -> Result<()> {
-    let (written, each): (Written<'_, R>, _) = (written.into(), gru.saved());
+    let written: Written<'_, R> = written.into();
     gru.check()?;
+    let each = gru.saved() * gru.run.n;
     written.check(gru.run.sizes(), (saved.as_ref().map(|saved| saved.len()), each))?;
     let own = gru.rows()?.unwrap_or_else(|| Transition::Dense(gru.own()));
     let setting = Setting::new(gru, Prepared::forward(own)?, written.checkpoint())?;
@@ -298,8 +299,9 @@ pub fn backward<'a, R: Real>(
     budget: &Budget<'_>,
 ) -> Result<()> {
     let (states, ct): (Trajectory<'_, R>, Cotangent<'_, R>) = (states.into(), ct.into());
-    let (checkpoint, each) = (states.checkpoint(), gru.saved());
+    let checkpoint = states.checkpoint();
     gru.check()?;
+    let each = gru.saved() * gru.run.n;
     states.check(gru.run.sizes(), (saved.len(), each))?;
     ct.check(gru.run.sizes(), &states)?;
     gru.check_bars(bars)?;

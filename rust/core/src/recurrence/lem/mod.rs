@@ -40,8 +40,8 @@ use crate::transition::{check_packs, each_pack};
 use cell::LemCell;
 use pull::LemPull;
 
-/// Arrays (T, B, 2n) that forward saves for backward.
-pub const SAVED: usize = 2;
+/// Arrays (T, B, n) that forward saves for backward.
+pub const SAVED: usize = 4;
 
 /// The arrays in the order of their gradients; there is no bias of an activation.
 pub const ARGUMENTS: &[Argument] = &[
@@ -129,11 +129,12 @@ impl<'a, R: Real> Unit<'a, R> for Lem<'a, R> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check()?;
-        written.check(self.run.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
+        let each = SAVED * self.pair().n();
+        written.check(self.run.sizes(), (saved.as_ref().map(|saved| saved.len()), each))?;
         let setting = Setting::new(self, written.checkpoint())?;
         let carve = |arena: &mut _| LemCell::carve(arena, &setting);
         // SAFETY: everything has passed its check.
-        unsafe { driver::forward(&setting.pairs.line, written, (saved, SAVED), budget, carve) }
+        unsafe { driver::forward(&setting.pairs.line, written, (saved, each), budget, carve) }
     }
 
     fn backward(
@@ -146,7 +147,8 @@ impl<'a, R: Real> Unit<'a, R> for Lem<'a, R> {
         let Outcome { states, saved, ct, .. } = *outcome;
         let checkpoint = states.checkpoint();
         self.check()?;
-        states.check(self.run.sizes(), (saved.len(), SAVED))?;
+        let each = SAVED * self.pair().n();
+        states.check(self.run.sizes(), (saved.len(), each))?;
         ct.check(self.run.sizes(), &states)?;
         self.check_bars(bars)?;
         refuse_undoing(checkpoint)?;
@@ -157,7 +159,7 @@ impl<'a, R: Real> Unit<'a, R> for Lem<'a, R> {
         let wanted = PairBars { ct: rows, w: w.shared(), inputs };
         let carve = |arena: &mut _| LemPull::carve(arena, &setting, checkpoint.is_some(), wanted);
         // SAFETY: everything has passed its check.
-        unsafe { driver::backward(&setting.pairs.line, (states, ct), (saved, SAVED), budget, carve) }
+        unsafe { driver::backward(&setting.pairs.line, (states, ct), (saved, each), budget, carve) }
     }
 }
 

@@ -37,8 +37,8 @@ use crate::transition::{check_packs, each_pack};
 use cell::LstmCell;
 use pull::LstmPull;
 
-/// Arrays (T, B, 2n) that forward saves for backward.
-pub const SAVED: usize = 2;
+/// Arrays (T, B, n) that forward saves for backward.
+pub const SAVED: usize = 4;
 
 /// The arrays in the order of their gradients; there is no bias of an activation.
 pub const ARGUMENTS: &[Argument] = &[
@@ -143,7 +143,7 @@ impl<'a, R: Real> Setting<'a, R> {
 }
 
 /// States (T, B, 2n), h and c, zeros past the end of a sequence; or the last of each sequence, and those at the borders of a
-/// checkpoint's segments. `saved` takes [`SAVED`] arrays (T, B, 2n) for a [`backward`] from all states; past the end of a
+/// checkpoint's segments. `saved` takes [`SAVED`] arrays (T, B, n) for a [`backward`] from all states; past the end of a
 /// sequence nothing is written.
 ///
 /// ```
@@ -169,11 +169,12 @@ pub fn forward<'a, R: Real>(
 ) -> Result<()> {
     let written: Written<'_, R> = written.into();
     lstm.check()?;
-    written.check(lstm.run.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
+    let each = SAVED * lstm.pair().n();
+    written.check(lstm.run.sizes(), (saved.as_ref().map(|saved| saved.len()), each))?;
     let setting = Setting::new(lstm, written.checkpoint())?;
     let carve = |arena: &mut _| LstmCell::carve(arena, &setting);
     // SAFETY: everything has passed its check.
-    unsafe { driver::forward(&setting.pairs.line, written, (saved, SAVED), budget, carve) }
+    unsafe { driver::forward(&setting.pairs.line, written, (saved, each), budget, carve) }
 }
 
 /// The gradients of [`forward`] for the cotangents of what it returned, in the order of [`ARGUMENTS`]. Unwanted gradients are not
@@ -187,7 +188,7 @@ pub fn forward<'a, R: Real>(
 /// // that of `forward`: c_1 = c_0 / 2
 /// let (budget, run) = (Budget::of(1), Run { h0: Some(&[0.0, 1.0]), ..Run::new([1, 1, 1, 2], &[0.0]) });
 /// let lstm = Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None };
-/// let (mut states, mut saved, mut h0_bar) = ([0.0f64; 2], [0.0; 2 * SAVED], [0.0; 2]);
+/// let (mut states, mut saved, mut h0_bar) = ([0.0f64; 2], [0.0; SAVED], [0.0; 2]);
 /// lstm::forward(&lstm, &mut states, Some(&mut saved), &budget)?;
 /// let mut bars = wanted(lstm::ARGUMENTS, [("h0", &mut h0_bar[..])]);
 /// lstm::backward(&lstm, &states, &saved, Cotangent::Last(&[0.0, 1.0]), &mut bars, &budget)?;
@@ -209,7 +210,8 @@ pub fn backward<'a, R: Real>(
     let (states, ct): (Trajectory<'_, R>, Cotangent<'_, R>) = (states.into(), ct.into());
     let checkpoint = states.checkpoint();
     lstm.check()?;
-    states.check(lstm.run.sizes(), (saved.len(), SAVED))?;
+    let each = SAVED * lstm.pair().n();
+    states.check(lstm.run.sizes(), (saved.len(), each))?;
     ct.check(lstm.run.sizes(), &states)?;
     lstm.check_bars(bars)?;
     refuse_undoing(checkpoint)?;
@@ -220,5 +222,5 @@ pub fn backward<'a, R: Real>(
     let wanted = PairBars { ct: rows, w: w.shared(), inputs };
     let carve = |arena: &mut _| LstmPull::carve(arena, &setting, checkpoint.is_some(), wanted);
     // SAFETY: everything has passed its check.
-    unsafe { driver::backward(&setting.pairs.line, (states, ct), (saved, SAVED), budget, carve) }
+    unsafe { driver::backward(&setting.pairs.line, (states, ct), (saved, each), budget, carve) }
 }

@@ -246,7 +246,8 @@ pub fn forward<'a, R: Real>(
     let written: Written<'_, R> = written.into();
     rum.check()?;
     rum.check_checkpoint(written.checkpoint())?;
-    written.check(rum.run.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
+    let each = SAVED * rum.run.n;
+    written.check(rum.run.sizes(), (saved.as_ref().map(|saved| saved.len()), each))?;
     rum.check_last("last", last.len())?;
     let setting = Setting::new(rum, written.checkpoint())?;
     want_huge_pages(last);
@@ -261,7 +262,7 @@ pub fn forward<'a, R: Real>(
     let memory = rum.memory.then_some(Shared(last.as_mut_ptr()));
     let carve = |arena: &mut _| RumCell::carve(arena, &setting, memory);
     // SAFETY: everything has passed its check.
-    unsafe { driver::forward(&setting.gates.line, written, (saved, SAVED), budget, carve) }
+    unsafe { driver::forward(&setting.gates.line, written, (saved, each), budget, carve) }
 }
 
 /// The gradients of [`forward`] in the order of [`ARGUMENTS`]. Unwanted gradients are not computed.
@@ -299,7 +300,8 @@ pub fn backward<R: Real>(
     let Outcome { states, last, saved, ct, last_ct } = *outcome;
     let checkpoint = states.checkpoint();
     rum.check_checkpoint(checkpoint)?;
-    states.check(rum.run.sizes(), (saved.len(), SAVED))?;
+    let each = SAVED * rum.run.n;
+    states.check(rum.run.sizes(), (saved.len(), each))?;
     rum.check_last("last", last.len())?;
     ct.check(rum.run.sizes(), &states)?;
     last_ct.map_or(Ok(()), |ct| rum.check_last("last_ct", ct.len()))?;
@@ -314,5 +316,5 @@ pub fn backward<R: Real>(
     let memory = rum.memory.then_some(Memory { last, ct: last_ct });
     let carve = |arena: &mut _| RumPull::carve(arena, &setting, checkpoint.is_some(), wanted, memory);
     // SAFETY: everything has passed its check.
-    unsafe { driver::backward(line, (states, ct), (saved, SAVED), budget, carve) }
+    unsafe { driver::backward(line, (states, ct), (saved, each), budget, carve) }
 }

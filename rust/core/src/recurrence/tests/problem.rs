@@ -257,12 +257,12 @@ impl<T: Scalar> Problem<T> {
         let [steps, batch, ..] = self.case.sizes;
         let (len, ends) = (self.ct_len(), batch * self.width());
         let saves = self.cell.saves(self.case.settings);
-        let borders = checkpoint.map_or(0, |kind| kind.borders(steps, batch, saves));
+        let borders = checkpoint.map_or(0, |kind| kind.borders(steps, batch, [saves, self.cell.width]));
         let width = self.width();
         let all = if self.beside { OTHERS * len } else { len };
         let (mut states, mut last) = (Guarded::<T>::new(all), Guarded::<T>::new(ends));
         let (mut saved, mut marks) = (
-            Guarded::<T>::new(if checkpoint.is_some() { 0 } else { saves * len }),
+            Guarded::<T>::new(if checkpoint.is_some() { 0 } else { saves * len / self.cell.width }),
             Guarded::<T>::new(borders * ends),
         );
         let mut memory = Guarded::<T>::new(self.memory_ct.len());

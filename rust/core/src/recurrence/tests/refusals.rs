@@ -79,7 +79,7 @@ fn rooms_and_gradients_are_refused_by_name() {
                 let found = sequence(problem.call(None), written, memory, saved, &budget);
                 found.err().map_or(String::new(), |error| error.to_string())
             };
-            let mut saved = vec![0.0; saves * len];
+            let mut saved = vec![0.0; saves * len / problem.cell.width];
             assert_eq!(forward((&mut states).into(), &mut memory, (saves > 0).then_some(&mut saved)), "");
             if saves > 0 {
                 let short = forward((&mut states).into(), &mut memory, Some(&mut saved[1..]));

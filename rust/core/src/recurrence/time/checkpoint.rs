@@ -14,7 +14,7 @@ use std::ops::Range;
 ///
 /// assert_eq!(Checkpoint::parse("sqrt"), Some(Checkpoint::Sqrt));
 /// // of 10,000 steps of a batch of 64, some hundred states are kept
-/// assert!((50..200).contains(&Checkpoint::Sqrt.borders(10_000, 64, 0)));
+/// assert!((50..200).contains(&Checkpoint::Sqrt.borders(10_000, 64, [0, 1])));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checkpoint {
@@ -40,17 +40,17 @@ impl Checkpoint {
     }
 
     /// K, the number of states per sequence that a forward pass of so many steps of a batch keeps, of a cell that saves `saved`
-    /// arrays per step.
-    pub fn borders(self, steps: usize, batch: usize, saved: usize) -> usize {
-        if steps == 0 || batch == 0 { 0 } else { self.segments(steps, batch, saved).borders() }
+    /// numbers of each unit per step, whose state has `width` of them.
+    pub fn borders(self, steps: usize, batch: usize, [saved, width]: [usize; 2]) -> usize {
+        if steps == 0 || batch == 0 { 0 } else { self.segments(steps, batch, [saved, width]).borders() }
     }
 
-    /// The segments of so many steps, of a cell that saves `saved` states per step besides its own.
-    pub(crate) fn segments(self, steps: usize, batch: usize, saved: usize) -> Segments {
-        // Memory is least where the T / L states at borders take as much as a segment of L steps: its L (1 + saved) states, or
-        // OPLU's bits, as much as L / 64 states.
+    /// The segments of so many steps, of a cell that saves so many numbers per step besides those of its state.
+    pub(crate) fn segments(self, steps: usize, batch: usize, [saved, width]: [usize; 2]) -> Segments {
+        // Memory is least where the T / L states at borders take as much as a segment of L steps: its L (1 + saved / width) states,
+        // or OPLU's bits, as much as L / 64 states.
         let best = match self {
-            Checkpoint::Sqrt => (steps as f64 / (1.0 + saved as f64)).sqrt(),
+            Checkpoint::Sqrt => (steps as f64 / (1.0 + saved as f64 / width.max(1) as f64)).sqrt(),
             Checkpoint::Reversible => 8.0 * (steps as f64).sqrt(),
         };
         let span = span(self.rows(), batch);
@@ -121,7 +121,7 @@ mod tests {
     fn few_states_are_kept() {
         for (steps, batch) in [(10_000, 16), (1000, 1), (7, 3), (100_000, 600)] {
             for kind in [Checkpoint::Sqrt, Checkpoint::Reversible] {
-                let segments = kind.segments(steps, batch, 0);
+                let segments = kind.segments(steps, batch, [0, 1]);
                 let span = span(kind.rows(), batch);
                 let most = 2.0 * (steps as f64).sqrt() + 2.0;
                 assert!(segments.length.is_multiple_of(span));

@@ -181,7 +181,7 @@ impl Case {
         let zeros = |len: usize| vec![T::zero(); len];
         let mut states = zeros(drawn.ct.len());
         let mut last = zeros(if drawn.last_ct.is_some() { batch * n * n } else { 0 });
-        let mut saved = zeros(cell.saves(self.settings) * states.len());
+        let mut saved = zeros(cell.saves(self.settings) * states.len() / cell.width);
         sequence(call.clone(), (&mut states[..]).into(), &mut last, Some(&mut saved), &budget).unwrap();
         let mut rooms: Vec<_> =
             drawn.arrays.iter().map(|array| array.as_ref().map(|(_, x)| x.zeros())).collect();
