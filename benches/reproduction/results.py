@@ -52,7 +52,6 @@ class Entry:
     ms: float
     error: float
     dates: tuple[str, ...]
-    machines: tuple[str, ...]
     seconds: float  # of all runs together; 0 where they were not kept
     curves: tuple[dict[str, list[float]], ...]
 
@@ -158,7 +157,7 @@ def _summed(share: float, entry: dict[str, Any]) -> Entry:
         figures = {name: _number(kept[name]) for name in ("best", "median", "ratio", "half", "ms", "error")}
         names = ("seeds", "learnt", "scores", "tests")
         rest = {name: kept[name] for name in names} | {"seconds": 0.0, "curves": ()}
-        return Entry(**head, **figures, **rest, dates=(kept["date"],), machines=(kept["machine"],))
+        return Entry(**head, **figures, **rest, dates=(kept["date"],))
     runs = entry["runs"]
     losses = [_loss(run) for run in runs]
     ratios = [loss / run["baseline"] for loss, run in zip(losses, runs, strict=True)]
@@ -175,7 +174,6 @@ def _summed(share: float, entry: dict[str, Any]) -> Entry:
         ms=_median([run["ms"] for run in runs]),
         error=max((run["error"] for run in runs if run["error"] is not None), default=math.nan),
         dates=tuple(dict.fromkeys(run["date"] for run in runs)),
-        machines=tuple(dict.fromkeys(run["machine"] for run in runs)),
         seconds=sum(run["seconds"] for run in runs),
         curves=tuple(
             {"iteration": run["curve"][0], "loss": [_number(y) for y in run["curve"][1]], "baseline": [run["baseline"]]}
