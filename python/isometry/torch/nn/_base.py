@@ -33,9 +33,10 @@ from ._contract import (
     unbatched,
 )
 from ._masking import masked
+from ._one_step import of_one_step
 from ._parameters import LayerParameters
 from ._signature import name_constructor, refuse
-from ._streaming import Kernel, OneStep, Stepping, one_step
+from ._streaming import Kernel, OneStep, Stepping
 
 
 class RecurrentLayer(Stepping, LayerParameters):
@@ -146,12 +147,6 @@ class RecurrentLayer(Stepping, LayerParameters):
         """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
         raise NotImplementedError(f"{type(self).__name__} must define _kernel()")
 
-    def _as_given(self, _suffix: str) -> tuple[Tensor, ...] | None:
-        """W of one recurrence where a call reads it as it is stored, nothing where the arrays of the cell have it; None
-        where it is computed, or where a step is more than a kernel.
-        """
-        return None
-
     def _dense(self, w: Tensor) -> Tensor:
         """A recurrent weight with the blocks of its heads in whole matrices."""
         if self._heads == 1:
@@ -258,7 +253,7 @@ class RecurrentLayer(Stepping, LayerParameters):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
         batched = input.dim() == 3
         time, batch = (1, 0) if self.batch_first else (0, 1)
-        if starts is None and input.size(time if batched else 0) == 1 and (found := self._of_one_step(input, hx)):
+        if starts is None and input.size(time if batched else 0) == 1 and (found := of_one_step(self, input, hx)):
             return found
         rank = input.dim() + len(self._state) - 1
         if hx is not None and hx.dim() != rank:
@@ -283,17 +278,6 @@ class RecurrentLayer(Stepping, LayerParameters):
 
     if TYPE_CHECKING:
         __call__ = forward
-
-    def _of_one_step(self, input: Tensor, hx: Tensor | None) -> tuple[Tensor, Tensor] | None:
-        """`_output` for an input of one step, where the kernels serve (`one_step`)."""
-        found = one_step(self, input.select(int(self.batch_first and input.dim() == 3), 0), hx)
-        if found is None:
-            return None
-        output, last = found
-        if len(self._suffixes) == 1:  # the output may be that state, too
-            last = last.clone()
-        lead = last.shape[1 : -len(self._state)] if self.last_only else input.shape[:-1]
-        return output.reshape(*lead, -1).contiguous(), last
 
     def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence | Tensor, Tensor]:
         data, sizes, order, inverse = input

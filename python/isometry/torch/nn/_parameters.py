@@ -170,6 +170,12 @@ class LayerParameters(Contiguous):
         stored = self._parameters.get(name)  # without the detour of an attribute, which a hook or a parametrization has
         return widened(getattr(self, name) if stored is None else stored)
 
+    def _as_given(self, _suffix: str) -> tuple[Tensor, ...] | None:
+        """W of one recurrence where a call reads it as it is stored, nothing where the arrays of the cell have it; None
+        where it is computed, or where a step is more than a kernel.
+        """
+        return None
+
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""
         return (*shape, 2) if self.is_complex else shape

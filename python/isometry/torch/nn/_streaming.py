@@ -25,12 +25,11 @@ from ..._backend import Place
 from .._dispatch.function import HALF, Array, arrays, empty, place, readable
 from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
 from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
-from .._dispatch.results import computed
-from .._hooks import computed as computed_by_hooks
+from .._hooks import computed
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators.dense import Dense
 from ..sequences._cells import CELLS, NAMES, Call, forward
-from ..sequences._plan import SEQUENCE, _joined
+from ..sequences._plan import _joined
 from ._contract import accepted, check_step
 
 #: Steps for which the cost of forming W does not count.
@@ -146,7 +145,7 @@ class Held:
         # Weights that are computed (torch.nn.utils.parametrize, hooks) and tensors of inference mode have no version.
         if (
             layer._modules
-            or computed_by_hooks(layer)
+            or computed(layer)
             or any(t.is_inference() for _, _, t in named)
             or mode(*self._tensors()) not in _EAGER
         ):
@@ -220,7 +219,7 @@ class Held:
             own = tuple([None if t is None else t.detach() for t in own])
         start = layer._start(suffix)
         start = None if start is None else start.detach()
-        return _step(layer, kernel._replace(arrays=given), (stem, own), start, packed=True)
+        return step_of(layer, kernel._replace(arrays=given), (stem, own), start, packed=True)
 
 
 def _kind(given: Mapping[str, Tensor | None]) -> torch.dtype:
@@ -228,7 +227,7 @@ def _kind(given: Mapping[str, Tensor | None]) -> torch.dtype:
     return next(t.dtype for t in given.values() if t is not None)
 
 
-def _call(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
+def call_of(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
     """The call of one step, the arrays of its cell, and the place of h0 among them."""
     cell, settings, activation, slope, given = kernel
     names = NAMES[cell]
@@ -236,7 +235,7 @@ def _call(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
     return call, [given.get(name) for name in names], names.index("h0")
 
 
-def _step(
+def step_of(
     layer: Any,
     kernel: Kernel,
     transition: tuple[str, tuple[Any, ...]],
@@ -245,7 +244,7 @@ def _step(
 ) -> Step:
     """The step of a kernel, with its matrices packed or as they are."""
     (stem, own), packs = transition, None
-    call, plain, at = _call(kernel, stem)
+    call, plain, at = call_of(kernel, stem)
     if stem == "dense":
         _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
     if packed:
@@ -253,67 +252,6 @@ def _step(
         _, packs = empty((_core.pack(matrices),), _kind(kernel.arrays).to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, packs)  # type: ignore[arg-type, type-var]
     return Step(call, arrays(plain), arrays(own), at, start, packs, layer.hidden_size)
-
-
-def _recorded_step(
-    layer: Any, kernel: Kernel, transition: tuple[str, tuple[Any, ...]], start: Tensor | None
-) -> Recorded:
-    """The same with its gradients."""
-    stem, own = transition
-    call, plain, at = _call(kernel, stem)
-    return Recorded(call, plain, own, at, start, layer.hidden_size)
-
-
-class Recorded(NamedTuple):
-    """A `Step` whose gradients are recorded."""
-
-    call: Call
-    tensors: list[Tensor | None]
-    own: tuple[Tensor, ...]
-    h0_at: int
-    start: Tensor | None
-    units: int
-
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], _at: Place) -> tuple[Tensor, Tensor]:
-        """As `Step.run`."""
-        h0 = self.start if h0 is None else h0
-        tensors = list(self.tensors)
-        tensors[0], tensors[self.h0_at] = x.view(*shape[:-1], -1), None if h0 is None else h0.expand(shape[1:])
-        states = computed(SEQUENCE, RECORDED, None, self.call, (*tensors, *self.own, None, None, None))[0]
-        return states if self.units == shape[-1] else states[..., : self.units], states
-
-
-def one_step(layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
-    """A call of one step, x (B, d) or (d,), without what a sequence needs besides: the output and the states.
-
-    None where W is computed from its parameters, or the kernels do not serve.
-    """
-    if is_compiling():
-        return None
-    if (inside := held(layer)) is not None:
-        return inside.step(x, state)
-    stored = layer.weight_ih_l0.dtype
-    if stored not in _WEIGHTS or x.dtype is not stored or not (state is None or state.dtype is stored):
-        return None
-    if layer.bidirectional or layer._heads > 1:
-        return None
-    each, read = [], [x, state]
-    for suffix in layer._suffixes:
-        own = layer._as_given(suffix)
-        if own is None:
-            return None
-        kernel, start = layer._kernel(suffix), layer._start(suffix)
-        each.append((kernel, own, start))
-        read += [*kernel.arrays.values(), *own, start]
-    how = mode(*read)
-    if how not in _EAGER:
-        return None
-    made: list[OneStep] = []
-    for kernel, own, start in each:
-        stem = "dense" if own else ""
-        step = _step if how is KERNEL else _recorded_step
-        made.append(step(layer, kernel, (stem, own), start))
-    return Steps(made, torch.float32 if stored in HALF else stored, stored).run(layer, x, state)
 
 
 def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ...]] | None:
@@ -326,8 +264,6 @@ def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ..
 
 
 _EAGER = (KERNEL, RECORDED)
-#: Dtypes of the weights of real layers.
-_WEIGHTS = (*HALF, torch.float32, torch.float64)
 #: By layer and thread: a context can be copied to another thread.
 _HELD: ContextVar[Mapping[tuple[Any, int], Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
 

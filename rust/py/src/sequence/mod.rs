@@ -4,8 +4,10 @@
 #[cfg(feature = "gpu")]
 mod gpu;
 mod members;
+mod states;
 mod table;
 
+pub use states::States;
 pub use table::cells;
 
 use crate::activation::parse;
@@ -19,9 +21,7 @@ use isometry_core::activation::Activation;
 use isometry_core::argument::Given;
 use isometry_core::internal::parallel::cut;
 use isometry_core::internal::{Beside, BesideMut};
-use isometry_core::recurrence::{
-    Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared,
-};
+use isometry_core::recurrence::{Call, Cotangent, Declaration, Outcome, Trajectory, Written, declared};
 use isometry_core::{Budget, Error};
 use members::{each, nth, of, part, parts, some, stacked};
 use pyo3::exceptions::PyValueError;
@@ -37,46 +37,8 @@ type Law = (String, f64, Vec<Option<f64>>);
 /// The lengths of the sequences, whether they run from their ends, and the steps (T, B) before which states are reset, numbers other than 0.
 type Steps<'py> = (Optional<'py>, bool, Optional<'py>);
 
-/// Arrays for all states, the last of each sequence, and those at the borders of a checkpoint's segments, and its name.
-type Parts<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Option<String>);
-
-/// All states, or what is returned and kept of them.
-pub enum States<'py> {
-    /// Less than all.
-    Parts(Parts<'py>),
-    /// All.
-    Whole(Any<'py>),
-}
-
-// A derived one would make an error of every array, since it is no tuple.
-impl<'a, 'py> FromPyObject<'a, 'py> for States<'py> {
-    type Error = PyErr;
-
-    fn extract(states: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        Ok(match states.is_instance_of::<PyTuple>() {
-            true => States::Parts(states.extract()?),
-            false => States::Whole(states.to_owned()),
-        })
-    }
-}
-
 /// The states, the memory after them, and what is saved for backward.
 type Results<'py> = (States<'py>, Optional<'py>, Optional<'py>);
-
-impl<'py> States<'py> {
-    fn parts(self) -> PyResult<(Parts<'py>, Option<Checkpoint>)> {
-        let parts = match self {
-            States::Parts(parts) => parts,
-            States::Whole(states) => (Some(states), None, None, None),
-        };
-        let unknown = |name: &String| {
-            PyValueError::new_err(format!("checkpoint: expected \"sqrt\" or \"reversible\", got {name:?}"))
-        };
-        let checkpoint =
-            parts.3.as_ref().map(|name| Checkpoint::parse(name).ok_or_else(|| unknown(name))).transpose()?;
-        Ok((parts, checkpoint))
-    }
-}
 
 /// The arguments of a call, borrowed.
 struct Arrays<'py, T: Number> {

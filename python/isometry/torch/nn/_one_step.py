@@ -1,0 +1,85 @@
+"""Calls of a layer on one time step, whose kernels take less time than what a sequence needs besides: the checks of all
+arguments, orders, marks. Such a call reads the parameters at every call, unlike steps inside `cached`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+
+from ..._backend import Place
+from .._dispatch.function import HALF
+from .._dispatch.mode import KERNEL, RECORDED, mode
+from .._dispatch.results import computed
+from ..sequences._cells import Call
+from ..sequences._plan import SEQUENCE
+from ._streaming import OneStep, Steps, call_of, held, step_of
+
+#: Dtypes of the weights of real layers.
+_WEIGHTS = (*HALF, torch.float32, torch.float64)
+
+
+class Recorded(NamedTuple):
+    """A step whose gradients are recorded, without x and h0."""
+
+    call: Call
+    tensors: list[Tensor | None]
+    h0_at: int
+    own: tuple[Tensor, ...]
+    start: Tensor | None  # h0 where no state is given
+    units: int  # numbers of a state that are the output
+
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], _at: Place) -> tuple[Tensor, Tensor]:
+        """The output, which is the states or their first numbers, and the states."""
+        tensors, h0 = list(self.tensors), self.start if h0 is None else h0
+        x = x if x.dim() == 3 else x.unsqueeze(0)
+        tensors[0], tensors[self.h0_at] = x, None if h0 is None else h0.expand(x.shape[1], shape[-1])
+        states = computed(SEQUENCE, RECORDED, None, self.call, (*tensors, *self.own, None, None, None))[0].view(shape)
+        return states if self.units == shape[-1] else states[..., : self.units], states
+
+
+def of_one_step(layer: Any, input: Tensor, hx: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    """The output and the states for an input of one step; None where a call is more than that, or refused."""
+    found = _run(layer, input.select(int(layer.batch_first and input.dim() == 3), 0), hx)
+    if found is None:
+        return None
+    output, last = found
+    if len(layer._suffixes) == 1:  # the output may be that state, too
+        last = last.clone()
+    lead = last.shape[1 : -len(layer._state)] if layer.last_only else input.shape[:-1]
+    return output.reshape(*lead, -1).contiguous(), last
+
+
+def _run(layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    """The same for x (B, d) or (d,). None where W is computed from its parameters, or the kernels do not serve."""
+    if is_compiling():
+        return None
+    if (inside := held(layer)) is not None:
+        return inside.step(x, state)
+    stored = layer.weight_ih_l0.dtype
+    if stored not in _WEIGHTS or x.dtype is not stored or not (state is None or state.dtype is stored):
+        return None
+    if layer.bidirectional or layer._heads > 1:
+        return None
+    kernels, read = [], [x, state]
+    for suffix in layer._suffixes:
+        own = layer._as_given(suffix)
+        if own is None:
+            return None
+        kernel, start = layer._kernel(suffix), layer._start(suffix)
+        kernels.append((kernel, own, start))
+        read += [*kernel.arrays.values(), *own, start]
+    how = mode(*read)
+    if how is not KERNEL and how is not RECORDED:
+        return None
+    each: list[OneStep] = []
+    for kernel, own, start in kernels:
+        stem = "dense" if own else ""
+        if how is KERNEL:
+            each.append(step_of(layer, kernel, (stem, own), start))
+        else:
+            each.append(Recorded(*call_of(kernel, stem), own, start, layer.hidden_size))
+    return Steps(each, torch.float32 if stored in HALF else stored, stored).run(layer, x, state)
