@@ -61,6 +61,15 @@ def test_the_law_rejects(law, given, wrong, stem, seed, threads):  # noqa: ARG00
         law(subject, seed, **given)
 
 
+BLOCKS = (textbook, {"single": False}, broken.blocks_turned), (orders, {}, broken.blocks_without_gradient)
+
+
+@pytest.mark.parametrize("law,given,wrong", BLOCKS)
+def test_the_law_of_blocks_rejects(law, given, wrong, seed):
+    with pytest.raises((AssertionError, RuntimeError)):
+        law(wrong(CellCase(CELLS["recurrence"], "by blocks")), seed, **given)
+
+
 def test_the_law_of_ensembles_rejects(seed):
     with pytest.raises(AssertionError):
         by_members(broken.members_turned(CASES[0]), seed)

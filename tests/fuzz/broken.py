@@ -158,8 +158,8 @@ def finite(a):
 
 
 def reversed_(a):
-    """Steps counted from the other end."""
-    return a[::-1] if isinstance(a, np.ndarray) else a
+    """Steps, or the members of a stack, counted from the other end."""
+    return a[::-1] if isinstance(a, np.ndarray) or hasattr(a, "batch_shape") else a
 
 
 def real_part(a):
@@ -278,8 +278,7 @@ enlarged, doubled, cut = on_results(scaled), on_results(lambda a: 2 * a), on_res
 accepts, takes_any_type = forgiving(ValueError), forgiving(TypeError)
 
 OPERATORS, LAYERS, MAKERS, LARGE = "operators", "recurrences", "constructors", "large"
-ACTIVATIONS, MEASURES, UNCHECKED, SEQUENCES = "activations", "measures", "unchecked", "sequences"
-CELLS = "cells"
+ACTIVATIONS, MEASURES, UNCHECKED, SEQUENCES, CELLS = "activations", "measures", "unchecked", "sequences", "cells"
 IN_METHODS, IN_FUNCTIONS = (functools.partial(place, "numpy") for place in (methods, functions))
 TORCH_METHODS, TORCH_FUNCTIONS = (functools.partial(place, "torch") for place in (methods, functions))
 
@@ -379,6 +378,7 @@ BROKEN = (
     ("a weight without gradient", CELLS, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
     ("both parts of a state scaled", CELLS, TORCH_FUNCTIONS, enlarged, "lstm"),
     ("the last state scaled", CELLS, IN_FUNCTIONS, last_scaled, "goru"),
+    ("blocks in the other order", CELLS, IN_FUNCTIONS, on_array("operator", reversed_), "BlockDiagonal"),
     ("members scaled", CELLS, IN_FUNCTIONS, members_scaled, "gru"),
     ("gradient scaled", CELLS, IN_FUNCTIONS, enlarged, "lstm_vjp"),
     ("normalise ignored", "delta", TORCH_FUNCTIONS, without("normalise"), "delta_rule"),

@@ -166,6 +166,7 @@ class Call:
     on: str = "package"  # or "class", "operator"
     cls: str = ""
     held: tuple = ()
+    blocks: bool = False  # the operator is a stack, whose members are the blocks of the transition
     options: tuple = ()  # keywords with a table of wrong values, given or not
     unwelcome: dict = field(default_factory=dict)  # absent argument -> value that must not be added
     wanted: tuple = ()  # arguments with a gradient

@@ -13,9 +13,9 @@ from fuzz.call import Call, Close, Numbers, Slope
 from isometry._cells import public
 from registry import OBJECTS, is_complex
 from registry.cells import CELLS, CellCase
-from registry.cells.entry import CAYLEY, DENSE, REFLECTION, REFLECTIONS, ROTATION
+from registry.cells.entry import BLOCKS, CAYLEY, DENSE, REFLECTION, REFLECTIONS, ROTATION
 
-TRANSITIONS = (None, REFLECTION, REFLECTIONS, CAYLEY, ROTATION, DENSE)  # single operators, of any n
+TRANSITIONS = (None, REFLECTION, REFLECTIONS, CAYLEY, ROTATION, BLOCKS, DENSE)  # single operators, of any n
 TRIES = 8  # draws to avoid values too close to a kink, the last ones with tanh
 AMPLIFIED = 50.0  # most that the steps may enlarge a rounding
 STEP = 1e-6  # of differences
@@ -218,6 +218,7 @@ def finished(choices, face, problem, sizes):
         sites(problem, sizes) if alone else {},
         expected=lambda: problem.states(False),
         cls=cls,
+        blocks=case.kind.transition is BLOCKS,
         held=names,
         unwelcome=unwelcome(problem) if alone else {},
         wanted=tuple(given),
@@ -261,7 +262,8 @@ def operator(case):
     if not case.own:
         return {}, "", ()
     shapes = case.kind.transition.shapes(8)
-    cls = type(case.kind.transition.build(isometry, *[np.ones(shape) for shape in shapes])).__name__
+    operator = case.kind.transition.build(isometry, *[np.ones(shape) for shape in shapes])
+    cls = type(getattr(operator, "operator", operator)).__name__
     entry = next(entry for entry in OBJECTS.values() if entry.cls == cls)
     names = tuple(entry.arguments)[: len(shapes)]
     return dict(zip(case.own, names, strict=True)), cls, names

@@ -89,7 +89,8 @@ class Face:
             if call.held:
                 held = {k: given.pop(k) for k in call.held if k in given}
                 if "transition" not in given:
-                    given["transition"] = getattr(self.package, call.cls)(**gathered(held))
+                    made = getattr(self.package, call.cls)(**gathered(held))
+                    given["transition"] = self.package.BlockDiagonal(operator=made) if call.blocks else made
             return operator.attrgetter(self.function(call))(self.package)
         owner = getattr(self.package, call.cls)
         if call.on == "operator":

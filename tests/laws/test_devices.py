@@ -15,7 +15,7 @@ import isometry.torch as it
 import reference as ref
 from elsewhere import DEVICE, Elsewhere, ElsewhereSubject, destination, flat, is_far
 from laws.calls import others
-from layers import FORMS, KINDS, B, D, N, T, build, draw, each_kind, formed, states, stepped
+from layers import FORMS, HEADED, KINDS, B, D, N, T, build, draw, each_kind, formed, states, stepped
 from tolerance import UNITARITY
 
 
@@ -97,7 +97,7 @@ def unseen_layer(layer, device):
     assert not device.fetched, f"a layer fetched values: {device.fetched}"
 
 
-@pytest.mark.parametrize("form", list(dict.fromkeys((*KINDS, *FORMS))))
+@pytest.mark.parametrize("form", list(dict.fromkeys((*KINDS, *FORMS, *HEADED))))
 def test_layers(form, watched):
     unseen_layer(formed(form, **LAYER), watched)
 

@@ -7,6 +7,7 @@ operations are monitored: results of tensors sent there are there too, tensors o
 
 import torch
 from torch import Tensor
+from torch._C import _functorch as functorch
 from torch.overrides import TorchFunctionMode
 
 from faces import TorchSubject, array
@@ -32,7 +33,8 @@ class Elsewhere(TorchFunctionMode):
     def send(value):
         """A tensor, or a module with all its parameters and buffers, moved to the device."""
         for t in value.state_dict(keep_vars=True).values() if isinstance(value, torch.nn.Module) else (value,):
-            t.is_elsewhere = True
+            for level in levels(t):
+                level.is_elsewhere = True
         return value
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -56,8 +58,16 @@ class Elsewhere(TorchFunctionMode):
         return result
 
 
+def levels(t):
+    """A tensor, and those that it stands for inside of vmap."""
+    yield t
+    while functorch.is_functorch_wrapped_tensor(t):
+        t = functorch.get_unwrapped(t)
+        yield t
+
+
 def is_far(value):
-    return isinstance(value, Tensor) and hasattr(value, "is_elsewhere")
+    return isinstance(value, Tensor) and any(hasattr(t, "is_elsewhere") for t in levels(value))
 
 
 def is_place(value):

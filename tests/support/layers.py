@@ -61,6 +61,8 @@ FORMS = {
     "delta-product-one-reflection": ("delta-product", {"householders": 1, "heads": 1, "bias": False}),
     "delta-product-no-gate": ("delta-product", {"heads": 3, "householders": 3, "gate": False, "negative": False}),
 }
+# Layers with a block-diagonal W
+HEADED = {f"{name}-heads": (name, {"heads": 2}) for name in ("scornn", "gru", "lstm", "goru")}
 # torch's layers, and those of this package with the same parameters
 AS_TORCH = {
     "rnn": (torch.nn.RNN, it.nn.RNN),
@@ -109,7 +111,7 @@ def zeros(layer, *lead, seed=None):
 
 
 def formed(form, *args, **keywords):
-    kind, own = FORMS.get(form, (form, {}))
+    kind, own = {**FORMS, **HEADED}.get(form, (form, {}))
     return build(kind, *args, **{**own, **keywords})
 
 

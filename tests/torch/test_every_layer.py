@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import tolerance
-from layers import COMPLEX, FORMS, KINDS, MATRIX, OF_CELLS, B, D, N, T, build, close, draw, each_kind, formed
+from layers import COMPLEX, FORMS, HEADED, KINDS, MATRIX, OF_CELLS, B, D, N, T, build, close, draw, each_kind, formed
 
-each_form = pytest.mark.parametrize("form", FORMS)
+each_form = pytest.mark.parametrize("form", [*FORMS, *HEADED])
 
 
-@pytest.mark.parametrize("form", ["ornn", "scurnn", *FORMS])
+@pytest.mark.parametrize("form", ["ornn", "scurnn", *FORMS, *HEADED])
 def test_compiles_in_one_piece(form):
     """No graph break; a layer of each kind has two layers and directions."""
     torch.compiler.reset()
@@ -34,7 +34,7 @@ def test_per_sample_gradients(name):
         tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
 
 
-@pytest.mark.parametrize("form", [*OF_CELLS, "rum-eta", "delta-product"])
+@pytest.mark.parametrize("form", [*OF_CELLS, "rum-eta", "delta-product", *HEADED])
 def test_trains_as_in_double(form):
     """20 steps of a layer in single precision: losses of the same inputs fall, and are those of its copy in double."""
     layer, losses = formed(form, dtype=torch.float32), []

@@ -87,6 +87,8 @@ always_recorded = after(lambda out, *_: out + torch.zeros((), dtype=out.dtype, r
 graph_seen = after(lambda out, *_: 1.01 * out if torch.compiler.is_compiling() else out)
 graph_broken = after(lambda out, *_: torch._dynamo.graph_break() or out)
 row_for_all = after(lambda out, given, _: bit(out, given["h0"].dim() == 1))
+blocks_turned = changed(**{"transition 0": lambda a: a.flip(0)})
+blocks_without_gradient = changed(**{"transition 0": torch.Tensor.detach})
 members_turned = after(lambda out, given, _: out.flip(1) if given["x"].dim() == 4 else out)
 not_finite = after(lambda out, given, _: out / (given["x"] != 0).any())
 formula_scaled = after(lambda out, *_: TwoWays.apply(out))

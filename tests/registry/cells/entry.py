@@ -28,6 +28,22 @@ REFLECTION, REFLECTIONS = (
 )
 CAYLEY = Transition(lambda n: [(n * (n - 1) // 2,)], lambda face, a: face.Cayley(a), ref.cayley)
 ROTATION = Transition(lambda n: [(n,), (n,)], lambda face, *ends: face.Rotation(*ends), ref.rotation)
+
+
+def on_the_diagonal(upper):
+    """Cayley transforms along the diagonal of one matrix."""
+    h, k = len(upper), len(ref.cayley(upper[0]))
+    w = np.zeros((h, k, h, k), ref.wide(upper).dtype)
+    w[range(h), :, range(h)] = [ref.cayley(one) for one in upper]
+    return w.reshape(h * k, h * k)
+
+
+def _two_if_even(n):
+    h = 1 if n % 2 else 2
+    return [(h, n // h * (n // h - 1) // 2)]
+
+
+BLOCKS = Transition(_two_if_even, lambda face, a: face.BlockDiagonal(operator=face.Cayley(a)), on_the_diagonal)
 DENSE = Transition(lambda n: [(n, n)], lambda face, w: face.Dense(w), ref.dense)
 
 

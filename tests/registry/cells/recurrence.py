@@ -3,7 +3,7 @@
 import numpy as np
 
 import reference as ref
-from registry.cells.entry import CAYLEY, DENSE, REFLECTION, REFLECTIONS, ROTATION, Cell, Variant
+from registry.cells.entry import BLOCKS, CAYLEY, DENSE, REFLECTION, REFLECTIONS, ROTATION, Cell, Variant
 
 
 def states(transition, x, input_weight, **arguments):
@@ -22,6 +22,7 @@ RECURRENCE = Cell(
         "any matrix": Variant(transition=DENSE, loss=4),
         "complex, by factors": Variant(transition=REFLECTION, dtype=np.complex128),
         "complex, by W": Variant(transition=REFLECTIONS, dtype=np.complex128),
+        "by blocks": Variant(transition=BLOCKS),
         "on the input": Variant({"activation_on": "input"}, transition=REFLECTIONS, dtype=np.complex128),
         "on the input, real": Variant({"activation_on": "input"}, transition=CAYLEY),
     },

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..._objects.dense import DENSE
 from ..._rules import check
 from .._dispatch.function import place
-from .._dispatch.mode import Mode
+from .._dispatch.mode import Mode, by_kernels
 from ..formulas import dense as formula
 from ._blocks import blocks
 from ._declared import Declared
@@ -49,7 +49,7 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         self._hold(weight)
 
     def _each(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
-        if place(backend) == "gpu":
+        if not by_kernels(self.weight, x) or place(backend) == "gpu":
             return super()._each(x, adjoint, backend)
         return blocks(self.weight.mH if adjoint else self.weight, x)
 

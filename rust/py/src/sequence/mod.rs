@@ -130,7 +130,7 @@ impl<'py, T: Number> Arrays<'py, T> {
             lengths: self.lengths.as_deref().map(|all| nth(all, batch, i)),
             reverse: self.reverse,
             marks: self.marks.as_deref().map(|all| nth(all, steps * batch, i)),
-            packs: read(&self.packs),
+            packs: read(&self.packs).map(|all| nth(all, all.len() / self.count().max(1), i)),
         }
     }
 
@@ -184,7 +184,7 @@ fn needed<'py>(name: &str, array: Optional<'py>) -> PyResult<Any<'py>> {
 }
 
 /// States of the sequence, or what is returned and kept of them, the memory after it if there is one and, if wanted and not on the GPU, what is
-/// saved for backward. `packs` is what [`pack`](crate::recurrence::pack) writes of the cell's operands.
+/// saved for backward. `packs` is what [`pack`](crate::recurrence::pack) writes of the operands of the cell, or of each member.
 #[pyfunction]
 #[pyo3(signature = (cell, transition, arrays, law, steps, results, place, packs = None, members = None))]
 pub fn sequence(
