@@ -66,5 +66,8 @@ fn what_is_not_orthogonal_is_refused() {
     }
     let w = [c32::new(2.0, 0.0)];
     let error = from_matrix(&w, 1, 1, 1e-3, &mut [], &mut [0.0], &|| false).unwrap_err().to_string();
-    assert!(error.starts_with("w must be unitary") && error.contains("tolerance 1.0e-3; nearest=True"), "{error}");
+    assert!(
+        error.starts_with("w must be unitary") && error.contains("tolerance 1.0e-3; nearest=True"),
+        "{error}"
+    );
 }
