@@ -31,7 +31,7 @@ def test_the_blocks_are_those_of_both_constructions():
     assert orders[:11] == [12, 20, 28, 36, 44, 52, 60, 68, 76, 84, 100]
     missing = [n for n in range(4, 1001, 4) if not block(n)]
     assert (len(missing), missing[:3], missing[-3:]) == (55, [92, 116, 156], [980, 988, 996])  # as docs/math says
-    for p in [p for p in orders if p < 150 or {root(p - 1), root(p // 2 - 1)} & {3, 5, 7}]:
+    for p in [p for p in orders if p < 150 or {root(p - 1), root(p // 2 - 1)} & {3, 5, 7, 11}]:
         identical(np.array(paley(p), float), entries(p))
 
 

@@ -59,9 +59,10 @@ def bordered(q, first):
 
 def paley(p):
     """The entries +-1 of order p, or None."""
-    if p % 4 == 0 and root(p - 1):
+    first, second = root(p - 1) if p % 4 == 0 else None, root(p // 2 - 1) if p % 8 == 4 else None
+    if first and (not second or np.log(p - 1) / np.log(first) <= np.log(p // 2 - 1) / np.log(second) + 0.5):
         return np.eye(p) + bordered(p - 1, -1)
-    if p % 8 == 4 and root(p // 2 - 1):
+    if second:
         c = bordered(p // 2 - 1, 1)
         return np.kron(c, [[1, 1], [1, -1]]) + np.kron(np.eye(p // 2), [[1, -1], [-1, -1]])
     return None

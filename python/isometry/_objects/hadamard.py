@@ -10,12 +10,25 @@ from typing import Any
 from isometry._objects._declaration import Declaration, Determinant
 
 
-def _root(q: int) -> int:
-    """The prime r of which q = r^e is a power, else 0."""
-    r = next((d for d in range(2, int(q**0.5) + 1) if q % d == 0), q)
-    while r > 1 and q % r == 0:
-        q //= r
-    return r if r > 1 and q == 1 else 0
+def _power(q: int) -> tuple[int, int]:
+    """r and e of q = r^e with a prime r; e = 0 where there are none."""
+    r, e = 2, 0
+    while r * r <= q and q % r:
+        r += 1
+    if r * r > q:
+        return q, int(q > 1)
+    while q % r == 0:
+        q, e = q // r, e + 1
+    return r, e if q == 1 else 0
+
+
+def _elements(p: int) -> int:
+    """q of the construction of order p: of those that exist that of the lower exponent, I before II; else 0."""
+    first = _power(p - 1)[1] if p % 4 == 0 else 0
+    second = _power(p // 2 - 1)[1] if first != 1 and p % 8 == 4 else 0
+    if first and (not second or first <= second):
+        return p - 1
+    return p // 2 - 1 if second else 0
 
 
 def block(n: int) -> int:
@@ -26,7 +39,7 @@ def block(n: int) -> int:
     while p % 2 == 0:
         p //= 2
     for p in [p << j for j in range(2, n.bit_length()) if n % (p << j) == 0]:
-        if _root(p - 1) or (p % 8 == 4 and _root(p // 2 - 1)):
+        if _elements(p):
             return p
     return 0
 
@@ -86,9 +99,8 @@ def paley(p: int) -> tuple[tuple[int, ...], ...]:
     I:  q = p - 1, q = 3 (mod 4),      H = I + [[0, 1^T], [-1, Q]],                             Q[i, j] = chi(j - i),
     II: q = p / 2 - 1, q = 1 (mod 4),  H = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
     """
-    first = _root(p - 1) > 0
-    q = p - 1 if first else p // 2 - 1
-    r = _root(q)
+    q = _elements(p)
+    first, r = q == p - 1, _power(q)[0]
     squares = _squares(q, r)
     chi = [0] + [1 if a in squares else -1 for a in range(1, q)]
     rows = [[0] + [1] * q] + [[-1 if first else 1] + [chi[_sum(j, -1, i, r)] for j in range(q)] for i in range(q)]

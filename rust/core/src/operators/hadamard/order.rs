@@ -13,7 +13,7 @@
 use crate::error::Result;
 use crate::kernels::reserved;
 
-/// An order: n = p 2^levels, with p = 1 or the smallest one that has a construction.
+/// An order: n = p 2^levels, with p = 1 or the smallest one that has a construction, that of the lower exponent e, I before II.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// n
@@ -26,33 +26,36 @@ pub struct Order {
     q: usize,
 }
 
-/// The prime r of which q = r^e is a power.
-fn root(q: usize) -> Option<usize> {
+/// r and e of q = r^e with a prime r; e = 0 where there are none.
+fn power(q: usize) -> (usize, u32) {
     let r = (2..).take_while(|d| d * d <= q).find(|d| q.is_multiple_of(*d)).unwrap_or(q);
-    let mut rest = q;
+    let (mut rest, mut e) = (q, 0);
     while r > 1 && rest.is_multiple_of(r) {
-        rest /= r;
+        (rest, e) = (rest / r, e + 1);
     }
-    (r > 1 && rest == 1).then_some(r)
+    (r, if rest == 1 { e } else { 0 })
 }
 
-/// a + times b, digit by digit modulo r.
+/// a + times b, digit by digit modulo r; times is at most r, the square of which is at most q.
 fn sum(mut a: usize, times: usize, mut b: usize, r: usize) -> usize {
     let (mut found, mut place) = (0, 1);
     while a > 0 || b > 0 {
-        let digit = (a % r) as u128 + times as u128 * (b % r) as u128;
-        found += (digit % r as u128) as usize * place;
+        found += (a % r + times * (b % r)) % r * place;
         (a, b, place) = (a / r, b / r, place.saturating_mul(r));
     }
     found
 }
 
-/// Which elements of the field are squares of others than 0: (q - 1) / 2, and 0 is none, unless x^e + c is no choice.
-fn squares(q: usize, r: usize) -> Result<Vec<bool>> {
+/// Which elements of the field of q = r^e are squares of others than 0.
+fn squares(q: usize, (r, e): (usize, u32)) -> Result<Vec<bool>> {
     let mut square = reserved(q)?;
-    for c in 0..q {
-        square.clear();
-        square.resize(q, false);
+    square.resize(q, false);
+    if e < 2 {
+        (1..q).for_each(|a| square[(a as u128 * a as u128 % q as u128) as usize] = true);
+        return Ok(square);
+    }
+    for c in 1..q {
+        square.fill(false);
         let mut count = 0;
         for a in 1..q {
             // a a by Horner's rule: times x, where x^e = -c, plus a digit times a
@@ -64,6 +67,7 @@ fn squares(q: usize, r: usize) -> Result<Vec<bool>> {
             }
             count += usize::from(!std::mem::replace(&mut square[found], true));
         }
+        // in a field, and in it alone, there are so many, and 0 is none
         if !square[0] && count == (q - 1) / 2 {
             break;
         }
@@ -99,9 +103,10 @@ impl Order {
         }
         (0..=n.trailing_zeros().saturating_sub(2)).rev().find_map(|levels| {
             let p = n >> levels;
-            let q = if p.is_multiple_of(4) && root(p - 1).is_some() { p - 1 } else { p / 2 - 1 };
-            let found = q == p - 1 || (p % 8 == 4 && root(q).is_some());
-            found.then_some(Order { n, p, levels, q })
+            let first = if p.is_multiple_of(4) { power(p - 1).1 } else { 0 };
+            let second = if first != 1 && p % 8 == 4 { power(p / 2 - 1).1 } else { 0 };
+            let q = if first > 0 && (second == 0 || first <= second) { p - 1 } else { p / 2 - 1 };
+            (first + second > 0).then_some(Order { n, p, levels, q })
         })
     }
 
@@ -109,20 +114,22 @@ impl Order {
     #[doc(hidden)]
     pub fn negative(self) -> Result<impl Fn(usize, usize) -> bool> {
         let (p, q) = (self.p, self.q.max(1));
-        let r = root(q).unwrap_or(1);
-        let e = (0..).take_while(|k| r > 1 && r.saturating_pow(*k) < q).count() as u32;
-        let square = squares(q, r)?;
-        // chi(j - i) without divisions: to the base 2 r - 1, at[j] - at[i] + middle has the digits j_k - i_k + r - 1.
+        let (r, e) = power(q);
+        let square = squares(q, (r, e))?;
+        // The digits of chi's j - i for e > 1: to the base 2 r - 1, at[j] - at[i] + middle has j_k - i_k + r - 1.
         let wide = 2 * r - 1;
-        let size = wide.saturating_pow(e);
-        let (mut at, mut apart) = (reserved(q)?, reserved(size)?);
-        at.extend((0..q).map(|a| recoded(a, e, r, wide, |digit| digit)));
-        apart.extend((0..size).map(|a| square[recoded(a, e, wide, r, |digit| (digit + 1) % r)]));
+        let size = if e < 2 { 0 } else { wide.saturating_pow(e) };
+        let (mut at, mut apart) = (reserved(if e < 2 { 0 } else { q })?, reserved(size)?);
+        if e > 1 {
+            at.extend((0..q).map(|a| recoded(a, e, r, wide, |digit| digit)));
+            apart.extend((0..size).map(|a| square[recoded(a, e, wide, r, |digit| (digit + 1) % r)]));
+        }
         let middle = size / 2;
         // [[0, 1^T], [border, Q]] off its diagonal
         let chi = move |i: usize, j: usize, border: bool| match (i, j) {
             (0, _) => false,
             (_, 0) => border,
+            _ if e < 2 => !square[(j + q - i) % q],
             _ => !apart[middle + at[j - 1] - at[i - 1]],
         };
         Ok(move |i: usize, j: usize| {
