@@ -91,10 +91,9 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
 
         def unsort(a, g):
             out, swapped = g.copy(), a[..., i] < a[..., j]
-            out[..., i] = np.where(swapped, g[..., j], g[..., i])
-            out[..., j] = np.where(swapped, g[..., i], g[..., j])
-            for k in (i, j):
-                out[..., k][np.isnan(a[..., i]) | np.isnan(a[..., j])] = np.nan
+            lost = np.isnan(a[..., i]) | np.isnan(a[..., j])
+            out[..., i] = np.where(lost, np.nan, np.where(swapped, g[..., j], g[..., i]))
+            out[..., j] = np.where(lost, np.nan, np.where(swapped, g[..., i], g[..., j]))
             return out
 
         return on_parts(unsort, z, ct), None
