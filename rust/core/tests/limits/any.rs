@@ -178,7 +178,7 @@ pub fn beside<T: Scalar>() {
         let sequence = Sequence { run, input_weight: &weight[..own], bias: None, on_input: false };
         let w = || Dense::new(&weight[..own * own], 1, own, own);
         let (mut states, ct, budget) = (ones::<T>(len), ones::<T>(len), Budget::of(THREADS));
-        let good = fits(len, &[3, 2, count, own]);
+        let (good, whole) = (fits(len, &[3, 2, count, own]), ones::<T>(6 * own));
         for beside in BesideMut::cut(&mut states, count, own) {
             let written = Written { beside: Some(beside), ..Written::default() };
             expect("recurrence::forward", &sizes, good, || {
@@ -190,7 +190,7 @@ pub fn beside<T: Scalar>() {
             let (states, ct) = (Trajectory::Beside(states), Cotangent::Beside(ct));
             let pull = |states| recurrence::backward(&w()?, &mut [], &sequence, states, ct, &mut [], &budget);
             expect("recurrence::backward", &sizes, good, || pull(states));
-            expect("recurrence::backward", &sizes, false, || pull(Trajectory::All(&ones(6 * own))));
+            expect("recurrence::backward", &sizes, false, || pull(Trajectory::All(&whole)));
         }
     }
 }
