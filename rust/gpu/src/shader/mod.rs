@@ -76,19 +76,30 @@ fn module(name: &str, field: Field) -> Option<&'static str> {
     }
 }
 
+#[cfg(any(test, feature = "proof"))]
+use crate::proof::source;
+
+/// The source of a shader or module of this name.
+#[cfg(not(any(test, feature = "proof")))]
+fn source<'a>(_: &str, source: &'a str) -> &'a str {
+    source
+}
+
 impl Variant {
     /// The source with its modules.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for line in self.shader.source.lines() {
+        for line in source(self.shader.name, self.shader.source).lines() {
             let name = line.strip_prefix("#import \"").and_then(|rest| rest.strip_suffix('"'));
-            match name {
-                // an unknown module stays an import, which does not compile
-                Some(name) => text.push_str(module(name, self.field).unwrap_or(line)),
+            // an unknown module stays an import, which does not compile
+            match name.and_then(|name| Some((name, module(name, self.field)?))) {
+                Some((name, module)) => text.push_str(&source(&format!("import/{name}"), module)),
                 None => text.push_str(line),
             }
             text.push('\n');
         }
+        #[cfg(any(test, feature = "proof"))]
+        let text = crate::proof::changed(text);
         text
     }
 }

@@ -1,0 +1,65 @@
+//! What another GPU may do and the adapter of the tests does not, chosen by the words of `ISOMETRY_GPU_PROOF`. Tests alone have this module;
+//! those of Python in an extension with the feature `proof`. Without a word, memory that no call has written is NaN.
+//!
+//! | word | effect |
+//! |---|---|
+//! | `limits` | the device has no more than the limits that WebGPU guarantees |
+//! | `reversed` | the last invocation of a workgroup takes the place of the first, and the last workgroup that of the first |
+//! | `unwritten` | workgroup memory is NaN where a shader begins |
+//! | `without=NAME:NUMBER` | a shader, or a module `import/NAME`, lacks one of its barriers |
+
+mod text;
+
+use std::borrow::Cow;
+use std::env;
+use std::sync::OnceLock;
+use wgpu::Limits;
+
+/// The environment variable.
+pub const CHOICE: &str = "ISOMETRY_GPU_PROOF";
+
+/// The words of it.
+fn words() -> &'static [String] {
+    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
+    WORDS.get_or_init(|| {
+        let words: Vec<_> = env::var(CHOICE).unwrap_or_default().split_whitespace().map(String::from).collect();
+        let known =
+            |word: &String| ["limits", "reversed", "unwritten"].contains(&&**word) || word.starts_with("without=");
+        assert!(words.iter().all(known), "{CHOICE} has the words limits, reversed, unwritten, without=NAME:NUMBER");
+        words
+    })
+}
+
+fn chosen(word: &str) -> bool {
+    words().iter().any(|chosen| chosen == word)
+}
+
+/// The limits of a device.
+pub fn limits(found: Limits) -> Limits {
+    // immediates are wgpu's own
+    let least = || Limits { max_immediate_size: 128, ..Limits::default() };
+    if chosen("limits") { least() } else { found }
+}
+
+/// The source of a shader or module with its barriers, but for one that `without` names.
+pub fn source<'a>(name: &str, source: &'a str) -> Cow<'a, str> {
+    let number = |word: &String| {
+        let (of, number) = word.strip_prefix("without=")?.rsplit_once(':')?;
+        (of == name).then(|| number.parse::<usize>().ok()).flatten()
+    };
+    match words().iter().find_map(number) {
+        Some(number) => Cow::Owned(text::without_barrier(source, number)),
+        None => Cow::Borrowed(source),
+    }
+}
+
+/// The text of a shader with its modules, changed as the words say.
+pub fn changed(mut text: String) -> String {
+    if chosen("unwritten") {
+        text = text::unwritten(&text);
+    }
+    if chosen("reversed") {
+        text = text::reversed(&text);
+    }
+    text
+}
