@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 
+import extension  # isort: skip  (before isometry)
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

@@ -3,6 +3,7 @@
 //!
 //! | word | effect |
 //! |---|---|
+//! | `arithmetic` | quotients, roots and exponentials are as rough as WGSL permits, sums of products are fused or not |
 //! | `limits` | the device has no more than the limits that WebGPU guarantees |
 //! | `reversed` | the last invocation of a workgroup takes the place of the first, and the last workgroup that of the first |
 //! | `unwritten` | workgroup memory is NaN where a shader begins |
@@ -18,14 +19,16 @@ use wgpu::Limits;
 /// The environment variable.
 pub const CHOICE: &str = "ISOMETRY_GPU_PROOF";
 
+const WORDS: [&str; 4] = ["arithmetic", "limits", "reversed", "unwritten"];
+
 /// The words of it.
 fn words() -> &'static [String] {
-    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
-    WORDS.get_or_init(|| {
+    static FOUND: OnceLock<Vec<String>> = OnceLock::new();
+    FOUND.get_or_init(|| {
         let words: Vec<_> = env::var(CHOICE).unwrap_or_default().split_whitespace().map(String::from).collect();
         let known =
-            |word: &String| ["limits", "reversed", "unwritten"].contains(&&**word) || word.starts_with("without=");
-        assert!(words.iter().all(known), "{CHOICE} has the words limits, reversed, unwritten, without=NAME:NUMBER");
+            |word: &String| WORDS.contains(&&**word) || word.starts_with("without=");
+        assert!(words.iter().all(known), "{CHOICE}: {words:?}, expected {WORDS:?} and without=NAME:NUMBER");
         words
     })
 }
@@ -47,6 +50,12 @@ pub fn source<'a>(name: &str, source: &'a str) -> Cow<'a, str> {
         let (of, number) = word.strip_prefix("without=")?.rsplit_once(':')?;
         (of == name).then(|| number.parse::<usize>().ok()).flatten()
     };
+    if chosen("arithmetic") && name == "import/numbers" {
+        let [own, worst] = [include_str!("../shader/arithmetic.wgsl"), include_str!("arithmetic.wgsl")];
+        let (before, after) = source.split_once(own).expect("numbers have this arithmetic");
+        let [before, after] = [before, after].map(|text| text.replace("fma(", "fused_or_not("));
+        return Cow::Owned(before + worst + &after);
+    }
     match words().iter().find_map(number) {
         Some(number) => Cow::Owned(text::without_barrier(source, number)),
         None => Cow::Borrowed(source),

@@ -1,6 +1,6 @@
 //! Shaders: WGSL files, the modules they import, and their variants.
 //!
-//! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `bits.wgsl` with `real.wgsl` or `complex.wgsl`, so that
+//! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `bits.wgsl` and `arithmetic.wgsl` with `real.wgsl` or `complex.wgsl`, so that
 //! one source serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The
 //! bindings of a shader are read from its source ([`Interface`]): a dispatch names its arrays as the shader does.
 
@@ -58,8 +58,8 @@ pub(crate) fn groups(count: usize) -> [usize; 3] {
 /// The modules that files import, by name.
 fn module(name: &str, field: Field) -> Option<&'static str> {
     match (name, field) {
-        ("numbers", Field::Real) => Some(concat!(include_str!("bits.wgsl"), include_str!("real.wgsl"))),
-        ("numbers", Field::Complex) => Some(concat!(include_str!("bits.wgsl"), include_str!("complex.wgsl"))),
+        ("numbers", Field::Real) => Some(concat!(include_str!("bits.wgsl"), include_str!("arithmetic.wgsl"), include_str!("real.wgsl"))),
+        ("numbers", Field::Complex) => Some(concat!(include_str!("bits.wgsl"), include_str!("arithmetic.wgsl"), include_str!("complex.wgsl"))),
         ("index", _) => Some(include_str!("index.wgsl")),
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),

@@ -6,10 +6,10 @@ use crate::Field;
 use std::path::PathBuf;
 use std::{env, fs};
 use std::process::Command;
-use wgpu::naga::Module;
+use wgpu::naga::{BinaryOperator, Expression, MathFunction, Module, ScalarKind};
 use wgpu::naga::back::{hlsl, msl, spv};
 use wgpu::naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
-use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
+use wgpu::naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 
 /// Every shader of the crate.
 const SHADERS: &[&Shader] = &[
@@ -87,6 +87,7 @@ fn every_variant_is_valid() {
         let info = validator.validate(&module).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         let constants =
             variant.constants.iter().map(|&(key, value)| (key.to_string(), f64::from(value))).collect();
+        assert_eq!(rough(&module, &info), Vec::<String>::new(), "{name}");
         let entry = (wgpu::naga::ShaderStage::Compute, "main");
         let (fixed, _) =
             wgpu::naga::back::pipeline_constants::process_overrides(&module, &info, Some(entry), &constants)
@@ -109,6 +110,32 @@ fn every_variant_is_valid() {
             "{name}: {interface:?}"
         );
     }
+}
+
+/// What WGSL computes roughly, outside of the functions for it.
+fn rough(module: &Module, info: &ModuleInfo) -> Vec<String> {
+    use MathFunction::{Acos, Asin, Atan, Atan2, Cos, Cosh, Distance, Exp, Exp2, InverseSqrt, Length, Log, Log2};
+    use MathFunction::{Normalize, Pow, Sin, Sinh, Sqrt, Tan, Tanh};
+    let own = ["quotient", "root", "exponential"];
+    let listed = [
+        Acos, Asin, Atan, Atan2, Cos, Cosh, Distance, Exp, Exp2, InverseSqrt, Length, Log, Log2, Normalize, Pow, Sin, Sinh,
+        Sqrt, Tan, Tanh,
+    ];
+    let functions = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
+    let all = functions.chain([(&module.entry_points[0].function, info.get_entry_point(0))]);
+    let mut found = Vec::new();
+    for (function, info) in all.filter(|(f, _)| f.name.as_deref().is_none_or(|name| !own.contains(&name))) {
+        for (handle, expression) in function.expressions.iter() {
+            let float = info[handle].ty.inner_with(&module.types).scalar_kind() == Some(ScalarKind::Float);
+            let rough = match expression {
+                Expression::Binary { op: BinaryOperator::Divide, .. } => float,
+                Expression::Math { fun, .. } => listed.contains(fun),
+                _ => false,
+            };
+            found.extend(rough.then(|| format!("{:?}: {expression:?}", function.name)));
+        }
+    }
+    found
 }
 
 /// A shader without constants in the languages of Vulkan, Metal and DirectX 12. wgpu says where arrays and sizes are bound; here nothing does.
