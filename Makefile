@@ -53,6 +53,7 @@ test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fu
 	$(MAKE) extra-tests
 	$(MAKE) oldest-tests
 	$(MAKE) gpu-widths
+	$(MAKE) gpu-proof GPU_PROOF=arithmetic
 	$(MAKE) gpu-barriers
 	$(MAKE) valgrind
 
@@ -87,8 +88,8 @@ extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime,
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
 test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names
 
-gpu-widths:  ## the same on llvmpipe with subgroups of 4, 8 and 16: the shaders depend on the size
-	for width in 128 256 512; do LP_NATIVE_VECTOR_WIDTH=$$width ISOMETRY_GPU_ADAPTER=llvmpipe $(MAKE) gpu-tests || exit 1; done
+gpu-widths:  ## its Rust tests and tests/gpu on llvmpipe with subgroups of 8 and 16; those of 4 are in gpu-proof
+	for width in 256 512; do LP_NATIVE_VECTOR_WIDTH=$$width ISOMETRY_GPU_ADAPTER=llvmpipe $(MAKE) gpu-tests || exit 1; done
 
 gpu-tests gpu-laws gpu-barriers: export ISOMETRY_REQUIRE_GPU := 1
 
@@ -102,11 +103,13 @@ gpu-laws: build
 # The extension in which ISOMETRY_GPU_PROOF has a meaning (rust/gpu/src/proof); tests load it where ISOMETRY_EXTENSION names it.
 PROOF := $(CURDIR)/target/proof/_core.so
 
-gpu-proof gpu-barriers: export ISOMETRY_GPU_PROOF := reversed unwritten limits
+GPU_PROOF ?= reversed unwritten limits
+
+gpu-proof gpu-barriers: export ISOMETRY_GPU_PROOF := $(GPU_PROOF)
 gpu-proof gpu-barriers: export LP_NATIVE_VECTOR_WIDTH := 128
 gpu-proof gpu-barriers: export ISOMETRY_GPU_ADAPTER := llvmpipe
 gpu-proof: export ISOMETRY_EXTENSION := $(PROOF)
-gpu-proof: build shaders  ## test-gpu as another GPU may compute: the other order, NaN in memory, the least limits, subgroups of 4
+gpu-proof: build shaders  ## test-gpu on llvmpipe as another GPU may compute: the other order, NaN in memory, the least limits
 	cargo build --release --locked -p isometry-py --features isometry-py/gpu,isometry-py/proof
 	mkdir -p "$(dir $(PROOF))" && cp target/release/lib_core.so "$(PROOF)"
 	$(MAKE) test-gpu

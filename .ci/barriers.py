@@ -2,9 +2,10 @@
 
     python .ci/barriers.py TESTS [NAME ...]
 
-TESTS is the program of the Rust tests of isometry-gpu; NAMEs, such as product or import/rum, are those of the shaders and modules to try. The program
-composes its shaders without the barrier that ISOMETRY_GPU_PROOF names (rust/gpu/src/proof), so nothing is compiled again. Prints a table; exit status 1
-if a barrier is not missed that is not equivalent.
+TESTS is the program of the Rust tests of isometry-gpu; NAMEs, such as product or import/rum, are those of the shaders
+and modules to try. The program composes its shaders without the barrier that ISOMETRY_GPU_PROOF names
+(rust/gpu/src/proof), so nothing is compiled again. Prints a table; exit status 1 if no test notices a barrier that
+is not equivalent.
 """
 
 import os
@@ -19,7 +20,7 @@ BARRIER = re.compile(r"^\s*(workgroup|storage)Barrier\(\);", re.MULTILINE)
 #: Barriers that order nothing: each thread reads what it has written itself.
 EQUIVALENT = {("pairs", 2)}
 #: Folder of a shader -> its first tests, where they are not those of the folder.
-FIRST = {name: "cell::" for name in ("rum", "recurrence", "gated", "lstm")}
+FIRST = dict.fromkeys(("rum", "recurrence", "gated", "lstm"), "cell::")
 
 
 def named():
@@ -27,7 +28,10 @@ def named():
     found = {}
     for rust in SOURCES.rglob("*.rs"):
         text = rust.read_text(encoding="utf-8")
-        modules = [(f"import/{name}", file) for name, file in re.findall(r'\("(\w+)", _\) => \w+\(include_str!\("([^"]+)"', text)]
+        modules = [
+            (f"import/{name}", file)
+            for name, file in re.findall(r'\("(\w+)", _\) => \w+\(include_str!\("([^"]+)"', text)
+        ]
         shaders = re.findall(r'name: "(\w+)",\s*source: include_str!\("([^"]+)"', text)
         listed = re.findall(r'^    [A-Z_]+ "(\w+)" "([^"]+\.wgsl)"', text, re.MULTILINE)
         for name, file in modules + shaders + listed:
@@ -41,9 +45,8 @@ def noticed(tests, name, number, folder):
     start = time.perf_counter()
     for chosen in ([FIRST.get(folder, f"{folder}::")], ["--skip", "shader::"]):
         command = [tests, "--test-threads", "2", *chosen]
-        with subprocess.Popen(
-            command, env={**os.environ, "ISOMETRY_GPU_PROOF": words}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as run:
+        proof = {**os.environ, "ISOMETRY_GPU_PROOF": words}
+        with subprocess.Popen(command, env=proof, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
             for line in run.stdout:
                 if line.rstrip().endswith("FAILED"):
                     run.kill()
@@ -67,7 +70,7 @@ def main(tests, *chosen):
             print(f"| {place} | {test or 'nothing'} | {seconds:.0f} |", flush=True)
             if (test is None) != ((name, number) in EQUIVALENT):
                 wrong.append(place)
-    print("\n" + (f"WRONG: {', '.join(wrong)}" if wrong else "every barrier that orders something is missed"))
+    print("\n" + (f"WRONG: {', '.join(wrong)}" if wrong else "tests notice every barrier that orders something"))
     return bool(wrong)
 
 

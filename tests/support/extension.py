@@ -3,10 +3,21 @@
 import os
 import sys
 from importlib.machinery import ExtensionFileLoader
-from importlib.util import module_from_spec, spec_from_loader
+from importlib.util import spec_from_file_location
+
+
+class Named:
+    """Finds `isometry._core` at a path."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def find_spec(self, name, *_):
+        if name == "isometry._core":
+            return spec_from_file_location(name, self.path, loader=ExtensionFileLoader(name, self.path))
+        return None
+
 
 if path := os.environ.get("ISOMETRY_EXTENSION"):
-    name = "isometry._core"
-    loader = ExtensionFileLoader(name, path)
-    sys.modules[name] = module_from_spec(spec_from_loader(name, loader, origin=path))
-    loader.exec_module(sys.modules[name])
+    assert "isometry" not in sys.modules
+    sys.meta_path.insert(0, Named(path))

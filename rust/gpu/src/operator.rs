@@ -102,7 +102,9 @@ pub trait Operator {
         x_wanted: bool,
         cancel: Cancel<'_>,
     ) -> Result<Pulled> {
-        submitted(self.context(), cancel, |record| self.record_apply_vjp(record, x, ct, side, wanted, x_wanted))
+        submitted(self.context(), cancel, |record| {
+            self.record_apply_vjp(record, x, ct, side, wanted, x_wanted)
+        })
     }
 }
 

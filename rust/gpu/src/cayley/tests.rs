@@ -121,7 +121,8 @@ fn gradients_with_and_without_the_matrix() {
             let view = sent_all.view();
             let (w, ct) = (view.matrix(&never).unwrap(), numbers(field, 2 * n * n, 77));
             let ct = sent(&context, field, &[2, n, n], &ct);
-            let [with, without] = [Some(&w), None].map(|w| view.matrix_vjp(w, &ct, &[true; 4], &never).unwrap());
+            let [with, without] =
+                [Some(&w), None].map(|w| view.matrix_vjp(w, &ct, &[true; 4], &never).unwrap());
             for (bar, anew) in with.iter().zip(&without) {
                 assert_eq!(bar.as_ref().map(fetched), anew.as_ref().map(fetched), "{field:?} {n}");
             }

@@ -1,5 +1,5 @@
-//! The matrices of transitions that the latest calls have formed: the gradient of a recurrence is a call of its own, on the same arguments of
-//! the operator, and so is the next one where nothing is trained.
+//! The matrices of transitions that the latest calls have formed: the gradient of a recurrence is a call of its own, on
+//! the same arguments of the operator, and so is the next one where nothing is trained.
 
 use super::single;
 use crate::Array;

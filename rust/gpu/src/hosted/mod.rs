@@ -75,7 +75,8 @@ pub fn operator<T: Scalar>(
             let x = rows(&mut uploads, "x", &x, &*operator, from)?;
             let ct = rows(&mut uploads, "ct", &ct, &*operator, into)?;
             let own = if kernels { wanted(&bars) } else { vec![wanted(&bars).contains(&true)] };
-            let pulled = operator.apply_vjp(&x, &ct, side, &own, !matches!(x_bar, Bar::None), budget.cancel)?;
+            let pulled =
+                operator.apply_vjp(&x, &ct, side, &own, !matches!(x_bar, Bar::None), budget.cancel)?;
             pulled.x.map_or(Ok(()), |found| results.put(&found, x_bar))?;
             if kernels {
                 results.put_all(&pulled.arguments, bars)?;

@@ -32,7 +32,8 @@ fn empty_sizes() {
         let last = Last::sign(Field::Real, &sign, n).unwrap();
         let x = numbers(Field::Real, batch * rows * n, 2);
         let own = Householder::new(&vectors, None).unwrap();
-        let out = own.apply(&sent(&context, Field::Real, &[batch, rows, n], &x), Side::Forward, &never).unwrap();
+        let out =
+            own.apply(&sent(&context, Field::Real, &[batch, rows, n], &x), Side::Forward, &never).unwrap();
         assert_eq!(out.shape(), [batch, rows, n]);
         if m == 0 {
             near(&fetched(&out), &x, 0.0, "no reflections");

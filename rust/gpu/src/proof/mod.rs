@@ -1,5 +1,6 @@
-//! What another GPU may do and the adapter of the tests does not, chosen by the words of `ISOMETRY_GPU_PROOF`. Tests alone have this module;
-//! those of Python in an extension with the feature `proof`. Without a word, memory that no call has written is NaN.
+//! What another GPU may do and the adapter of the tests does not, chosen by the words of `ISOMETRY_GPU_PROOF`. Tests
+//! alone have this module; those of Python in an extension with the feature `proof`. Without a word, memory that no call
+//! has written is NaN.
 //!
 //! | word | effect |
 //! |---|---|
@@ -9,6 +10,8 @@
 //! | `unwritten` | workgroup memory is NaN where a shader begins |
 //! | `without=NAME:NUMBER` | a shader, or a module `import/NAME`, lacks one of its barriers |
 
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::borrow::Cow;
@@ -25,9 +28,9 @@ const WORDS: [&str; 4] = ["arithmetic", "limits", "reversed", "unwritten"];
 fn words() -> &'static [String] {
     static FOUND: OnceLock<Vec<String>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let words: Vec<_> = env::var(CHOICE).unwrap_or_default().split_whitespace().map(String::from).collect();
-        let known =
-            |word: &String| WORDS.contains(&&**word) || word.starts_with("without=");
+        let words: Vec<_> =
+            env::var(CHOICE).unwrap_or_default().split_whitespace().map(String::from).collect();
+        let known = |word: &String| WORDS.contains(&&**word) || word.starts_with("without=");
         assert!(words.iter().all(known), "{CHOICE}: {words:?}, expected {WORDS:?} and without=NAME:NUMBER");
         words
     })

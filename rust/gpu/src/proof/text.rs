@@ -1,4 +1,5 @@
-//! Changes of a shader's text. They rely on how these shaders are written: one builtin for each parameter of `main`, a line for each barrier.
+//! Changes of a shader's text. They rely on how these shaders are written: a builtin is a parameter of `main`, and a
+//! barrier has a line.
 
 /// The source without its barrier of this number; the others keep theirs.
 pub fn without_barrier(source: &str, number: usize) -> String {
@@ -73,8 +74,10 @@ pub fn reversed(text: &str) -> String {
     ];
     for (builtin, last) in places {
         if let Some(name) = main.parameter(builtin) {
-            parameters =
-                parameters.replace(&format!("@builtin({builtin}) {name}:"), &format!("@builtin({builtin}) {name}_given:"));
+            parameters = parameters.replace(
+                &format!("@builtin({builtin}) {name}:"),
+                &format!("@builtin({builtin}) {name}_given:"),
+            );
             statements += &format!("    let {name} = {last} - {name}_given;\n");
         }
     }
@@ -86,14 +89,17 @@ pub fn unwritten(text: &str) -> String {
     let main = Main::of(text);
     let (local, all) = (main.local(), main.size.join(" * "));
     // of a value that no compiler knows, as WGSL has no constant that is NaN
-    let mut statements =
-        format!("    let poison_bits = 0xffffffffu - min({local}, 1u);\n    let poison = bitcast<f32>(poison_bits);\n");
+    let mut statements = format!(
+        "    let poison_bits = 0xffffffffu - min({local}, 1u);\n    let poison = bitcast<f32>(poison_bits);\n"
+    );
     for line in text.lines() {
-        let Some((name, array)) = line.strip_prefix("var<workgroup> ").and_then(|rest| rest.split_once(": array<"))
+        let Some((name, array)) =
+            line.strip_prefix("var<workgroup> ").and_then(|rest| rest.split_once(": array<"))
         else {
             continue;
         };
-        let (of, length) = array.split_once(';').map_or(array, |(array, _)| array).rsplit_once(", ").expect("a length");
+        let (of, length) =
+            array.split_once(';').map_or(array, |(array, _)| array).rsplit_once(", ").expect("a length");
         let length = length.trim_end_matches('>');
         let value = |of: &str| match of {
             "T" => Some("from_parts(vec2<f32>(poison))".to_string()),
@@ -105,7 +111,9 @@ pub fn unwritten(text: &str) -> String {
             (Some(value), _) => format!("{name}[poisoned] = {value};"),
             (None, "atomic<u32>") => format!("atomicStore(&{name}[poisoned], poison_bits);"),
             (None, structure) => fields(text, structure)
-                .map(|(field, of)| format!("{name}[poisoned].{field} = {};", value(of).expect("a field of numbers")))
+                .map(|(field, of)| {
+                    format!("{name}[poisoned].{field} = {};", value(of).expect("a field of numbers"))
+                })
                 .collect(),
         };
         statements += &format!(

@@ -196,8 +196,7 @@ fn opposite_vanishing_and_extreme_directions() {
     let other = [1.0, 0.5, -0.25, 0.75, 0.125];
     // from 33 on threads of several subgroups read the state that others replace
     for n in [2, 3, 5, 33, 70] {
-        let times =
-            |of: &[f64], by: f64| of.iter().cycle().take(n).map(|x| x * by).collect::<Vec<_>>();
+        let times = |of: &[f64], by: f64| of.iter().cycle().take(n).map(|x| x * by).collect::<Vec<_>>();
         for (steps, e, tau) in [
             (3, times(&e, 1.0), times(&e, -1.0)),
             (3, times(&e, 1.0), times(&e, 2.0)),
