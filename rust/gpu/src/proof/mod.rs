@@ -40,6 +40,13 @@ fn chosen(word: &str) -> bool {
     words().iter().any(|chosen| chosen == word)
 }
 
+/// How many times its rounding a result may be off: quotients by 2.5 units, roots by 4.5 and exponentials by 3 and more in
+/// place of one add up to this much in activations and cells.
+#[cfg(test)]
+pub fn roughness() -> f64 {
+    if chosen("arithmetic") { 4.0 } else { 1.0 }
+}
+
 /// The limits of a device.
 pub fn limits(found: Limits) -> Limits {
     // immediates are wgpu's own
