@@ -6,10 +6,12 @@
 //! |---|---|
 //! | `arithmetic` | quotients, roots and exponentials are as rough as WGSL permits, sums of products are fused or not |
 //! | `limits` | the device has no more than the limits that WebGPU guarantees |
+//! | `races` | a test panics where two invocations of a dispatch use an element without a barrier between, and one writes; not with `limits` |
 //! | `reversed` | the last invocation of a workgroup takes the place of the first, and the last workgroup that of the first |
 //! | `unwritten` | workgroup memory is NaN where a shader begins |
 //! | `without=NAME:NUMBER` | a shader, or a module `import/NAME`, lacks one of its barriers |
 
+pub mod races;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,7 +24,7 @@ use wgpu::Limits;
 /// The environment variable.
 pub const CHOICE: &str = "ISOMETRY_GPU_PROOF";
 
-const WORDS: [&str; 4] = ["arithmetic", "limits", "reversed", "unwritten"];
+const WORDS: [&str; 5] = ["arithmetic", "limits", "races", "reversed", "unwritten"];
 
 /// The words of it.
 fn words() -> &'static [String] {
@@ -74,6 +76,9 @@ pub fn source<'a>(name: &str, source: &'a str) -> Cow<'a, str> {
 
 /// The text of a shader with its modules, changed as the words say.
 pub fn changed(mut text: String) -> String {
+    if races::sought() {
+        text = races::noted(&text);
+    }
     if chosen("unwritten") {
         text = text::unwritten(&text);
     }

@@ -19,7 +19,7 @@ pub fn is_barrier(line: &str) -> bool {
 }
 
 /// The text around the parameters of `main`, and the three sizes of `@workgroup_size`.
-struct Main<'t> {
+pub struct Main<'t> {
     before: &'t str,
     parameters: &'t str,
     body: &'t str,
@@ -27,7 +27,7 @@ struct Main<'t> {
 }
 
 impl<'t> Main<'t> {
-    fn of(text: &'t str) -> Self {
+    pub fn of(text: &'t str) -> Self {
         let (before, rest) = text.split_once("fn main(").expect("a shader has a function main");
         let (parameters, body) = rest.split_once(") {\n").expect("the parameters end a line");
         let (_, size) = before.rsplit_once("@workgroup_size(").expect("main has a size");
@@ -38,18 +38,29 @@ impl<'t> Main<'t> {
     }
 
     /// With other parameters, and statements before all others.
-    fn with(&self, parameters: &str, statements: &str) -> String {
+    pub fn with(&self, parameters: &str, statements: &str) -> String {
         format!("{}fn main({parameters}) {{\n{statements}{}", self.before, self.body)
     }
 
     /// The parameter of a builtin.
-    fn parameter(&self, builtin: &str) -> Option<&'t str> {
+    pub fn parameter(&self, builtin: &str) -> Option<&'t str> {
         let (_, rest) = self.parameters.split_once(&format!("@builtin({builtin}) "))?;
         rest.split_once(':').map(|(name, _)| name)
     }
 
+    /// The parameters with one that is the number of workgroups, and its name.
+    pub fn with_groups(&self) -> (String, &'t str) {
+        match self.parameter("num_workgroups") {
+            Some(groups) => (self.parameters.to_string(), groups),
+            None => {
+                let name = "groups_given";
+                (format!("@builtin(num_workgroups) {name}: vec3<u32>, {}", self.parameters), name)
+            }
+        }
+    }
+
     /// The number of an invocation among those of its workgroup.
-    fn local(&self) -> String {
+    pub fn local(&self) -> String {
         let [width, height, _] = self.size;
         match self.parameter("local_invocation_id") {
             Some(name) => format!("(({name}.z * {height} + {name}.y) * {width} + {name}.x)"),
@@ -62,11 +73,8 @@ impl<'t> Main<'t> {
 pub fn reversed(text: &str) -> String {
     let main = Main::of(text);
     let [width, height, depth] = main.size;
-    let (mut parameters, mut statements) = (main.parameters.to_string(), String::new());
-    let groups = main.parameter("num_workgroups").unwrap_or_else(|| {
-        parameters.insert_str(0, "@builtin(num_workgroups) groups_given: vec3<u32>, ");
-        "groups_given"
-    });
+    let (mut parameters, groups) = main.with_groups();
+    let mut statements = String::new();
     let places = [
         ("workgroup_id", format!("{groups} - 1u")),
         ("local_invocation_id", format!("vec3<u32>({width}, {height}, {depth}) - 1u")),

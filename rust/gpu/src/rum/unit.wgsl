@@ -67,7 +67,6 @@ fn main(
     if sizes.phase != SECOND {
         f = frame_of(local, here, b);
         storageBarrier();     // all have read h, which is in storage
-        workgroupBarrier();
     }
     if sizes.phase == FIRST {
         put_frame(local, f, here, b, b);
