@@ -13,7 +13,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu shaders gpu-widths gpu-tests gpu-laws test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object cell bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu shaders gpu-widths gpu-tests gpu-laws gpu-proof gpu-barriers gpu-races test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri races test-aarch64 lint exports object cell bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fu
 	$(MAKE) extra-tests
 	$(MAKE) oldest-tests
 	$(MAKE) gpu-widths
+	$(MAKE) gpu-proof GPU_PROOF=arithmetic
+	$(MAKE) gpu-races
+	$(MAKE) gpu-barriers
 	$(MAKE) valgrind
 
 # Tests run the shipped kernels: the profile and the features of the extension, hence the same build of all dependencies.
@@ -86,10 +89,10 @@ extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime,
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
 test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names
 
-gpu-widths:  ## the same on llvmpipe with subgroups of 4, 8 and 16: the shaders depend on the size
-	for width in 128 256 512; do LP_NATIVE_VECTOR_WIDTH=$$width ISOMETRY_GPU_ADAPTER=llvmpipe $(MAKE) gpu-tests || exit 1; done
+gpu-widths:  ## its Rust tests and tests/gpu on llvmpipe with subgroups of 8 and 16; those of 4 are in gpu-proof
+	for width in 256 512; do LP_NATIVE_VECTOR_WIDTH=$$width ISOMETRY_GPU_ADAPTER=llvmpipe $(MAKE) gpu-tests || exit 1; done
 
-gpu-tests gpu-laws: export ISOMETRY_REQUIRE_GPU := 1
+gpu-tests gpu-laws gpu-barriers gpu-races: export ISOMETRY_REQUIRE_GPU := 1
 
 gpu-tests: build
 	cargo test $(WITH_GPU) -q --tests -- --skip shader::  # those are among rust-tests
@@ -97,6 +100,28 @@ gpu-tests: build
 
 gpu-laws: build
 	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal tests/laws --backend gpu
+
+# The extension in which ISOMETRY_GPU_PROOF has a meaning (rust/gpu/src/proof); tests load it where ISOMETRY_EXTENSION names it.
+PROOF := $(CURDIR)/target/proof/_core.so
+
+GPU_PROOF ?= reversed unwritten limits
+
+gpu-proof: export ISOMETRY_GPU_PROOF := $(GPU_PROOF)
+gpu-proof gpu-barriers gpu-races: export LP_NATIVE_VECTOR_WIDTH := 128
+gpu-proof gpu-barriers gpu-races: export ISOMETRY_GPU_ADAPTER := llvmpipe
+gpu-proof: export ISOMETRY_EXTENSION := $(PROOF)
+gpu-proof: build shaders  ## test-gpu on llvmpipe as another GPU may compute: the other order, NaN in memory, the least limits
+	cargo build --release --locked -p isometry-py --features isometry-py/gpu,isometry-py/proof
+	mkdir -p "$(dir $(PROOF))" && cp target/release/lib_core.so "$(PROOF)"
+	$(MAKE) test-gpu
+
+gpu-races: export ISOMETRY_GPU_PROOF := races
+gpu-races: build  ## the Rust tests of the GPU, which fail where invocations of a dispatch race in storage memory
+	cargo test $(WITH_GPU) -q --tests -- --skip shader::
+
+gpu-barriers: build  ## every barrier of the shaders removed in turn: the Rust tests notice each but one, which is equivalent
+	tests=$$(cargo test $(WITH_GPU) -p isometry-gpu --lib --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*isometry_gpu[^"]*\)".*/\1/p') && \
+	"$(BIN)/python" .ci/barriers.py $$tests
 
 test-cuda: build  ## tensors on CUDA: layers, graphs, waits, and the laws of the torch face there
 	ISOMETRY_REQUIRE_CUDA=1 "$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/cuda

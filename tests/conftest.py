@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import extension  # noqa: F401  (before isometry)
 import faces
 import place
 from backends import SINGLE
@@ -81,10 +82,6 @@ def _backend(request):
     import isometry as iso
 
     backend = request.config.getoption("backend")
-    if backend == "gpu":
-        from gpu_memory import poison
-
-        poison()
     with iso.use_backend(backend):
         if backend == "gpu":
             refused()

@@ -89,6 +89,7 @@ def opened():
 """
 
 
+@pytest.mark.fork
 def test_a_forked_child_opens_its_own():
     code = f"""{ONE}{FORKED}
 import os, sys
@@ -131,6 +132,7 @@ print("child", status, iso.gpu.Array(np.ones(3)).download().sum())
 """
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("again", [False, True], ids=["closed", "opened again"])
 def test_a_forked_child_drops_a_device_that_was_closed(again):
     assert "child 0 3.0" in ended(CLOSED.format(again=again))

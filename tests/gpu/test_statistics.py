@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 import isometry as iso
+import isometry.torch as it
 from isometry.gpu import Array
 from rows.gpu_calls import CALLS, draw
 from subprocesses import script
@@ -48,6 +50,28 @@ def test_each_array_of_a_recurrence_crosses_once():
     assert (found["waits"], found["submissions"]) == (1, 2) and found["downloaded"] <= 3 * results
 
 
+def test_a_training_step_forms_w_once():
+    """W of 512 x 512 takes 47 dispatches; the gradient takes it from forward, and another W is formed again."""
+    layer, x = it.nn.ScoRNN(1, 512), torch.from_numpy(draw(3, 2, 1))
+
+    def dispatches(call):
+        before = iso.gpu.statistics()
+        found = call()
+        return found, since(before)["dispatches"]
+
+    with iso.use_backend("gpu"):
+        form = dispatches(lambda: iso.Cayley(Array(draw(512 * 511 // 2) / 512)).matrix())[1]
+        out, first = dispatches(lambda: layer(x)[0])
+        _, back = dispatches(out.sum().backward)
+        again, same = dispatches(lambda: layer(x)[0])
+        with torch.no_grad():
+            layer.upper_l0.add_(1.0 / 512)
+        other, renewed = dispatches(lambda: layer(x)[0])
+    assert form > 40 and first >= renewed >= form and same < first - form // 2
+    assert back < 2 * form + 30 and torch.equal(out, again) and not torch.equal(out, other)
+    assert torch.allclose(other, layer(x)[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("steps", [2000, 5000])
 def test_a_long_call_is_submitted_in_parts(steps):
     """Of 4,096 dispatches; from the second on it waits for the one before, so that two are in hand at most."""
@@ -72,6 +96,7 @@ def test_what_was_kept_serves_the_same_arrays_alone():
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+@pytest.mark.fork
 def test_a_forked_child_begins_at_zero():
     code = """
         import os, numpy as np, isometry as iso

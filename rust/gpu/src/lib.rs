@@ -39,6 +39,8 @@ mod lstm;
 mod objects;
 mod operator;
 mod product;
+#[cfg(any(test, feature = "proof"))]
+mod proof;
 mod recurrence;
 mod rows;
 mod rum;

@@ -66,7 +66,7 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
 mod tests {
     use super::*;
     use crate::Field;
-    use crate::testing::{device, numbers, sent};
+    use crate::testing::{device, never, numbers, sent};
     use isometry_core::Side;
 
     /// A matrix with another number of rows would be read beyond its end, where numbers of earlier calls are.
@@ -83,7 +83,7 @@ mod tests {
             let arguments = [Some(&own), None, None, None];
             let operator = view(object, &arguments).unwrap();
             let right = array(Field::Real, &[2, 4, 4]);
-            operator.matrix_vjp(Some(&right), &right, &[true, false, false, false]).unwrap();
+            operator.matrix_vjp(Some(&right), &right, &[true, false, false, false], &never).unwrap();
             let wrong = [&[2, 1, 4][..], &[2, 5, 4], &[2, 4, 3], &[1, 4, 4], &[2, 16]];
             for wrong in wrong
                 .map(|shape| array(Field::Real, shape))
@@ -91,7 +91,7 @@ mod tests {
                 .chain([&array(Field::Complex, &[2, 4, 4])])
             {
                 for (w, ct) in [(None, wrong), (Some(wrong), &right)] {
-                    let found = operator.matrix_vjp(w, ct, &[true, false, false, false]);
+                    let found = operator.matrix_vjp(w, ct, &[true, false, false, false], &never);
                     assert!(found.is_err(), "{object} {:?}", wrong.shape());
                 }
             }
@@ -105,9 +105,9 @@ mod tests {
         for (w, x) in [([many, 0, 0], [many, 0, 0]), ([1, 0, 0], [1, many, 0]), ([1, 4, 0], [1, 0, 0])] {
             let [w, x] = [w, x].map(|shape| Array::upload(&context, Field::Real, &shape, &[]).unwrap());
             let operator = Dense::new(&w).unwrap();
-            let out = operator.apply(&x, Side::Forward).unwrap();
+            let out = operator.apply(&x, Side::Forward, &never).unwrap();
             assert!(out.is_empty());
-            assert!(operator.apply_vjp(&x, &out, Side::Forward, &[true], true).is_ok());
+            assert!(operator.apply_vjp(&x, &out, Side::Forward, &[true], true, &never).is_ok());
         }
     }
 }

@@ -68,25 +68,31 @@ pub trait Operator {
         Ok(Pulled { arguments, x: x_bar })
     }
 
-    /// W, in one submission.
-    fn matrix(&self) -> Result<Array> {
-        submitted(self.context(), |record| self.record_matrix(record))
+    /// W, in one submission unless it is long; so are the three that follow.
+    fn matrix(&self, cancel: Cancel<'_>) -> Result<Array> {
+        submitted(self.context(), cancel, |record| self.record_matrix(record))
     }
 
-    /// The gradients from that of W, in one submission.
-    fn matrix_vjp(&self, w: Option<&Array>, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+    /// The gradients from that of W.
+    fn matrix_vjp(
+        &self,
+        w: Option<&Array>,
+        ct: &Array,
+        wanted: &[bool],
+        cancel: Cancel<'_>,
+    ) -> Result<Vec<Option<Array>>> {
         let (batch, shape) = (self.batch(), self.shape());
         w.map_or(Ok(()), |w| check_matrices("w", w, self.field(), batch, shape))?;
         check_matrices("ct", ct, self.field(), batch, shape)?;
-        submitted(self.context(), |record| self.record_matrix_vjp(record, w, ct, wanted))
+        submitted(self.context(), cancel, |record| self.record_matrix_vjp(record, w, ct, wanted))
     }
 
-    /// W x or W^H x, in one submission.
-    fn apply(&self, x: &Array, side: Side) -> Result<Array> {
-        submitted(self.context(), |record| self.record_apply(record, x, side))
+    /// W x or W^H x.
+    fn apply(&self, x: &Array, side: Side, cancel: Cancel<'_>) -> Result<Array> {
+        submitted(self.context(), cancel, |record| self.record_apply(record, x, side))
     }
 
-    /// The gradients of [`Operator::apply`], in one submission.
+    /// The gradients of [`Operator::apply`].
     fn apply_vjp(
         &self,
         x: &Array,
@@ -94,17 +100,24 @@ pub trait Operator {
         side: Side,
         wanted: &[bool],
         x_wanted: bool,
+        cancel: Cancel<'_>,
     ) -> Result<Pulled> {
-        submitted(self.context(), |record| self.record_apply_vjp(record, x, ct, side, wanted, x_wanted))
+        submitted(self.context(), cancel, |record| {
+            self.record_apply_vjp(record, x, ct, side, wanted, x_wanted)
+        })
     }
 }
+
+/// Whether a call is cancelled.
+pub(crate) type Cancel<'a> = &'a dyn Fn() -> bool;
 
 /// Submits the dispatches that `f` records.
 pub(crate) fn submitted<R>(
     context: &Arc<Context>,
+    cancel: Cancel<'_>,
     f: impl FnOnce(&mut Record<'_>) -> Result<R>,
 ) -> Result<R> {
-    let mut record = Record::new(context)?;
+    let mut record = Record::until(context, cancel)?;
     let done = f(&mut record)?;
     record.submit()?;
     Ok(done)

@@ -20,6 +20,11 @@ pub fn device() -> Option<Arc<Context>> {
     }
 }
 
+/// A call that is not cancelled.
+pub fn never() -> bool {
+    false
+}
+
 /// A complex number in double precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct C(pub f64, pub f64);
@@ -137,6 +142,7 @@ pub fn near(got: &[C], expected: &[C], units: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let size = expected.iter().map(|x| x.square()).sum::<f64>().sqrt().max(0.1);
     let off = got.iter().zip(expected).map(|(a, b)| a.plus(b.scaled(-1.0)).square()).sum::<f64>().sqrt();
+    let units = units * crate::proof::roughness();
     assert!(off <= units * f64::from(f32::EPSILON) / 2.0 * size, "{what}: {off:e} of {size:e}");
 }
 

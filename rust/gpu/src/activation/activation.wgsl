@@ -69,7 +69,7 @@ fn hyperbolic(x: T) -> T {
     p = fma(p, q, T(2.0 / 15.0));
     p = fma(p, q, T(-1.0 / 3.0));
     let near = fma(p * q, size, size);
-    let far = T(1.0) - T(2.0) / (exp(T(2.0) * size) + T(1.0));
+    let far = T(1.0) - divide_parts(T(2.0), exp_parts(T(2.0) * size) + T(1.0));
     return keep_parts(x, sign(x) * select(far, near, size < T(0.25)));
 }
 
@@ -85,11 +85,11 @@ fn polar(z: vec2<f32>) -> Polar {
     let top = max(abs(z.x), abs(z.y));
     let by = power(top);
     let u = by * z;
-    let s = sqrt(dot(u, u));
+    let s = root(dot(u, u));
     if !is_nan(s) && top < TINY {
         return Polar(vec2<f32>(0.0), 0.0);
     }
-    return Polar(u / s, s / by);
+    return Polar(vec2<f32>(quotient(u.x, s), quotient(u.y, s)), quotient(s, by));
 }
 
 fn modrelu(z: vec2<f32>, b: f32) -> vec2<f32> {
@@ -112,7 +112,7 @@ fn modrelu_pull(z: vec2<f32>, b: f32, g: vec2<f32>) -> vec3<f32> {
         return vec3<f32>(0.0);
     }
     let along = keep(t, dot(p.e, g));
-    return vec3<f32>(g + b / p.r * (g - along * p.e), along);
+    return vec3<f32>(g + quotient(b, p.r) * (g - along * p.e), along);
 }
 
 fn modrelu_real(z: f32, b: f32) -> f32 {

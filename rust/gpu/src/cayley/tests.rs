@@ -1,7 +1,7 @@
 //! Accuracy by the norm of A, and sizes beside the ordinary; results are compared in `hosted/tests.rs`.
 
 use super::*;
-use crate::testing::{C, M, device, fetched, near, numbers, sent};
+use crate::testing::{C, M, device, fetched, near, never, numbers, sent};
 use isometry_core::Side;
 
 const EPS: f64 = f32::EPSILON as f64;
@@ -102,9 +102,9 @@ fn nothing_is_a_matrix_too() {
         for (batch, n) in [(0, 5), (2, 0), (0, 0), (0, 100)] {
             let p = Parameters::new(field, batch, n, 1.0, (true, true));
             let sent_all = Sent::new(&context, &p);
-            let w = sent_all.view().matrix().unwrap();
+            let w = sent_all.view().matrix(&never).unwrap();
             assert!(w.shape() == [batch, n, n] && w.is_empty());
-            let bars = sent_all.view().matrix_vjp(Some(&w), &w, &[true; 4]).unwrap();
+            let bars = sent_all.view().matrix_vjp(Some(&w), &w, &[true; 4], &never).unwrap();
             let given = [true, p.diagonal.is_some(), false, p.last.is_some() && field == Field::Complex];
             assert_eq!(bars.iter().map(Option::is_some).collect::<Vec<_>>(), given);
         }
@@ -119,9 +119,10 @@ fn gradients_with_and_without_the_matrix() {
         for n in [7, 33, 70] {
             let sent_all = Sent::new(&context, &Parameters::new(field, 2, n, 0.5, (true, true)));
             let view = sent_all.view();
-            let (w, ct) = (view.matrix().unwrap(), numbers(field, 2 * n * n, 77));
+            let (w, ct) = (view.matrix(&never).unwrap(), numbers(field, 2 * n * n, 77));
             let ct = sent(&context, field, &[2, n, n], &ct);
-            let [with, without] = [Some(&w), None].map(|w| view.matrix_vjp(w, &ct, &[true; 4]).unwrap());
+            let [with, without] =
+                [Some(&w), None].map(|w| view.matrix_vjp(w, &ct, &[true; 4], &never).unwrap());
             for (bar, anew) in with.iter().zip(&without) {
                 assert_eq!(bar.as_ref().map(fetched), anew.as_ref().map(fetched), "{field:?} {n}");
             }
@@ -179,7 +180,7 @@ fn size(a: &M) -> f64 {
 /// e(W) = max|W^H W - I| / (n eps), and the distance from the exact W in units of eps |I + A|.
 fn quality(context: &Arc<Context>, p: &Parameters, norm: f64) -> (f64, f64) {
     let sent = Sent::new(context, p);
-    let w = M { rows: p.n, columns: p.n, data: fetched(&sent.view().matrix().unwrap()) };
+    let w = M { rows: p.n, columns: p.n, data: fetched(&sent.view().matrix(&never).unwrap()) };
     let defect = w.h().times(&w).plus(&M::eye(p.n), -1.0);
     let worst = defect.data.iter().map(|x| x.square().sqrt()).fold(0.0, |a, b| if b <= a { a } else { b });
     (worst / (p.n as f64 * EPS), w.plus(&p.w(0), -1.0).norm() / (EPS * (1.0 + norm * norm).sqrt()))
@@ -219,7 +220,7 @@ fn more_matrices_than_one_row_of_workgroups() {
     let (batch, n) = (4 * 32768 + 5, 2);
     let upper: Vec<C> = numbers(Field::Real, batch, 3);
     let array = sent(&context, Field::Real, &[batch, 1], &upper);
-    let w = fetched(&Cayley::new(&array, None, None, n).unwrap().matrix().unwrap());
+    let w = fetched(&Cayley::new(&array, None, None, n).unwrap().matrix(&never).unwrap());
     let expected: Vec<C> = upper
         .iter()
         .flat_map(|a| {
@@ -229,7 +230,7 @@ fn more_matrices_than_one_row_of_workgroups() {
         .collect();
     near(&w, &expected, 4.0, "rotations");
     let x = sent(&context, Field::Real, &[batch, 1, n], &[C(1.0, 0.0), C(0.0, 0.0)].repeat(batch));
-    let y = Cayley::new(&array, None, None, n).unwrap().apply(&x, Side::Forward).unwrap();
+    let y = Cayley::new(&array, None, None, n).unwrap().apply(&x, Side::Forward, &never).unwrap();
     let columns: Vec<C> = expected.chunks(4).flat_map(|w| [w[0], w[2]]).collect();
     near(&fetched(&y), &columns, 4.0, "rotated");
 }
@@ -242,8 +243,8 @@ fn signs_of_a_complex_matrix_have_no_gradient() {
     let mut sent_all = Sent::new(&context, &p);
     let signs = sent(&context, Field::Real, &[1, n], &[C(1.0, 0.0), C(-1.0, 0.0), C(-1.0, 0.0)]);
     sent_all.last = Some(Last::signs(field, &signs, n).unwrap());
-    let w = sent_all.view().matrix().unwrap();
-    let bars = sent_all.view().matrix_vjp(Some(&w), &w, &[false, true, true, true]).unwrap();
+    let w = sent_all.view().matrix(&never).unwrap();
+    let bars = sent_all.view().matrix_vjp(Some(&w), &w, &[false, true, true, true], &never).unwrap();
     assert_eq!(bars.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false, false]);
 }
 
@@ -265,7 +266,7 @@ fn bad_arguments_are_named() {
     refused(Cayley::new(&real, None, Some(phases.clone()), 3), "phases");
     let view = Cayley::new(&complex, None, Some(phases.clone()), 3).unwrap();
     let w = array(Field::Complex, &[2, 3, 3]);
-    assert!(view.matrix_vjp(Some(&w), &complex, &[true; 4]).is_err());
-    assert!(view.matrix_vjp(Some(&w), &w, &[true; 3]).is_err());
-    assert!(view.matrix_vjp(Some(&w), &array(Field::Real, &[2, 3, 3]), &[true; 4]).is_err());
+    assert!(view.matrix_vjp(Some(&w), &complex, &[true; 4], &never).is_err());
+    assert!(view.matrix_vjp(Some(&w), &w, &[true; 3], &never).is_err());
+    assert!(view.matrix_vjp(Some(&w), &array(Field::Real, &[2, 3, 3]), &[true; 4], &never).is_err());
 }

@@ -41,8 +41,8 @@ fn step_at(b: u32, t: u32) -> u32 {
 }
 
 fn sigma(x: f32) -> f32 {
-    let e = exp(-abs(x));
-    return keep(x, select(e, 1.0, x >= 0.0) / (1.0 + e));
+    let e = exponential(-abs(x));
+    return keep(x, quotient(select(e, 1.0, x >= 0.0), 1.0 + e));
 }
 
 fn pair_of(a: f32, b: f32) -> Pair {

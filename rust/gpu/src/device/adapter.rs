@@ -75,10 +75,18 @@ pub(super) fn described(adapter: &wgpu::Adapter) -> Adapter {
         _ => "another",
     };
     let driver = format!("{} {}", info.driver, info.driver_info).trim().to_string();
-    let limits = adapter.limits();
+    let limits = limits(adapter);
     // shaders index with 32 bits, and the smallest element has four bytes
     let most_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(u32::MAX.into());
     Adapter { name: info.name, kind, backend, driver, most_bytes, used: false, lacks: lacks(&limits) }
+}
+
+/// What a device of an adapter is opened with: all that it has.
+pub(super) fn limits(adapter: &wgpu::Adapter) -> Limits {
+    #[cfg(any(test, feature = "proof"))]
+    return crate::proof::limits(adapter.limits());
+    #[cfg(not(any(test, feature = "proof")))]
+    adapter.limits()
 }
 
 /// The first limit below what the shaders need: the least that WebGPU allows, and 128 bytes of immediates.

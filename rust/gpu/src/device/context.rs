@@ -1,6 +1,6 @@
 //! A device with its queue, its pipelines and its free memory.
 
-use super::adapter::{Adapter, CPU, chosen, described};
+use super::adapter::{Adapter, CPU, chosen, described, limits};
 use super::current;
 use super::memory::Pool;
 use super::scopes::Scopes;
@@ -88,7 +88,7 @@ pub(crate) fn too_large(what: impl std::fmt::Display) -> Error {
 impl Context {
     pub(super) fn new() -> Result<Self> {
         let adapter = chosen()?;
-        let limits = adapter.limits();
+        let limits = limits(&adapter);
         let described = described(&adapter);
         let wanted = DeviceDescriptor {
             label: Some("isometry"),

@@ -150,16 +150,15 @@ impl Context {
         let usage = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
         let buffer = self.pool.take(size).map_or_else(|| self.buffer(&descriptor), Ok)?;
-        #[cfg(test)]
+        #[cfg(any(test, feature = "proof"))]
         self.poison(&buffer);
         Ok(Memory { buffer: Some(buffer), context: self.clone(), kept: Mutex::default() })
     }
 
-    /// Fills memory with large numbers, so that tests notice reads of unwritten memory. NaN would not do:
-    /// WGSL compilers may assume that there is none.
-    #[cfg(test)]
+    /// Fills memory with NaN, so that tests notice reads of unwritten memory.
+    #[cfg(any(test, feature = "proof"))]
     fn poison(&self, buffer: &Buffer) {
-        let bytes = 1e15f32.to_ne_bytes().repeat(buffer.size() as usize / 4);
+        let bytes = f32::NAN.to_ne_bytes().repeat(buffer.size() as usize / 4);
         self.queue.write_buffer(buffer, 0, &bytes);
     }
 

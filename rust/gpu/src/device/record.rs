@@ -91,6 +91,13 @@ impl<'c> Record<'c> {
         groups: [usize; 3],
         work: usize,
     ) -> Result<()> {
+        #[cfg(any(test, feature = "proof"))]
+        if crate::proof::races::sought() && arrays.iter().all(|(name, _)| *name != crate::proof::races::WORDS)
+        {
+            return sizes
+                .into_iter()
+                .try_for_each(|sizes| self.watched(variant, arrays, sizes.as_ref(), groups, work));
+        }
         let name = variant.shader.name;
         let most = self.context.most_groups() as usize;
         if groups.iter().any(|&count| count > most) {
@@ -154,6 +161,30 @@ impl<'c> Record<'c> {
             self.work = self.work.saturating_add(work);
             self.context.count(What::Dispatches, 1);
         }
+        Ok(())
+    }
+
+    /// A dispatch that notes races, which are looked at once the call is submitted.
+    #[cfg(any(test, feature = "proof"))]
+    fn watched(
+        &mut self,
+        variant: Variant,
+        arrays: &[(&str, &Array)],
+        sizes: &[u32],
+        groups: [usize; 3],
+        work: usize,
+    ) -> Result<()> {
+        use crate::proof::races;
+        let pipeline = self.context.pipeline(variant)?;
+        let written = |name: &str| pipeline.interface.bindings.iter().any(|b| b.written && b.name == name);
+        let mut bytes = 0;
+        for (_, array) in arrays.iter().filter(|(name, _)| written(name)) {
+            bytes += array.memory().buffer()?.size();
+        }
+        let words = races::words(&self.context, bytes)?;
+        self.fill(&words, None)?;
+        self.dispatches(variant, &[arrays, &[(races::WORDS, &words)]].concat(), [sizes], groups, work)?;
+        self.after(move || races::check(&words, variant.shader.name));
         Ok(())
     }
 

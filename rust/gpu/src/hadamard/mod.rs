@@ -26,7 +26,7 @@ pub fn transform(x: &Array, scale: f32, side: Side) -> Result<Array> {
     let n = x.shape().last().copied().unwrap_or(0);
     let order =
         Order::of(n).ok_or_else(|| Error::value("x", format!("has rows of {n} numbers: no order")))?;
-    submitted(x.context(), |record| record_transform(record, x, scale, side, order))
+    submitted(x.context(), &|| false, |record| record_transform(record, x, scale, side, order))
 }
 
 fn record_transform(

@@ -2,6 +2,7 @@
 //! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix, which the CPU forms.
 
 mod arrays;
+mod formed;
 mod local;
 mod sequence;
 #[cfg(test)]
@@ -59,22 +60,23 @@ pub fn operator<T: Scalar>(
     let operator = view(held.object, &views)?;
     let (batch, (p, q)) = (operator.batch(), operator.shape());
     match task {
-        Task::Matrix(out) => results.put(&operator.matrix()?, out)?,
+        Task::Matrix(out) => results.put(&operator.matrix(budget.cancel)?, out)?,
         Task::MatrixVjp(saved, ct, bars) => {
             let w = uploads.array("saved", &saved, &[batch, p, q])?;
             let ct = uploads.needed("ct", &ct, &[batch, p, q])?;
-            results.put_all(&operator.matrix_vjp(w.as_ref(), &ct, &wanted(&bars))?, bars)?;
+            results.put_all(&operator.matrix_vjp(w.as_ref(), &ct, &wanted(&bars), budget.cancel)?, bars)?;
         }
         Task::Apply(x, side, out) => {
             let x = rows(&mut uploads, "x", &x, &*operator, features((p, q), side).0)?;
-            results.put(&operator.apply(&x, side)?, out)?;
+            results.put(&operator.apply(&x, side, budget.cancel)?, out)?;
         }
         Task::ApplyVjp([_, x, ct], side, bars, x_bar) => {
             let (from, into) = features((p, q), side);
             let x = rows(&mut uploads, "x", &x, &*operator, from)?;
             let ct = rows(&mut uploads, "ct", &ct, &*operator, into)?;
             let own = if kernels { wanted(&bars) } else { vec![wanted(&bars).contains(&true)] };
-            let pulled = operator.apply_vjp(&x, &ct, side, &own, !matches!(x_bar, Bar::None))?;
+            let pulled =
+                operator.apply_vjp(&x, &ct, side, &own, !matches!(x_bar, Bar::None), budget.cancel)?;
             pulled.x.map_or(Ok(()), |found| results.put(&found, x_bar))?;
             if kernels {
                 results.put_all(&pulled.arguments, bars)?;

@@ -1,7 +1,7 @@
 //! Cells by their names: every array is uploaded once, all members of an ensemble are one submission, and all results come with one wait.
 
 use super::arrays::{Results, Uploads};
-use super::{Held, has_kernels, local, wanted};
+use super::{Held, formed, has_kernels, local, wanted};
 use crate::Array;
 use crate::array::zeros;
 use crate::cell::{CELLS, Cell, Gradients, Outcome};
@@ -32,13 +32,20 @@ pub fn forward<T: Scalar>(members: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> 
         let (mut uploads, mut results) = (Uploads::new()?, Results::default());
         let mut record = Record::until(uploads.context(), budget.cancel)?;
         let mut found = Vec::with_capacity(calls.len());
+        let mut matrices = Vec::with_capacity(calls.len());
         for call in &calls {
             let held = transition(&mut uploads, call, budget)?;
-            let w = held.as_ref().map(|held| formed(&mut record, held)).transpose()?;
-            let cell = Cell::new(&mut uploads, call, w)?;
+            let w = held.as_ref().map(|held| matrix(&mut record, call, held)).transpose()?;
+            let cell = Cell::new(&mut uploads, call, w.as_ref().map(flat).transpose()?)?;
             found.push((cell.kernels.forward)(&mut record, &cell)?);
+            matrices.push(w.filter(|_| held.is_some_and(|held| held.formed.is_empty())));
         }
         record.submit()?;
+        for (call, w) in calls.iter().zip(&matrices) {
+            if let (Some((object, given)), Some(w)) = (&call.transition, w) {
+                formed::keep(object, given, w)?;
+            }
+        }
         for ((states, memory), (to, last)) in found.iter().zip(rooms) {
             results.put(states, to)?;
             memory.as_ref().map_or(Ok(()), |memory| results.put(memory, last))?;
@@ -65,7 +72,7 @@ pub fn backward<T: Scalar>(members: Vec<Backward<'_, T>>, budget: &Budget<'_>) -
             let held = transition(&mut uploads, call, budget)?;
             let views = held.as_ref().map_or(vec![], Held::views);
             let operator = held.as_ref().map(|held| view(held.object, &views)).transpose()?;
-            let w = operator.as_ref().map(|operator| operator.record_matrix(&mut record)).transpose()?;
+            let w = held.as_ref().map(|held| matrix(&mut record, call, held)).transpose()?;
             let cell = Cell::new(&mut uploads, call, w.as_ref().map(flat).transpose()?)?;
             let shape = [cell.steps, cell.batch, cell.state];
             let last_ct = uploads.array("last_ct", last_ct, &[cell.batch, cell.n, cell.n])?;
@@ -124,9 +131,14 @@ fn transition<'b, 'a, T: Scalar>(
     Held::new(uploads, object, given, has_kernels(object, given)?, budget).map(Some)
 }
 
-/// W (n, n).
-fn formed<T: Scalar>(record: &mut Record<'_>, held: &Held<'_, T>) -> Result<Array> {
-    flat(&view(held.object, &held.views())?.record_matrix(record)?)
+/// W (1, n, n), which the call before may have formed.
+fn matrix<T: Scalar>(record: &mut Record<'_>, call: &Call<'_, T>, held: &Held<'_, T>) -> Result<Array> {
+    if let (Some((object, given)), true) = (&call.transition, held.formed.is_empty())
+        && let Some(w) = formed::find(record.context(), object, given)?
+    {
+        return Ok(w);
+    }
+    view(held.object, &held.views())?.record_matrix(record)
 }
 
 /// W (1, n, n) as (n, n).

@@ -272,3 +272,45 @@ fn what_is_no_argument_is_refused() {
         assert!(call("exponential", &[Given { shape: &[1, 1], array: remote }]).is_err());
     }
 }
+
+/// Every task of every object with kernels asks between its parts, of which tests have small ones.
+#[test]
+fn a_cancelled_call_of_an_operator_stops() {
+    if device().is_none() {
+        return;
+    }
+    let budget = Budget { threads: 1, cancel: &|| true };
+    let n = 128;
+    for (object, shape) in [
+        ("dense", [1, n, n].to_vec()),
+        ("cayley", [1, n * (n - 1) / 2].to_vec()),
+        ("householder", [1, n, n].to_vec()),
+    ] {
+        let own = of_parts::<f32>(&draw(Field::Real, shape.iter().product(), 0.1, 1));
+        let own = Given { shape: &shape, array: argument::Array::Own(&own) };
+        let given = [&[own][..], &vec![NONE; if object == "cayley" { 3 } else { 2 }]].concat();
+        let given = if object == "dense" { &given[..1] } else { &given[..] };
+        let (rows, square) = ([1, 256, n], [1, n, n]);
+        let numbers = vec![0.1; 256 * n];
+        let x = Given { shape: &rows, array: argument::Array::Own(&numbers) };
+        let ct = Given { shape: &square, array: argument::Array::Own(&numbers[..n * n]) };
+        let run = |task: Task<'_, f32>| {
+            let done = super::operator(object, given, task, &budget);
+            assert_eq!(done, Err(isometry_core::Error::Interrupted), "{object}");
+        };
+        let mut room = vec![0.0; 256 * n];
+        let bars = |room| {
+            let mut bars = vec![Bar::Own(room)];
+            bars.resize_with(given.len(), || Bar::None);
+            bars
+        };
+        run(Task::Apply(x, Side::Forward, Bar::Own(&mut room)));
+        let own_bar = &mut vec![0.0; own.shape.iter().product()][..];
+        run(Task::ApplyVjp([NONE, x, x], Side::Forward, bars(own_bar), Bar::None));
+        if object != "dense" {
+            run(Task::Matrix(Bar::Own(&mut room[..n * n])));
+            let own_bar = &mut vec![0.0; own.shape.iter().product()][..];
+            run(Task::MatrixVjp(NONE, ct, bars(own_bar)));
+        }
+    }
+}

@@ -63,7 +63,7 @@ fn main(
     for (var r = 0u; r < HEIGHT; r++) {
         sum += parts[r * WIDTH + local.x];
     }
-    let fine = power(sqrt(sum));
+    let fine = power(root(sum));
     for (var i = local.y; i < sizes.n; i += HEIGHT) {
         let place = first + i * m;
         balanced[place] = fine * (rough * vectors[place]);

@@ -1,7 +1,7 @@
 //! Sizes beside the ordinary, the inverse of triangles, and what a call keeps for its gradient; results are compared in `hosted/tests.rs`.
 
 use super::*;
-use crate::testing::{C, M, device, fetched, near, numbers, sent};
+use crate::testing::{C, M, device, fetched, near, never, numbers, sent};
 use isometry_core::Side;
 
 #[test]
@@ -19,7 +19,7 @@ fn more_matrices_than_a_dispatch_has() {
                 .map(|x| C(x, 0.0))
         })
         .collect();
-    let w = Householder::new(&vectors, None).unwrap().matrix().unwrap();
+    let w = Householder::new(&vectors, None).unwrap().matrix(&never).unwrap();
     near(&fetched(&w), &expected, 8.0, "reflections");
 }
 
@@ -32,14 +32,15 @@ fn empty_sizes() {
         let last = Last::sign(Field::Real, &sign, n).unwrap();
         let x = numbers(Field::Real, batch * rows * n, 2);
         let own = Householder::new(&vectors, None).unwrap();
-        let out = own.apply(&sent(&context, Field::Real, &[batch, rows, n], &x), Side::Forward).unwrap();
+        let out =
+            own.apply(&sent(&context, Field::Real, &[batch, rows, n], &x), Side::Forward, &never).unwrap();
         assert_eq!(out.shape(), [batch, rows, n]);
         if m == 0 {
             near(&fetched(&out), &x, 0.0, "no reflections");
         }
         let own = Householder::new(&vectors, Some(last)).unwrap();
         let rows = Array::room(&context, Field::Real, &[batch, rows, n]).unwrap();
-        let pulled = own.apply_vjp(&rows, &rows, Side::Forward, &[true; 3], true).unwrap();
+        let pulled = own.apply_vjp(&rows, &rows, Side::Forward, &[true; 3], true, &never).unwrap();
         let shapes: Vec<_> = pulled.arguments.iter().flatten().map(|bar| bar.shape().to_vec()).collect();
         assert_eq!(shapes, [vec![batch, n, m], vec![batch]]);
     }
@@ -92,7 +93,7 @@ fn gradients_from_what_was_kept() {
             let [x, ct, others] = [7, 70, 8].map(|seed| draw(&[batch, rows, n], field, seed));
             let pulled = |arrays: &(Array, Option<Last>), side| {
                 let own = Householder::new(&arrays.0, arrays.1.clone()).unwrap();
-                let pulled = own.apply_vjp(&x, &ct, side, &[true; 3], true).unwrap();
+                let pulled = own.apply_vjp(&x, &ct, side, &[true; 3], true, &never).unwrap();
                 let all: Vec<_> = pulled.arguments.into_iter().flatten().chain(pulled.x).collect();
                 all.iter().map(|array| array.download().unwrap()).collect::<Vec<_>>()
             };
@@ -101,7 +102,7 @@ fn gradients_from_what_was_kept() {
                 let expected = pulled(&fresh, side);
                 let own = Householder::new(&again.0, again.1.clone()).unwrap();
                 for kept in [&x, &others] {
-                    own.apply(kept, side).unwrap();
+                    own.apply(kept, side, &never).unwrap();
                     assert!(own.kept_rows(kept, side).is_some());
                     assert!(own.kept_rows(&ct, side).is_none());
                     assert!(pulled(&again, side) == expected, "{field:?} {side:?}");

@@ -61,7 +61,7 @@ fn main(
                 for (var k = i + 1u; k <= local; k++) {
                     sum -= mul(block[i * SIDE + k], x[k]);
                 }
-                sum = (2.0 / real(block[i * SIDE + i])) * sum;
+                sum = quotient(2.0, real(block[i * SIDE + i])) * sum;
             }
             x[i] = sum;
             out[base + (top + i) * m + top + local] = sum;

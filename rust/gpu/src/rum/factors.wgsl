@@ -97,10 +97,10 @@ fn main(
     var square = 0.0;
     for (var pair = local; pair < pairs(n); pair += LANES) {
         let place = places(pair, n, sizes.phi);
-        let x = frames[place_of(DIRECTION, here, place.x)] / max(largest, TINY);
+        let x = quotient(frames[place_of(DIRECTION, here, place.x)], max(largest, TINY));
         square += x * x;
         if place.y < n {
-            let y = frames[place_of(DIRECTION, here, place.y)] / max(largest, TINY);
+            let y = quotient(frames[place_of(DIRECTION, here, place.y)], max(largest, TINY));
             square += y * y;
         }
     }
@@ -115,6 +115,6 @@ fn main(
         }
     }
     if local == 0u {
-        frames[here * sizes.pitch + FACTOR] = select(eta() * scale.inverse / scale.by, 0.0, scale.zero);
+        frames[here * sizes.pitch + FACTOR] = select(quotient(eta() * scale.inverse, scale.by), 0.0, scale.zero);
     }
 }

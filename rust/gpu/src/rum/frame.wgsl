@@ -58,7 +58,7 @@ fn frame_of(local: u32, here: u32, b: u32) -> Frame {
     let by = max(largest.xy, vec2<f32>(TINY));
     var squares = vec4<f32>(0.0);
     for (var j = local; j < n; j += LANES) {
-        let x = vec2<f32>(e_of(here, j), tau_of(here, b, j)) / by;
+        let x = vec2<f32>(quotient(e_of(here, j), by.x), quotient(tau_of(here, b, j), by.y));
         squares += vec4<f32>(x * x, 0.0, 0.0);
     }
     squares = total(local, squares);
@@ -77,7 +77,7 @@ fn frame_of(local: u32, here: u32, b: u32) -> Frame {
         return f;
     }
     f.a_h = sums.w;
-    let length = sqrt(sums.x);
+    let length = root(sums.x);
     if length <= 8.0 * EPS {
         f.form = OPPOSITE;
         var least = abs(scaled(f.e, e_of(here, 0u)));
@@ -89,16 +89,16 @@ fn frame_of(local: u32, here: u32, b: u32) -> Frame {
             }
         }
         f.of_axis = scaled(f.e, e_of(here, f.axis));
-        f.by = 1.0 / sqrt(1.0 - f.of_axis * f.of_axis);
+        f.by = quotient(1.0, root(1.0 - f.of_axis * f.of_axis));
         f.w_h = (h_of(here, b, f.axis) - f.of_axis * f.a_h) * f.by;
         return f;
     }
-    f.slope = 1.0 / length;
+    f.slope = quotient(1.0, length);
     if n == 2u && sums.x < 2.0 {
         f.form = PLANE;
         f.by = 1.0;
         let across = vec2<f32>(w_of(f, here, b, 0u), w_of(f, here, b, 1u));
-        f.by = 1.0 / sqrt(dot(across, across));
+        f.by = quotient(1.0, root(dot(across, across)));
         let a = vec2<f32>(a_of(f, here, b, 0u), a_of(f, here, b, 1u));
         f.overlap = dot(a, across) * f.by;
         f.w_h = dot(vec2<f32>(h_of(here, b, 0u), h_of(here, b, 1u)), across) * f.by;
@@ -130,8 +130,8 @@ fn put_frame(local: u32, f: Frame, here: u32, b: u32, to: u32) {
         let first = to * sizes.pitch;
         frames[first + OVERLAP] = f.overlap;
         frames[first + SLOPE] = f.slope;
-        frames[first + OF_E] = f.e.inverse / f.e.by;
-        frames[first + OF_TAU] = f.tau.inverse / f.tau.by;
+        frames[first + OF_E] = quotient(f.e.inverse, f.e.by);
+        frames[first + OF_TAU] = quotient(f.tau.inverse, f.tau.by);
         frames[first + A_H] = f.a_h;
         frames[first + W_H] = f.w_h;
     }

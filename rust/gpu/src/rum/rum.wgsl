@@ -89,10 +89,10 @@ struct Scale {
 }
 
 fn scale_of(largest: f32, square: f32) -> Scale {
-    let length = keep(square, max(sqrt(square), 0.5));
-    return Scale(max(largest, TINY), 1.0 / length, !is_nan(square) && largest * length < TINY);
+    let length = keep(square, max(root(square), 0.5));
+    return Scale(max(largest, TINY), quotient(1.0, length), !is_nan(square) && largest * length < TINY);
 }
 
 fn scaled(s: Scale, x: f32) -> f32 {
-    return x / s.by * s.inverse;
+    return quotient(x, s.by) * s.inverse;
 }

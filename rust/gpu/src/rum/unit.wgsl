@@ -67,7 +67,6 @@ fn main(
     if sizes.phase != SECOND {
         f = frame_of(local, here, b);
         storageBarrier();     // all have read h, which is in storage
-        workgroupBarrier();
     }
     if sizes.phase == FIRST {
         put_frame(local, f, here, b, b);
@@ -98,10 +97,10 @@ fn main(
         var square = 0.0;
         for (var pair = local; pair < pairs(n); pair += LANES) {
             let place = places(pair, n, sizes.phi);
-            let x = state[b * n + place.x] / max(largest, TINY);
+            let x = quotient(state[b * n + place.x], max(largest, TINY));
             square += x * x;
             if place.y < n {
-                let y = state[b * n + place.y] / max(largest, TINY);
+                let y = quotient(state[b * n + place.y], max(largest, TINY));
                 square += y * y;
             }
         }

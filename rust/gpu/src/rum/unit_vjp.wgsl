@@ -85,7 +85,7 @@ fn plane(turn: Turn, j: u32) -> vec2<f32> {
     let a = vec2<f32>(frames[place_of(A, turn.here, 0u)], frames[place_of(A, turn.here, 1u)]);
     let w = vec2<f32>(frames[place_of(W, turn.here, 0u)], frames[place_of(W, turn.here, 1u)]);
     let b = 2.0 * frames[turn.first + OVERLAP] * w - a;
-    let half = across(w, vec2<f32>(one.y, two.y)) / 2.0;
+    let half = across(w, vec2<f32>(one.y, two.y)) * 0.5;
     let of_e = frames[turn.first + OF_E] * (across(a, vec2<f32>(one.x, two.x)) + half);
     let of_tau = frames[turn.first + OF_TAU] * half;
     if j == 0u {
@@ -106,8 +106,8 @@ fn finish(turn: Turn, j: u32, products: vec4<f32>) {
         let a = frames[place_of(A, turn.here, j)];
         let bar = sums.y * slope;
         found.x = frames[turn.first + OF_E] * (sums.x + bar - products.x * a);
-        let along = products.z / slope - products.y;
-        let b = frames[place_of(W, turn.here, j)] / slope - a;
+        let along = quotient(products.z, slope) - products.y;
+        let b = quotient(frames[place_of(W, turn.here, j)], slope) - a;
         found.y = frames[turn.first + OF_TAU] * (bar - along * b);
     }
     g[turn.b * n + j] += sums.z;

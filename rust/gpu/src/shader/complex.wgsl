@@ -45,7 +45,17 @@ fn square(x: T) -> f32 {
 
 // 1 / x
 fn inverse(x: T) -> T {
-    return vec2<f32>(x.x, -x.y) / dot(x, x);
+    let by = dot(x, x);
+    return vec2<f32>(quotient(x.x, by), quotient(-x.y, by));
+}
+
+// x / y of the parts
+fn divide_parts(x: T, y: T) -> T {
+    return vec2<f32>(quotient(x.x, y.x), quotient(x.y, y.y));
+}
+
+fn exp_parts(x: T) -> T {
+    return vec2<f32>(exponential(x.x), exponential(x.y));
 }
 
 fn imag(x: T) -> f32 {

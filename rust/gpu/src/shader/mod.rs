@@ -1,7 +1,7 @@
 //! Shaders: WGSL files, the modules they import, and their variants.
 //!
-//! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `bits.wgsl` with `real.wgsl` or `complex.wgsl`, so that
-//! one source serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The
+//! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `bits.wgsl` and `arithmetic.wgsl` with
+//! `real.wgsl` or `complex.wgsl`, so that one source serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The
 //! bindings of a shader are read from its source ([`Interface`]): a dispatch names its arrays as the shader does.
 
 mod interface;
@@ -55,11 +55,18 @@ pub(crate) fn groups(count: usize) -> [usize; 3] {
     [along, count.div_ceil(along), 1]
 }
 
+/// The module of the numbers of a field.
+macro_rules! numbers {
+    ($field:literal) => {
+        concat!(include_str!("bits.wgsl"), include_str!("arithmetic.wgsl"), include_str!($field))
+    };
+}
+
 /// The modules that files import, by name.
 fn module(name: &str, field: Field) -> Option<&'static str> {
     match (name, field) {
-        ("numbers", Field::Real) => Some(concat!(include_str!("bits.wgsl"), include_str!("real.wgsl"))),
-        ("numbers", Field::Complex) => Some(concat!(include_str!("bits.wgsl"), include_str!("complex.wgsl"))),
+        ("numbers", Field::Real) => Some(numbers!("real.wgsl")),
+        ("numbers", Field::Complex) => Some(numbers!("complex.wgsl")),
         ("index", _) => Some(include_str!("index.wgsl")),
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
@@ -76,19 +83,30 @@ fn module(name: &str, field: Field) -> Option<&'static str> {
     }
 }
 
+#[cfg(any(test, feature = "proof"))]
+use crate::proof::source;
+
+/// The source of a shader or module of this name.
+#[cfg(not(any(test, feature = "proof")))]
+fn source<'a>(_: &str, source: &'a str) -> std::borrow::Cow<'a, str> {
+    source.into()
+}
+
 impl Variant {
     /// The source with its modules.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for line in self.shader.source.lines() {
+        for line in source(self.shader.name, self.shader.source).lines() {
             let name = line.strip_prefix("#import \"").and_then(|rest| rest.strip_suffix('"'));
-            match name {
-                // an unknown module stays an import, which does not compile
-                Some(name) => text.push_str(module(name, self.field).unwrap_or(line)),
+            // an unknown module stays an import, which does not compile
+            match name.and_then(|name| Some((name, module(name, self.field)?))) {
+                Some((name, module)) => text.push_str(&source(&format!("import/{name}"), module)),
                 None => text.push_str(line),
             }
             text.push('\n');
         }
+        #[cfg(any(test, feature = "proof"))]
+        let text = crate::proof::changed(text);
         text
     }
 }

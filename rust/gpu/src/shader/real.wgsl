@@ -45,7 +45,16 @@ fn square(x: T) -> f32 {
 
 // 1 / x
 fn inverse(x: T) -> T {
-    return 1.0 / x;
+    return quotient(1.0, x);
+}
+
+// x / y of the parts
+fn divide_parts(x: T, y: T) -> T {
+    return quotient(x, y);
+}
+
+fn exp_parts(x: T) -> T {
+    return exponential(x);
 }
 
 fn imag(x: T) -> f32 {

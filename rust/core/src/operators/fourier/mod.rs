@@ -7,7 +7,7 @@
 //!
 //! (Arjovsky, Shah, Bengio: Unitary evolution recurrent neural networks, ICML 2016). 10 n log2 n + O(n) flops per row.
 //!
-//! Backward recomputes the arrays before R1 and R2: two of its six transforms per row. Saving them would write
+//! Backward recomputes the arrays before R1 and R2: two of its four transforms per row. Saving them would write
 //! and read as many numbers as the rows have.
 
 mod rows;
