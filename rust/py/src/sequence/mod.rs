@@ -20,9 +20,7 @@ use isometry_core::activation::Activation;
 use isometry_core::argument::{Array, Bar, Given};
 use isometry_core::internal::Beside;
 use isometry_core::internal::parallel::cut;
-use isometry_core::recurrence::{
-    Call, Checkpoint, Cotangent, Declaration, Outcome, Trajectory, Written, declared,
-};
+use isometry_core::recurrence::{Call, Cotangent, Declaration, Outcome, Trajectory, Written, declared};
 use isometry_core::{Budget, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
