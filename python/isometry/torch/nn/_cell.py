@@ -62,8 +62,7 @@ class CellLayer(RecurrentLayer):
         return {array.name: self._read(name + suffix) if name in has else None for name, array in own}
 
     def _as_given(self, _suffix: str) -> tuple[Tensor, ...] | None:
-        memory = DECLARED[self._cell].memory(*self._settings())
-        return None if memory or hasattr(self, "_transition") else ()
+        return None if hasattr(type(self), "_transition") else ()
 
     def _kernel(self, suffix: str) -> Kernel:
         return Kernel(self._cell, self._settings(), self._activation, 0.1, self._arrays(suffix))

@@ -50,7 +50,8 @@ def of_one_step(layer: Any, input: Tensor, hx: Tensor | None) -> tuple[Tensor, T
     if len(layer._suffixes) == 1:  # the output may be that state, too
         last = last.clone()
     lead = last.shape[1 : -len(layer._state)] if layer.last_only else input.shape[:-1]
-    return output.reshape(*lead, -1).contiguous(), last
+    output = output if output.shape[:-1] == lead else output.reshape(*lead, -1)
+    return output.contiguous(), last
 
 
 def _run(layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:

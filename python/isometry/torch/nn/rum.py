@@ -117,6 +117,10 @@ class RUM(CellLayer):
         own = self._read("activation_bias" + suffix) if self.bias and self._units else self._unbiased()
         return _packed({**super()._arrays(suffix), "activation_bias": own})
 
+    def _as_given(self, suffix: str) -> tuple[Tensor, ...] | None:
+        """With ``lam=1`` a step has a memory to return."""
+        return None if self.lam else super()._as_given(suffix)
+
     def step(self, input: Tensor, hx: Any = None) -> Any:
         """As of every layer; with ``lam=1`` the state is a pair (h, R), R (num_layers, B, hidden_size, hidden_size).
 
