@@ -174,7 +174,8 @@ def _sizes(
     0 for one. Looked up where they have been checked before.
     """
     shapes: tuple[Shape | None, ...] = tuple([None if t is None else t.shape for t in tensors.values()])
-    kind, blocks = None, ()
+    kind: tuple[Shape, Shape] | None = None
+    blocks: Shape = ()
     if transition is not None:
         kind = transition.shape, transition.batch_shape
         if isinstance(transition, BlockDiagonal):
