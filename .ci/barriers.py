@@ -42,12 +42,11 @@ def named():
 def noticed(tests, name, number, folder):
     """The first test that fails, and the seconds that took.
 
-    In both orders, as in one of them the invocation that reads may be the last anyway; then with the detector of races
-    in storage memory, which needs more than the least limits.
+    In both orders, as in one of them the invocation that reads may be the last anyway.
     """
     start = time.perf_counter()
     own = [FIRST.get(folder, f"{folder}::")]
-    attempts = [("reversed unwritten limits", own), ("unwritten limits", own), ("races", own)]
+    attempts = [("reversed unwritten limits", own), ("unwritten limits", own)]
     for words, chosen in [*attempts, ("reversed unwritten limits", ["--skip", "shader::"])]:
         words = f"{words} without={name}:{number}"
         command = [tests, "--test-threads", "2", *chosen]
