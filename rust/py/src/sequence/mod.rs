@@ -3,6 +3,7 @@
 
 #[cfg(feature = "gpu")]
 mod gpu;
+mod states;
 mod table;
 
 pub use table::cells;
@@ -48,18 +49,6 @@ pub enum States<'py> {
 
 /// The states, the memory after them, and what is saved for backward.
 type Results<'py> = (States<'py>, Optional<'py>, Optional<'py>);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for States<'py> {
-    type Error = PyErr;
-
-    fn extract(states: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        // asked first: the error of an attempt takes 2 us
-        if states.is_instance_of::<PyTuple>() {
-            return Ok(States::Parts(states.extract()?));
-        }
-        Ok(States::Whole(states.to_owned()))
-    }
-}
 
 impl<'py> States<'py> {
     fn parts(self) -> PyResult<(Parts<'py>, Option<Checkpoint>)> {
