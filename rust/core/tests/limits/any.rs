@@ -179,6 +179,8 @@ pub fn beside<T: Scalar>() {
         let w = || Dense::new(&weight[..own * own], 1, own, own);
         let (mut states, ct, budget) = (ones::<T>(len), ones::<T>(len), Budget::of(THREADS));
         let (good, whole) = (fits(len, &[3, 2, count, own]), ones::<T>(6 * own));
+        returns("BesideMut::cut", &sizes, || Ok(BesideMut::cut(&mut states, count, own).count()));
+        returns("Beside::cut", &sizes, || Ok(Beside::cut(&ct, count, own).count()));
         for beside in BesideMut::cut(&mut states, count, own) {
             let written = Written { beside: Some(beside), ..Written::default() };
             expect("recurrence::forward", &sizes, good, || {
