@@ -53,7 +53,6 @@ test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fu
 	$(MAKE) extra-tests
 	$(MAKE) oldest-tests
 	$(MAKE) gpu-widths
-	$(MAKE) gpu-barriers
 	$(MAKE) valgrind
 
 # Tests run the shipped kernels: the profile and the features of the extension, hence the same build of all dependencies.
@@ -104,14 +103,12 @@ PROOF := $(CURDIR)/target/proof/_core.so
 
 GPU_PROOF ?= reversed unwritten limits
 
-gpu-proof: export ISOMETRY_GPU_PROOF := $(GPU_PROOF)
-gpu-proof gpu-barriers gpu-races: export LP_NATIVE_VECTOR_WIDTH := 128
-gpu-proof gpu-barriers gpu-races: export ISOMETRY_GPU_ADAPTER := llvmpipe
-gpu-proof: export ISOMETRY_EXTENSION := $(PROOF)
+gpu-barriers gpu-races: export LP_NATIVE_VECTOR_WIDTH := 128
+gpu-barriers gpu-races: export ISOMETRY_GPU_ADAPTER := llvmpipe
 gpu-proof: build shaders  ## test-gpu on llvmpipe as another GPU may compute: the other order, NaN in memory, the least limits
 	cargo build --release --locked -p isometry-py --features isometry-py/gpu,isometry-py/proof
 	mkdir -p "$(dir $(PROOF))" && cp target/release/lib_core.so "$(PROOF)"
-	$(MAKE) test-gpu
+	ISOMETRY_EXTENSION="$(PROOF)" ISOMETRY_GPU_PROOF="$(GPU_PROOF)" ISOMETRY_GPU_ADAPTER=llvmpipe LP_NATIVE_VECTOR_WIDTH=128 $(MAKE) test-gpu
 
 gpu-races: export ISOMETRY_GPU_PROOF := races
 gpu-races: build  ## the Rust tests of the GPU with a detector of races in storage memory, which also names harmless reads

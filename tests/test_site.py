@@ -120,8 +120,8 @@ def words(text):
 
 
 def test_the_pages_are_read_in_an_afternoon(site):
-    """Their words, without the reference, which is made from docstrings."""
-    counted = {path: words(path.read_text()) for path in site["pages"].documents()}
+    """Their words, without the reference, which is made from docstrings, and the README, which has its own budget."""
+    counted = {path: words(path.read_text()) for path in site["pages"].documents() if path != ROOT / "README.md"}
     assert sum(counted.values()) <= BUDGET, sorted(counted.items(), key=lambda pair: -pair[1])[:10]
     assert words("two words | 3 | – $$x + y$$ |") == 5
 

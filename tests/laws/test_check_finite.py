@@ -77,6 +77,7 @@ def methods(subject, rng):
         "apply_vjp": {"x": draw(2, n_in), "ct": draw(2, n_out)},
         "apply_adjoint_vjp": {"y": draw(2, n_out), "ct": draw(2, n_in)},
         "matrix_vjp": {"ct": draw(n_out, n_in)},
+        **({"det": {}} if n_out == n_in else {}),
     }
 
 

@@ -321,7 +321,7 @@ def test_places_that_a_call_does_not_read():
                 attach(made, "OFT", lambda *_: True, block_size=4)
             assert type(made[0]) is nn.Linear and all(flags(made).values())
         made = modules.WRAPPERS["sharded"](nn.Sequential(nn.Linear(8, 8)))
-        with pytest.raises(ValueError, match="^targets: '0' is inside a FSDPModule"):
+        with pytest.raises(ValueError, match="^targets: '0' is inside an FSDPModule"):
             attach(made, "HRA", "0", r=2)
         with pytest.raises(TypeError, match="^the weight of linear must be whole"):
             OFT(made[0], 4)
