@@ -23,11 +23,11 @@ def function(case, rng, single=True, **options):
     return TorchCell(case).function(case.draw(rng, N, T, B, D, single=single), **options, **case.options())
 
 
-@pytest.mark.parametrize("option", OPTIONS)
 #: Without blocks, which are the members of an ensemble: the laws compare their numbers.
 SINGLE = [case for case in CASES if has_cell(case.cell.stem) and case.variant != "by blocks"]
 
 
+@pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("cell", SINGLE, ids=str)
 def test_cells_are_those_of_the_cpu(cell, option, seed, monkeypatch):
     """Values, gradients, and where they were computed; what else there is the laws say on this backend."""
