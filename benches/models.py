@@ -1,7 +1,7 @@
-"""Recurrent layers of published models before and after `it.nn.from_torch`: `python benches/models.py`.
+"""Recurrent layers like those of published models before and after `it.nn.from_torch`: `python benches/models.py`.
 
-Each row builds the layer with the sizes that a package publishes, random weights and drawn inputs, without the
-package, most of which are large. Times are the least CPU time of a call on one thread, the two layers taking turns, so
+Each row builds a layer about as large as one of a package, with random weights and drawn inputs; batches and lengths are
+usual ones. Times are the least CPU time of a call on one thread, the two layers taking turns, so
 other work on the machine disturbs them little.
 """
 
