@@ -1,8 +1,8 @@
 """Recurrent layers like those of published models before and after `it.nn.from_torch`: `python benches/models.py`.
 
-Each row builds a layer about as large as one of a package, with random weights and drawn inputs; batches and lengths are
-usual ones. Times are the least CPU time of a call on one thread, the two layers taking turns, so
-other work on the machine disturbs them little.
+Each row builds a layer about as large as one of a package, with random weights and drawn inputs; batches and lengths
+are usual ones. Times are the least CPU time of a call on one thread, the two layers taking turns, so other work on the
+machine disturbs them little.
 """
 
 from __future__ import annotations
