@@ -114,7 +114,7 @@ gpu-races: export ISOMETRY_GPU_PROOF := races
 gpu-races: build  ## the Rust tests of the GPU with a detector of races in storage memory, which also names harmless reads
 	cargo test $(WITH_GPU) -q --tests -- --skip shader::
 
-gpu-barriers: build  ## every barrier of the shaders removed in turn: the Rust tests notice each but one, which is equivalent
+gpu-barriers: build  ## every barrier of the shaders removed in turn, and the Rust test that fails without it
 	tests=$$(cargo test $(WITH_GPU) -p isometry-gpu --lib --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*isometry_gpu[^"]*\)".*/\1/p') && \
 	"$(BIN)/python" .ci/barriers.py $$tests
 

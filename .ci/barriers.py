@@ -2,9 +2,9 @@
 
     python .ci/barriers.py TESTS [NAME ...]
 
-TESTS is the program of the Rust tests of isometry-gpu; NAMEs, such as product or import/rum, are those of the shaders
-and modules to try. The program composes its shaders without the barrier that ISOMETRY_GPU_PROOF names
-(rust/gpu/src/proof), so nothing is compiled again. Prints a table; exit status 1 if no test notices a barrier that
+TESTS is the test binary of isometry-gpu. NAME selects a shader or module, for example product or import/rum; by default
+all are tried. The binary composes its shaders without the barrier that ISOMETRY_GPU_PROOF names (rust/gpu/src/proof),
+so nothing is compiled again. Prints a table; exit status 1 if no test notices a barrier that
 is not equivalent.
 """
 

@@ -55,7 +55,7 @@ def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -
     lines += ["", "Longer runs:", "", *(f"- {source}" for source in sources)] if longer else []
     lines += [*_picture(cell, "", docs), *_picture(cell, "-settle", docs)]
     command = next(iter(short(entries).values()), entries[0]).command
-    return [*lines, "", f"One run: `{command} --seed 0`. {_measured(cell, entries)}"]
+    return [*lines, "", f"Command: `{command} --seed 0`. {_measured(cell, entries)}"]
 
 
 def _order(cell: str, model: str, entries: Sequence[Entry]) -> list[str]:
@@ -73,12 +73,12 @@ def _measured(cell: str, entries: Sequence[Entry]) -> str:
     dates = sorted({date for entry in entries for date in entry.dates})
     kept = [entry for entry in entries if entry.seconds]
     runs = sum(entry.seeds for entry in kept)
-    text = f"Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"
+    name = path(cell).name
+    text = f"Results: [{name}]({RESULTS}/{name}), {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"
     if runs:
         time = duration(sum(entry.seconds for entry in kept))
-        text += f", {'one run' if runs == 1 else f'{runs} runs'} in {time}"
-    name = path(cell).name
-    return f"{text}: [{name}]({RESULTS}/{name})."
+        text += f", {'one run' if runs == 1 else f'{runs} runs'}, {time}"
+    return f"{text}."
 
 
 def duration(seconds: float) -> str:

@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -39,9 +38,9 @@ def screening(tasks: Sequence[str]) -> Iterator[Run]:
 def best(results: Results) -> list[Choice]:
     """Of every layer its best activations, by their mean share over the tasks of the screening."""
     share = shares(means(results, QUARTER)[0], results).values()
-    mean = {choice: statistics.fmean([0.0, *(of.get(choice.name, 0.0) for of in share)]) for choice in choices()}
+    total = {choice: sum(of.get(choice.name, 0.0) for of in share) for choice in choices()}
     layers = dict.fromkeys(choice.layer for choice in choices())
-    ranked = (sorted((c for c in choices() if c.layer == layer), key=lambda c: -mean[c]) for layer in layers)
+    ranked = (sorted((c for c in choices() if c.layer == layer), key=lambda c: -total[c]) for layer in layers)
     return [choice for own in ranked for choice in own[:BEST]]
 
 

@@ -229,7 +229,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         Returns
         -------
         theta, phi, phases : ndarray
-            Shapes (*, P), (*, P) and (*, n). Signs are phases 0 and pi, and what the mesh does not have is zero.
+            Shapes (*, P), (*, P) and (*, n). Signs become phases 0 and pi; phi or phases that the mesh lacks are zero.
 
         Raises
         ------

@@ -193,8 +193,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     def clements(self) -> tuple[Tensor, Tensor, Tensor]:
         """theta (*, P), phi (*, P) and phases (*, n) in the convention of `from_clements`; differentiable.
 
-        Of a brick mesh of any number of layers; a ValueError in the fft layout. Signs are phases 0 and pi, and what the
-        mesh does not have is zero.
+        Of a brick mesh of any number of layers; a ValueError in the fft layout. Signs become phases 0 and pi; phi or
+        phases that the mesh lacks are zero.
 
         Examples
         --------

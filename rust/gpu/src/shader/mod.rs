@@ -1,8 +1,9 @@
 //! Shaders: WGSL files, the modules they import, and their variants.
 //!
 //! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `bits.wgsl` and `arithmetic.wgsl` with
-//! `real.wgsl` or `complex.wgsl`, so that one source serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The
-//! bindings of a shader are read from its source ([`Interface`]): a dispatch names its arrays as the shader does.
+//! `real.wgsl` or `complex.wgsl`, so that one source serves both fields; the other modules are code that several files
+//! share. A constant declared by `override` is set when the pipeline is created. The bindings of a shader are read from
+//! its source ([`Interface`]): a dispatch names its arrays as the shader does.
 
 mod interface;
 #[cfg(test)]
