@@ -211,6 +211,8 @@ def served(name, argument):
         return set()
     if argument == "scale" and "delta" in name:
         return {"nothing", "fraction"}
+    if argument == "nonlinearity":
+        return {"nothing"} if name in ("torch, ScoRNN", "torch, ExpRNN") else set()
     # modReLU's bias is an array, a layer's a flag
     layer = name.partition(", ")[2] in it.nn.__all__
     return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())

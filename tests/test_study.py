@@ -2,15 +2,18 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from study import guide, run
+from study import guide, run, times
 from study.layers import Choice, choices
-from study.tasks import TASKS
+from study.tasks import ALL, TASKS
 from study.train import train
 
 GRU = Choice("GRU", "")
 MADE = (
+    "brackets",
+    "position",
     "adding",
     "chirps",
     "copying",
@@ -28,7 +31,7 @@ MADE = (
 def test_a_task_trains(name):
     found = train(name, GRU, 1e-3, 0, 2)
     assert 0 <= found["score"] <= 1 and "not finite" not in found
-    assert 0 <= TASKS[name].make().chance < 1
+    assert 0 <= ALL[name].make().chance < 1
 
 
 @pytest.mark.parametrize("layer", ["EURNN", "FullCapacityURNN", "torch LSTM"])
@@ -36,6 +39,28 @@ def test_a_layer_learns(layer):
     """A complex one, one that stores W, one of torch."""
     choice = next(choice for choice in choices() if choice.layer == layer)
     assert train("mackey-glass", choice, 5e-3, 0, 40)["score"] > 0.3
+
+
+def test_what_must_close_next():
+    """The targets of `brackets`, by a stack."""
+    x, target = ALL["brackets"].make().sequences(np.random.default_rng(0), 50)
+    for symbols, wanted in zip(x.argmax(-1).T.tolist(), target.T.tolist(), strict=True):
+        stack = []
+        for symbol, next_ in zip(symbols, wanted, strict=True):
+            if symbol < 3:
+                stack.append(symbol)
+            else:
+                assert stack.pop() == symbol - 3
+            assert next_ == (stack[-1] if stack else -100) and len(stack) <= 4
+
+
+def test_the_time_of_a_layer(monkeypatch, tmp_path):
+    monkeypatch.setattr(times, "TIMES", tmp_path / "times.json")
+    monkeypatch.setattr(times, "TASKS", ("counting",))
+    monkeypatch.setattr(times, "UPDATES", 3)
+    monkeypatch.setattr(times, "best", lambda _: [GRU])
+    assert times.main([]) == 0
+    assert 0 < json.loads(times.TIMES.read_text(encoding="utf-8"))["GRU"] < 10
 
 
 def test_runs_are_continued(tmp_path, monkeypatch, capsys):
@@ -57,12 +82,14 @@ def test_the_guide(tmp_path, monkeypatch):
         "adding": (0.8, 0.4, 0.9, 0.0),
         "cue": (0.9, 0.6, 0.125, 0.0),
         "tones": (0.2, 1.0, 0.125, 0.0),
+        "brackets": (0.4, 0.9, 0.5, 0.0),
+        "position": (0.7, 0.6),
     }
     layers = ("A, tanh", "B", *guide.TORCH)
     file, page = tmp_path / "results.jsonl", tmp_path / "choosing.md"
     with file.open("w", encoding="utf-8") as out:
         for task, of_layers in scores.items():
-            for layer, score in zip(layers, of_layers, strict=True):
+            for layer, score in zip(layers, of_layers, strict=False):
                 for seed in (0, *run.SEEDS):
                     name = f"{task} | {layer} | 0.001 | {seed} | {run.UPDATES if seed else run.QUARTER}"
                     found = {"score": score, "chance": 0.0, "ms": 1.0, "parameters": 1}
@@ -71,12 +98,16 @@ def test_the_guide(tmp_path, monkeypatch):
     monkeypatch.setattr(guide, "TABLES", tmp_path / "RESULTS.md")
     monkeypatch.setattr(guide, "GUIDE", page)
     monkeypatch.setattr(guide, "ACTIVATIONS", {"A": ("tanh",), "B": ("",)})
+    monkeypatch.setattr(guide, "TIMES", tmp_path / "times.json")
+    guide.TIMES.write_text(json.dumps({"A, tanh": 0.5, "B": 2.0}), encoding="utf-8")
     assert guide.main(["--results", str(file)]) == 0
     text = page.read_text(encoding="utf-8")
     assert text.startswith("Before.\n") and text.endswith("After.\n") and "old" not in text
     first = f"| {TASKS['copying'].kind} | `A` tanh **0.77** |"  # the mean of 1, 0.89, 1, and 0.2 of another kind
     assert first in text
-    assert "near" not in text and "on 1 of them, and below torch's GRU or LSTM on 1." in text
+    assert "on 1 of them, and below torch's GRU or LSTM on 1." in text
+    assert "On 1 tasks that no table contains (brackets) it is near on 0 and below on 1." in text
+    assert "| `A` tanh | 0.77 | 0.50 | 1 |" in text and "After 1,200 updates, 3 seeds:" in text
     assert "| adding | A, tanh | 0.800 | torch GRU | 0.900 | no | yes |" in guide.TABLES.read_text(encoding="utf-8")
 
 

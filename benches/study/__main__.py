@@ -1,12 +1,16 @@
-"""python benches/study run | report: see `run` and `guide`."""
+"""python benches/study run | time | report: see `run`, `times` and `guide`."""
 
 import sys
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # the folder of the package, in place of the package itself
 
-from study import guide, run  # noqa: E402
+from study import guide, run, times  # noqa: E402
+
+COMMANDS = {"run": run.main, "time": times.main, "report": guide.main}
 
 if __name__ == "__main__":
-    own = sys.argv[1:2] == ["report"]
-    sys.exit(guide.main(sys.argv[2:]) if own else run.main(sys.argv[2:]))
+    name, *words = sys.argv[1:] or [""]
+    if name not in COMMANDS:
+        sys.exit("python benches/study run | time | report")
+    sys.exit(COMMANDS[name](words))

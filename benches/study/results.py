@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,22 @@ def read(file: Path = RESULTS) -> Results:
     return {found.pop("run"): found for found in map(json.loads, lines)}
 
 
-def means(results: Results, updates: int) -> tuple[Table, Table]:
-    """Scores, and milliseconds of an update. Of several rates, as in the screening, the best counts."""
-    scores: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+def among(results: Results, tasks: Collection[str]) -> Results:
+    """Those of these tasks."""
+    return {name: found for name, found in results.items() if name.split(" | ")[0] in tasks}
+
+
+def means(results: Results, updates: int) -> Table:
+    """Scores. Of several rates, as in the screening, the best counts."""
+    scores: dict[str, dict[str, dict[str, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for name, found in results.items():
         task, layer, rate, _, count = name.split(" | ")
         if int(count) == updates:
-            scores[task, layer][rate].append(found["score"])
-            times[task, layer].append(found["ms"])
-    tables: tuple[Table, Table] = (defaultdict(dict), defaultdict(dict))
-    for (task, layer), of_rates in scores.items():
-        tables[0][task][layer] = max(map(statistics.fmean, of_rates.values()))
-        tables[1][task][layer] = statistics.median(times[task, layer])
-    return tables
+            scores[task][layer][rate].append(found["score"])
+    return {
+        task: {layer: max(map(statistics.fmean, rates.values())) for layer, rates in of_layers.items()}
+        for task, of_layers in scores.items()
+    }
 
 
 def shares(scores: Table, results: Results) -> Table:

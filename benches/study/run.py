@@ -14,12 +14,13 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from .layers import Choice, choices
-from .results import QUARTER, RESULTS, UPDATES, Results, key, means, read, shares
-from .tasks import TASKS
+from .results import QUARTER, RESULTS, UPDATES, Results, among, key, means, read, shares
+from .tasks import ALL, TASKS
 
 RATES = (1e-3, 5e-3)
 SEEDS = (1, 2, 3)  # of the final runs; the screening has seed 0
@@ -36,24 +37,22 @@ def screening(tasks: Sequence[str]) -> Iterator[Run]:
 
 
 def best(results: Results) -> list[Choice]:
-    """Of every layer its best activations, by their mean share over the tasks of the screening."""
-    share = shares(means(results, QUARTER)[0], results).values()
+    """Of every layer its best activation, then its second, by their mean share over the tasks of the screening."""
+    screened = among(results, TASKS)
+    share = shares(means(screened, QUARTER), screened).values()
     total = {choice: sum(of.get(choice.name, 0.0) for of in share) for choice in choices()}
     layers = dict.fromkeys(choice.layer for choice in choices())
-    ranked = (sorted((c for c in choices() if c.layer == layer), key=lambda c: -total[c]) for layer in layers)
-    return [choice for own in ranked for choice in own[:BEST]]
+    ranked = [sorted((c for c in choices() if c.layer == layer), key=lambda c: -total[c]) for layer in layers]
+    return [own[rank] for rank in range(BEST) for own in ranked if rank < len(own)]
 
 
 def final(tasks: Sequence[str], results: Results) -> Iterator[Run]:
-    """The runs that follow from a screening that is complete, one seed of all tasks first."""
-    chosen = best(results)
-    for seed in SEEDS:
-        for task in tasks:
-            for choice in chosen:
-                tried = {rate: results.get(key(task, choice, rate, 0, QUARTER)) for rate in RATES}
-                scores = {rate: found["score"] for rate, found in tried.items() if found}
-                if len(scores) == len(RATES):
-                    yield task, choice, max(RATES, key=lambda rate: scores[rate]), seed, UPDATES
+    """The runs that follow from a screening that is complete, one seed of all tasks first; of UNSEEN one seed alone."""
+    for seed, choice, task in product(SEEDS, best(results), tasks):
+        tried = {rate: results.get(key(task, choice, rate, 0, QUARTER)) for rate in RATES}
+        scores = {rate: found["score"] for rate, found in tried.items() if found}
+        if len(scores) == len(RATES) and (task in TASKS or seed == SEEDS[0]):
+            yield task, choice, max(RATES, key=lambda rate: scores[rate]), seed, UPDATES
 
 
 def one(run: Run, end: float) -> tuple[str, dict[str, Any]] | None:
@@ -74,7 +73,7 @@ def one(run: Run, end: float) -> tuple[str, dict[str, Any]] | None:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="study run", description=__doc__)
-    parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(TASKS), help="names, by commas")
+    parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(ALL), help="names, by commas")
     parser.add_argument("--layers", type=lambda text: text.split(","), help="names, by commas")
     parser.add_argument(
         "--budget", type=float, default=float("inf"), metavar="MINUTES", help="no run begins afterwards"

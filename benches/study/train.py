@@ -18,7 +18,7 @@ from torch import nn
 import isometry.torch as it
 
 from .layers import Choice, Network
-from .tasks import TASKS
+from .tasks import ALL
 
 CLIP, SLOWER = 1.0, 0.2
 
@@ -31,32 +31,42 @@ def optimisers(network: Network, rate: float) -> list[torch.optim.Optimizer]:
     return [torch.optim.Adam([rest]), it.optim.CayleyRMSprop([w], lr=w["lr"], reorthogonalize=True, pairs=True)]
 
 
-def train(name: str, choice: Choice, rate: float, seed: int, updates: int) -> dict[str, Any]:
-    """The score, that of chance, the milliseconds of an update, the parameters."""
-    torch.manual_seed(seed)
-    rng, task = np.random.default_rng(seed), TASKS[name].make()
-    network = Network(choice, task.inputs, task.outputs, last_only=task.last_only)
-    steps = optimisers(network, rate)
-    falling = [torch.optim.lr_scheduler.LambdaLR(o, lambda k: 1 - k / updates) for o in steps]
-    begin, broken = time.perf_counter(), 0
-    for _ in range(updates):
-        loss = task.update(network, rng)
-        for each in steps:
+class Training:
+    """A network on a task; `update()` is one of the `updates`, and its seconds."""
+
+    def __init__(self, name: str, choice: Choice, rate: float, seed: int, updates: int) -> None:
+        torch.manual_seed(seed)
+        self.rng, self.task = np.random.default_rng(seed), ALL[name].make()
+        self.network = Network(choice, self.task.inputs, self.task.outputs, last_only=self.task.last_only)
+        self.steps = optimisers(self.network, rate)
+        self.falling = [torch.optim.lr_scheduler.LambdaLR(o, lambda k: 1 - k / updates) for o in self.steps]
+        self.broken = 0  # updates left out, whose gradients were not finite
+
+    def update(self) -> float:
+        begin = time.perf_counter()
+        loss = self.task.update(self.network, self.rng)
+        for each in self.steps:
             each.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = float(nn.utils.clip_grad_norm_(network.parameters(), CLIP))
+        norm = float(nn.utils.clip_grad_norm_(self.network.parameters(), CLIP))
         if math.isfinite(norm):
-            for each in steps:
+            for each in self.steps:
                 each.step()
         else:
-            broken += 1
-        for schedule in falling:
+            self.broken += 1
+        for schedule in self.falling:
             schedule.step()
-    seconds = time.perf_counter() - begin
-    network.eval()
+        return time.perf_counter() - begin
+
+
+def train(name: str, choice: Choice, rate: float, seed: int, updates: int) -> dict[str, Any]:
+    """The score, that of chance, the milliseconds of an update, the parameters."""
+    training = Training(name, choice, rate, seed, updates)
+    seconds = sum(training.update() for _ in range(updates))
+    network = training.network.eval()
     with torch.no_grad():
-        score = task.score(network)
+        score = training.task.score(network)
     parameters = sum(parameter.numel() for parameter in network.layer.parameters())
-    found = {"score": round(score, 5) if math.isfinite(score) else 0.0, "chance": round(task.chance, 5)}
+    found = {"score": round(score, 5) if math.isfinite(score) else 0.0, "chance": round(training.task.chance, 5)}
     found |= {"ms": round(1e3 * seconds / updates, 2), "parameters": parameters}
-    return found | ({"not finite": broken} if broken else {})
+    return found | ({"not finite": training.broken} if training.broken else {})

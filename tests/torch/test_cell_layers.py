@@ -72,15 +72,15 @@ def test_names_and_shapes_of_the_state_dict(form):
     kind, own = FORMS[form]
     first = dict.fromkeys(CELLS[kind].first, (N,))
     make = CELL_LAYERS[kind]
-    own = {name: value for name, value in own.items() if name != "nonlinearity"}
+    own = {**own, "nonlinearity": "tanh"} if "nonlinearity" in make._own_keywords else own
     layer = make(D, N, 2, bidirectional=True, trainable_h0=True, **own)
     expected = named(lambda d: {**shapes(form, d), **first})
     assert {key: tuple(value.shape) for key, value in layer.state_dict().items()} == expected
     plain = make(D, N, bias=False, **own)
     assert {key.removesuffix("_l0") for key in plain.state_dict()} == {k for k in shapes(form, D) if "bias" not in k}
     if "nonlinearity" in make._own_keywords:
-        assert make(D, N, nonlinearity="modrelu", **own).activation_bias_l0.shape == (N,)
-        assert make(D, N, nonlinearity="modrelu_realrep", **own).activation_bias_l0.shape == (N // 2,)
+        assert make(D, N, **{**own, "nonlinearity": "modrelu"}).activation_bias_l0.shape == (N,)
+        assert make(D, N, **{**own, "nonlinearity": "modrelu_realrep"}).activation_bias_l0.shape == (N // 2,)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -187,7 +187,7 @@ def test_refusals(seed):
     with pytest.raises(ValueError, match="reversible.*orthogonal"):
         it.nn.ORNN(3, 4, sign="soft", checkpoint="reversible", nonlinearity="oplu")
     with pytest.raises(ValueError, match="reversible.*nonlinearity"):
-        it.nn.ScoRNN(3, 4, checkpoint="reversible")
+        it.nn.ScoRNN(3, 5, checkpoint="reversible")
     with pytest.raises(ValueError, match="lam=1"):
         it.nn.RUM(3, 4, lam=1, checkpoint="sqrt")
     with pytest.raises(TypeError, match="last_only"):

@@ -46,7 +46,7 @@ def test_capacity_is_the_number_of_layers_of_the_mesh():
 
 
 def test_representation_and_refusals():
-    text = "GORU(3, 6, transition='cayley', reset='after', nonlinearity='tanh', capacity=None)"
+    text = "GORU(3, 6, transition='cayley', reset='after', nonlinearity='modrelu', capacity=None)"
     assert repr(it.nn.GORU(D, N, transition="cayley", reset="after")) == text
     for keywords, error, words in (
         ({"transition": "fourier"}, ValueError, "transition must be 'mesh' or .* not 'fourier'"),

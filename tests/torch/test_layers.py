@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -51,8 +52,8 @@ STORED = {
         "phases": (N,),
         "activation_bias": (N,),
     },
-    ("ScoRNN", ()): {"weight_ih": (N, D), "upper": (15,), "activation_bias": (N,), "signs": (N,)},
-    ("SoftORNN", ()): {"weight_ih": (N, D), "u": (N, N), "logits": (N,), "v": (N, N), "bias": (N,)},
+    ("ScoRNN", ()): {"weight_ih": (N, D), "upper": (15,), "bias": (N,), "signs": (N,)},
+    ("SoftORNN", ()): {"weight_ih": (N, D), "u": (N, N), "logits": (N,), "v": (N, N), "activation_bias": (N,)},
     ("KRU", ()): {"weight_ih": (N, D, 2), "factors_0": (2, 2, 2), "factors_1": (3, 3, 2), "activation_bias": (N,)},
     ("KRU", (("complex", False), ("factor_sizes", (6,)), ("nonlinearity", "tanh"))): {
         "weight_ih": (N, D),
@@ -66,7 +67,7 @@ STORED = {
         "phases": (N,),
         "bias": (N, 2),
     },
-    ("ExpRNN", ()): {"weight_ih": (N, D), "upper": (15,), "activation_bias": (N,)},
+    ("ExpRNN", ()): {"weight_ih": (N, D), "upper": (15,), "bias": (N,)},
     ("ExpRNN", (("complex", True), ("nonlinearity", "tanh"))): {
         "weight_ih": (N, D, 2),
         "upper": (15, 2),
@@ -221,14 +222,36 @@ def test_a_loaded_diagonal_is_the_layers_own():
     assert (layer.signs_l0 < 0).sum() == 4
 
 
+@pytest.mark.parametrize(
+    ("make", "units", "expected"),
+    [
+        (it.nn.ScoRNN, 6, "oplu"),
+        (it.nn.ScoRNN, 5, "leaky_relu"),
+        (partial(it.nn.ScoRNN, heads=2), 6, "leaky_relu"),
+        (partial(it.nn.ExpRNN, heads=2), 8, "oplu"),
+        (partial(it.nn.ExpRNN, complex=True), 6, "modrelu"),
+        (it.nn.ScuRNN, 5, "leaky_relu"),
+        (it.nn.GORU, 5, "modrelu"),
+    ],
+)
+def test_the_activation_that_is_not_given(make, units, expected):
+    """Pairs of units lie in one head."""
+    layer = make(D, units)
+    assert layer.nonlinearity == expected
+    same = make(D, units, nonlinearity=expected)
+    same.load_state_dict(layer.state_dict())
+    x = torch.randn(4, 2, D)
+    assert torch.equal(same(x)[0], layer(x)[0])
+
+
 def test_representation():
     assert repr(it.nn.ORNN(D, N, 2, reflections=2, batch_first=True)) == (
         "ORNN(3, 6, num_layers=2, batch_first=True, reflections=2, sign='hard', nonlinearity='leaky_relu', slope=0.1)"
     )
     assert repr(it.nn.KRU(D, N)) == "KRU(3, 6, factor_sizes=(2, 3), complex=True, nonlinearity='modrelu')"
-    assert repr(it.nn.SoftORNN(D, N)) == "SoftORNN(3, 6, margin=0.1, nonlinearity='tanh')"
+    assert repr(it.nn.SoftORNN(D, N)) == "SoftORNN(3, 6, margin=0.1, nonlinearity='modrelu')"
     assert repr(it.nn.ScoRNN(D, N, trainable_h0=True)) == (
-        "ScoRNN(3, 6, negative_ones=3, nonlinearity='modrelu', trainable_h0=True)"
+        "ScoRNN(3, 6, negative_ones=3, nonlinearity='oplu', trainable_h0=True)"
     )
 
 

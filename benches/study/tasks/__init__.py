@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from . import control, forecast, memory, series, signals, text, tracking
+from . import control, forecast, memory, series, signals, text, tracking, unseen
 from ._task import Task
 
 
@@ -50,3 +50,11 @@ TASKS = {
     "counting": Listed(TRACKING, tracking.Counting),
     "crossing": Listed(CONTROL, control.Crossing),
 }
+
+#: Tasks that the guide is not made from.
+UNSEEN = {
+    "appliances": Listed(LONG, unseen.Appliances),
+    "position": Listed(NEXT, unseen.Position),
+    "brackets": Listed(TRACKING, unseen.Brackets),
+}
+ALL = TASKS | UNSEEN

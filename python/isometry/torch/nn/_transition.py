@@ -4,7 +4,7 @@ them that are plain recurrences, h <- phi(W h + V x + b)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import torch
 from torch import Tensor, nn
@@ -317,11 +317,24 @@ class OrthogonalRNN(PlainLayer):
         hidden_size: int,
         num_layers: int = 1,
         *,
-        nonlinearity: str = "modrelu",
+        nonlinearity: str | None = "modrelu",
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
-        self.nonlinearity = nonlinearity
+        self._nonlinearity_given = nonlinearity
         super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    def _check_keywords(self) -> None:
+        given = self._nonlinearity_given
+        self.nonlinearity = cast("str", self._best_nonlinearity() if given is None else given)
+        super()._check_keywords()
+
+    def _best_nonlinearity(self) -> str | None:
+        """What a class takes where None is given; None is refused by a class that does not say."""
+        return None
+
+    def _oplu(self) -> str:
+        """OPLU, the best of a real W over the tasks of benches/study, which takes pairs of units; else leaky ReLU."""
+        return "leaky_relu" if self._head_size % 2 else "oplu"
 
     def _reset(self, suffix: str) -> None:
         self._draw_weights(suffix, "weight_ih")

@@ -26,8 +26,9 @@ class ExpRNN(OrthogonalRNN):
         As in ``torch.nn.RNN``.
     complex : bool
         Complex states and a unitary W; the output is complex, a real input is promoted.
-    nonlinearity : str
-        Any activation of :func:`isometry.torch.activate`. modReLU has its own bias; the others have an additive one.
+    nonlinearity : str, optional
+        Any activation of :func:`isometry.torch.activate`, by default OPLU, leaky ReLU where the units of a head are
+        odd, modReLU if complex; the paper has modReLU. modReLU has its own bias; the others have an additive one.
     **keywords
         The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
@@ -73,9 +74,12 @@ class ExpRNN(OrthogonalRNN):
         num_layers: int = 1,
         *,
         complex: bool = False,
-        nonlinearity: str = "modrelu",
+        nonlinearity: str | None = None,
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.complex = self.is_complex = check.flag("complex", complex)
         self._trained = ("upper", "diagonal") if self.complex else ("upper",)
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
+
+    def _best_nonlinearity(self) -> str:
+        return "modrelu" if self.complex else self._oplu()

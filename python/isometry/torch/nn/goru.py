@@ -98,7 +98,7 @@ class GORU(GatedLayer, TransitionLayer):
         *,
         transition: Literal["mesh", "householder", "cayley", "exponential"] = "mesh",
         reset: Literal["before", "after"] = "before",
-        nonlinearity: str = "tanh",
+        nonlinearity: str = "modrelu",
         capacity: int | None = None,
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:

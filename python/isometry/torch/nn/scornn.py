@@ -30,8 +30,9 @@ class ScoRNN(OrthogonalRNN):
     negative_ones : int, optional
         Number rho of entries -1 in D, 0..hidden_size, by default ``hidden_size // 2``; with ``heads`` of each block and
         its units. It determines how many eigenvalues start in the left half plane.
-    nonlinearity : str
-        Any activation of :func:`isometry.torch.activate`. modReLU has its own bias; the others have an additive one.
+    nonlinearity : str, optional
+        Any activation of :func:`isometry.torch.activate`, by default OPLU, or leaky ReLU where the units of a head are
+        odd; the paper has modReLU. modReLU has its own bias; the others have an additive one.
     **keywords
         The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
@@ -72,11 +73,14 @@ class ScoRNN(OrthogonalRNN):
         num_layers: int = 1,
         *,
         negative_ones: int | None = None,
-        nonlinearity: str = "modrelu",
+        nonlinearity: str | None = None,
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self._negative_ones_given = negative_ones
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
+
+    def _best_nonlinearity(self) -> str:
+        return self._oplu()
 
     def _check_keywords(self) -> None:
         super()._check_keywords()

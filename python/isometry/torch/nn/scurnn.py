@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from ..operators.cayley import Cayley
+from ._contract import DivisibleKeywords
 from ._transition import OrthogonalRNN
 
 
@@ -21,7 +24,7 @@ class ScuRNN(OrthogonalRNN):
     input_size, hidden_size, num_layers
         As in ``torch.nn.RNN``.
     nonlinearity : str
-        Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
+        Any activation of :func:`isometry.torch.activate` that is defined for complex numbers; the paper has modReLU.
     **keywords
         The keywords of :class:`ORNN` from ``bias`` on, including ``checkpoint`` and ``last_only``.
 
@@ -57,3 +60,14 @@ class ScuRNN(OrthogonalRNN):
 
     is_complex = True
     _object, _trained = Cayley, ("upper", "diagonal", "phases")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "leaky_relu",
+        **keywords: Unpack[DivisibleKeywords],
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
