@@ -5,6 +5,8 @@ use super::scopes::Scopes;
 use super::statistics::What;
 use super::{Context, too_large};
 use crate::Array;
+#[cfg(any(test, feature = "proof"))]
+use crate::Field;
 use crate::shader::{Variant, groups};
 use isometry_core::internal::sizes::check_len;
 use isometry_core::{Error, Result};
@@ -175,16 +177,20 @@ impl<'c> Record<'c> {
         work: usize,
     ) -> Result<()> {
         use crate::proof::races;
-        let pipeline = self.context.pipeline(variant)?;
-        let written = |name: &str| pipeline.interface.bindings.iter().any(|b| b.written && b.name == name);
-        let mut bytes = 0;
-        for (_, array) in arrays.iter().filter(|(name, _)| written(name)) {
-            bytes += array.memory().buffer()?.size();
-        }
-        let words = races::words(&self.context, bytes)?;
+        let (header, count) = races::header(&self.context.pipeline(variant)?.interface, arrays, groups);
+        let words = Array::room(&self.context, Field::Real, &[count])?;
+        let header = Array::upload(&self.context, Field::Real, &[header.len()], &header)?;
         self.fill(&words, None)?;
+        self.encoder.copy_buffer_to_buffer(
+            header.memory().buffer()?,
+            0,
+            words.memory().buffer()?,
+            0,
+            4 * header.len() as u64,
+        );
+        self.held.push(header);
         self.dispatches(variant, &[arrays, &[(races::WORDS, &words)]].concat(), [sizes], groups, work)?;
-        self.after(move || races::check(&words, variant.shader.name));
+        self.after(move || races::check(&words, variant));
         Ok(())
     }
 
