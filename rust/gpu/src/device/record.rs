@@ -94,7 +94,8 @@ impl<'c> Record<'c> {
         work: usize,
     ) -> Result<()> {
         #[cfg(any(test, feature = "proof"))]
-        if crate::proof::races::sought() && arrays.iter().all(|(name, _)| *name != crate::proof::races::WORDS)
+        if crate::proof::races::sought()
+            && arrays.iter().all(|(name, _)| !crate::proof::races::OWN.contains(name))
         {
             return sizes
                 .into_iter()
@@ -177,19 +178,13 @@ impl<'c> Record<'c> {
         work: usize,
     ) -> Result<()> {
         use crate::proof::races;
-        let (header, count) = races::header(&self.context.pipeline(variant)?.interface, arrays, groups);
+        let (sizes_of, count) = races::sizes(&self.context.pipeline(variant)?.interface, arrays, groups);
         let words = Array::room(&self.context, Field::Real, &[count])?;
-        let header = Array::upload(&self.context, Field::Real, &[header.len()], &header)?;
+        let sizes_of = Array::upload(&self.context, Field::Real, &[sizes_of.len()], &sizes_of)?;
         self.fill(&words, None)?;
-        self.encoder.copy_buffer_to_buffer(
-            header.memory().buffer()?,
-            0,
-            words.memory().buffer()?,
-            0,
-            4 * header.len() as u64,
-        );
-        self.held.push(header);
-        self.dispatches(variant, &[arrays, &[(races::WORDS, &words)]].concat(), [sizes], groups, work)?;
+        let own = races::OWN.into_iter().zip([&sizes_of, &words]);
+        let arrays: Vec<_> = arrays.iter().copied().chain(own).collect();
+        self.dispatches(variant, &arrays, [sizes], groups, work)?;
         self.after(move || races::check(&words, variant));
         Ok(())
     }

@@ -7,15 +7,12 @@ use crate::Array;
 use crate::shader::{Interface, Variant};
 use std::cell::Cell;
 
-/// The array of the words.
-pub const WORDS: &str = "race_words";
+/// The arrays of a shader that notes: how many workgroups note their memory and float32 of each binding, and the words.
+pub const OWN: [&str; 2] = ["race_sizes", "race_words"];
 
-/// Words before those of elements: what was found; workgroups whose memory is noted; the float32 of each binding.
-const FIRST: usize = 24;
+/// Words before those of elements.
 const FOUND: usize = 6;
-const NOTED: usize = 6;
-const LENGTHS: usize = 7;
-/// Elements of workgroup memory: 16 KiB for each of so many workgroups; what others do with theirs is not noted.
+/// Elements of workgroup memory, 16 KiB for each of so many workgroups; what others do with theirs is not noted.
 const OF_GROUP: usize = 4096;
 const GROUPS: usize = 8;
 
@@ -37,19 +34,17 @@ pub fn counted(f: impl FnOnce()) -> [u32; 2] {
     PLANTED.take().unwrap_or_default()
 }
 
-/// What the words of a dispatch begin with, and how many there are.
-pub fn header(interface: &Interface, arrays: &[(&str, &Array)], groups: [usize; 3]) -> ([f32; FIRST], usize) {
+/// The numbers of the first, and how many words there are.
+pub fn sizes(interface: &Interface, arrays: &[(&str, &Array)], groups: [usize; 3]) -> (Vec<f32>, usize) {
     let groups = groups.iter().product::<usize>().min(GROUPS);
-    let (mut first, mut elements) = ([0.0; FIRST], groups * OF_GROUP);
-    first[NOTED] = f32::from_bits(groups as u32);
+    let (mut sizes, mut elements) = (vec![groups], groups * OF_GROUP);
     for binding in &interface.bindings {
-        if let Some((_, array)) = arrays.iter().find(|(name, _)| *name == binding.name) {
-            let length = array.len() * array.field().parts();
-            first[LENGTHS + binding.number as usize] = f32::from_bits(length as u32);
-            elements += if binding.written { length } else { 0 };
-        }
+        let array = arrays.iter().find(|(name, _)| *name == binding.name);
+        let length = array.map_or(0, |(_, array)| array.len() * array.field().parts());
+        sizes.push(length);
+        elements += if binding.written { length } else { 0 };
     }
-    (first, FIRST + 4 * elements)
+    (sizes.iter().map(|&size| f32::from_bits(size as u32)).collect(), FOUND + 4 * elements)
 }
 
 /// Panics if a dispatch has found something, or counts it.
@@ -110,34 +105,28 @@ fn declared(text: &str) -> impl Iterator<Item = Declared<'_>> {
 /// The functions through which the elements of these arrays are used.
 fn functions(arrays: &[Declared<'_>]) -> String {
     let mut text = include_str!("races.wgsl").to_string();
-    let [mut storage, mut workgroup] = ["race_of_storage()", "race_of_group()"].map(String::from);
+    let mut storage = format!("race_sizes[0] * {OF_GROUP}u");
+    let mut workgroup = format!("race_group * {OF_GROUP}u");
     for (i, Declared { name, of, memory }) in arrays.iter().enumerate() {
-        let (numbers, parts, first, epoch) = match memory {
+        let (length, parts, noted) = match memory {
             Memory::Storage { binding, written } => {
                 let parts = if *of == "T" { "PARTS" } else { "1u" };
-                (format!("race_length({binding}u)"), parts, written.then_some(&mut storage), "race_storage")
+                let noted = written.then_some((&mut storage, "race_storage", "true"));
+                (format!("race_sizes[1u + {binding}u]"), parts, noted)
             }
             Memory::Workgroup { length } => {
-                (format!("u32({length})"), "1u", Some(&mut workgroup), "race_workgroup")
+                (format!("u32({length})"), "1u", Some((&mut workgroup, "race_workgroup", "race_noted")))
             }
         };
-        let inside = format!("if race_inside({i}u, at, {numbers} / {parts})");
-        let note = |what| match &first {
-            Some(first) => format!("race_{what}({i}u, {first}, at, {epoch});"),
-            None => String::new(),
+        let inside = format!("race_inside({i}u, at, {length} / {parts})");
+        let Some((first, epoch, sought)) = noted else {
+            text += &format!("fn {name}_read(at: u32) -> {of} {{ _ = {inside}; return {name}[at]; }}\n");
+            continue;
         };
-        text += &format!(
-            "fn {name}_read(at: u32) -> {of} {{ {inside} {{ {} }} return {name}[at]; }}\n",
-            note("read")
-        );
-        if first.is_some() {
-            let note = note("write");
-            text +=
-                &format!("fn {name}_write(at: u32, to: {of}) {{ {inside} {{ {note} }} {name}[at] = to; }}\n");
-        }
-        if let Some(first) = first {
-            *first += &format!(" + {numbers}");
-        }
+        let note = |what| format!("if {sought} && {inside} {{ race_{what}({i}u, {first}, at, {epoch}); }}");
+        text += &format!("fn {name}_read(at: u32) -> {of} {{ {} return {name}[at]; }}\n", note("read"));
+        text += &format!("fn {name}_write(at: u32, to: {of}) {{ {} {name}[at] = to; }}\n", note("write"));
+        *first += &format!(" + {length}");
     }
     text
 }
@@ -146,8 +135,12 @@ fn functions(arrays: &[Declared<'_>]) -> String {
 pub fn noted(text: &str) -> String {
     let arrays: Vec<_> = declared(text).collect();
     let binding = text.matches("var<storage").count();
-    let words =
-        format!("@group(0) @binding({binding}) var<storage, read_write> {WORDS}: array<atomic<u32>>;\n");
+    let [sizes, words] = OWN;
+    let own = format!(
+        "@group(0) @binding({binding}) var<storage, read> {sizes}: array<u32>;\n\
+         @group(0) @binding({}) var<storage, read_write> {words}: array<atomic<u32>>;\n",
+        binding + 1
+    );
     let names: Vec<_> = arrays.iter().map(|array| array.name).collect();
     let lines = text.lines().map(|line| {
         let code = line.split("//").next().unwrap_or_default();
@@ -160,7 +153,7 @@ pub fn noted(text: &str) -> String {
     });
     let changed = lines.collect::<Vec<_>>().join("\n") + "\n";
     let (before, after) = changed.split_once("@compute").expect("a shader has an entry");
-    let text = format!("{before}{words}{}@compute{after}", functions(&arrays));
+    let text = format!("{before}{own}{}@compute{after}", functions(&arrays));
     let main = Main::of(&text);
     let group = main.parameter("workgroup_id").expect("main knows its workgroup");
     let (parameters, groups) = main.with_groups();

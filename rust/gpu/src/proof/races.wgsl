@@ -1,37 +1,22 @@
 // Who has written and read each element of the arrays that a dispatch writes, and of workgroup memory: four words of an element, the last
 // writer, its epoch, the readers since, their epoch. An epoch of a workgroup ends with a barrier for that kind of memory; workgroups have
-// none in common. The words before those of elements count races, and uses of elements that an array lacks, with the array and the element of
-// one of each; races.rs writes what follows them.
+// none in common. The first words count races, and uses of elements that an array lacks, with the array and the element of one of each.
 
 var<private> race_me: u32;          // group 512 + invocation + 1
 var<private> race_group: u32;
+var<private> race_noted: bool;      // whether the workgroup memory is
 var<private> race_storage: u32;     // epochs
 var<private> race_workgroup: u32;
 
 const RACE_SOME: u32 = 511u;          // several of a group, with group 512
 const RACE_ALL: u32 = 0xffffffffu;    // of several groups
 const RACE_OUTSIDE: u32 = 3u;
-const RACE_NOTED: u32 = 6u;
-const RACE_LENGTHS: u32 = 7u;
-const RACE_FIRST: u32 = 24u;
-const RACE_GROUP: u32 = 4096u;
+const RACE_FIRST: u32 = 6u;
 
 fn race_begin(group: u32, local: u32) {
     race_group = group;
+    race_noted = group < race_sizes[0];
     race_me = group * 512u + local + 1u;
-}
-
-fn race_length(binding: u32) -> u32 {
-    return atomicLoad(&race_words[RACE_LENGTHS + binding]);
-}
-
-// The first elements of memory: of those of workgroups, then of storage.
-fn race_of_group() -> u32 {
-    return select(RACE_ALL / 8u, race_group * RACE_GROUP, race_group < atomicLoad(&race_words[RACE_NOTED]));
-}
-
-fn race_of_storage() -> u32 {
-    return atomicLoad(&race_words[RACE_NOTED]) * RACE_GROUP;
 }
 
 fn race_found(kind: u32, array: u32, at: u32) {
@@ -47,22 +32,13 @@ fn race_inside(array: u32, at: u32, length: u32) -> bool {
     return at < length;
 }
 
-// The words of an element; RACE_ALL beyond those that there are.
-fn race_place(first: u32, at: u32) -> u32 {
-    let to = RACE_FIRST + 4u * (first + at);
-    return select(RACE_ALL, to, to + 3u < arrayLength(&race_words));
-}
-
 // Whether what an invocation did in an epoch is before all that this one does, or is its own.
 fn race_before(other: u32, then: u32, epoch: u32) -> bool {
     return other == 0u || other == race_me || (other / 512u == race_me / 512u && then < epoch);
 }
 
 fn race_read(array: u32, first: u32, at: u32, epoch: u32) {
-    let to = race_place(first, at);
-    if to == RACE_ALL {
-        return;
-    }
+    let to = RACE_FIRST + 4u * (first + at);
     if !race_before(atomicLoad(&race_words[to]), atomicLoad(&race_words[to + 1u]), epoch) {
         race_found(0u, array, at);
     }
@@ -75,10 +51,7 @@ fn race_read(array: u32, first: u32, at: u32, epoch: u32) {
 }
 
 fn race_write(array: u32, first: u32, at: u32, epoch: u32) {
-    let to = race_place(first, at);
-    if to == RACE_ALL {
-        return;
-    }
+    let to = RACE_FIRST + 4u * (first + at);
     let other = atomicExchange(&race_words[to], race_me);
     let then = atomicExchange(&race_words[to + 1u], epoch);
     let reader = atomicExchange(&race_words[to + 2u], 0u);
