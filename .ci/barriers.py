@@ -40,12 +40,13 @@ def named():
 def noticed(tests, name, number, folder, kind):
     """The first test that fails, and the words of ISOMETRY_GPU_PROOF with which it does.
 
-    In both orders, as in one of them the invocation that reads may be the last anyway. A barrier of storage beside one
-    of workgroup memory changes nothing that a test can compute: the detector of races must see it.
+    In both orders, as in one of them the invocation that reads may be the last anyway. Of two barriers beside each
+    other, of storage and of workgroup memory, neither changes what a test computes: the detector of races must see it.
     """
     own = [FIRST.get(folder, f"{folder}::")]
-    attempts = [("races", own)] * (kind == "storage")
-    attempts += [("reversed unwritten limits", own), ("unwritten limits", own)]
+    noting = [("races workgroup", own)]
+    attempts = [("reversed unwritten limits", own), ("unwritten limits", own)]
+    attempts = noting + attempts if kind == "storage" else attempts + noting
     for words, chosen in [*attempts, ("reversed unwritten limits", ["--skip", "shader::"])]:
         command = [tests, "--test-threads", "2", *chosen]
         proof = {**os.environ, "ISOMETRY_GPU_PROOF": f"{words} without={name}:{number}"}

@@ -26,6 +26,11 @@ pub fn sought() -> bool {
     super::chosen("races") || PLANTED.get().is_some()
 }
 
+/// Whether they are also looked for in workgroup memory.
+fn of_workgroups() -> bool {
+    super::chosen("workgroup") || PLANTED.get().is_some()
+}
+
 /// The races, and the uses outside of arrays, of what `f` dispatches.
 #[cfg(test)]
 pub fn counted(f: impl FnOnce()) -> [u32; 2] {
@@ -36,7 +41,7 @@ pub fn counted(f: impl FnOnce()) -> [u32; 2] {
 
 /// The numbers of the first, and how many words there are.
 pub fn sizes(interface: &Interface, arrays: &[(&str, &Array)], groups: [usize; 3]) -> (Vec<f32>, usize) {
-    let groups = groups.iter().product::<usize>().min(GROUPS);
+    let groups = if of_workgroups() { groups.iter().product::<usize>().min(GROUPS) } else { 0 };
     let (mut sizes, mut elements) = (vec![groups], groups * OF_GROUP);
     for binding in &interface.bindings {
         let array = arrays.iter().find(|(name, _)| *name == binding.name);
@@ -102,12 +107,12 @@ fn declared(text: &str) -> impl Iterator<Item = Declared<'_>> {
     })
 }
 
-/// The functions through which the elements of these arrays are used.
-fn functions(arrays: &[Declared<'_>]) -> String {
+/// The functions through which the elements of these arrays, by their numbers, are used.
+fn functions(arrays: &[(usize, Declared<'_>)]) -> String {
     let mut text = include_str!("races.wgsl").to_string();
     let mut storage = format!("race_sizes[0] * {OF_GROUP}u");
     let mut workgroup = format!("race_group * {OF_GROUP}u");
-    for (i, Declared { name, of, memory }) in arrays.iter().enumerate() {
+    for (i, Declared { name, of, memory }) in arrays {
         let (length, parts, noted) = match memory {
             Memory::Storage { binding, written } => {
                 let parts = if *of == "T" { "PARTS" } else { "1u" };
@@ -133,7 +138,8 @@ fn functions(arrays: &[Declared<'_>]) -> String {
 
 /// The text with a note of each use.
 pub fn noted(text: &str) -> String {
-    let arrays: Vec<_> = declared(text).collect();
+    let seen = |array: &Declared<'_>| !matches!(array.memory, Memory::Workgroup { .. }) || of_workgroups();
+    let arrays: Vec<_> = declared(text).enumerate().filter(|(_, array)| seen(array)).collect();
     let binding = text.matches("var<storage").count();
     let [sizes, words] = OWN;
     let own = format!(
@@ -141,7 +147,7 @@ pub fn noted(text: &str) -> String {
          @group(0) @binding({}) var<storage, read_write> {words}: array<atomic<u32>>;\n",
         binding + 1
     );
-    let names: Vec<_> = arrays.iter().map(|array| array.name).collect();
+    let names: Vec<_> = arrays.iter().map(|(_, array)| array.name).collect();
     let lines = text.lines().map(|line| {
         let code = line.split("//").next().unwrap_or_default();
         let epoch = match code.trim() {
