@@ -43,6 +43,16 @@ class Array(_Memory):
         If there is no adapter, or if this build has no GPU support.
     RuntimeError
         If the array is too large, there is not enough memory, or the device was lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import isometry as iso
+    >>> held = iso.gpu.Array(np.ones((2, 3)))
+    >>> held.shape, held.dtype
+    ((2, 3), dtype('float32'))
+    >>> (2 * held + held).download().sum()
+    np.float32(18.0)
     """
 
     __slots__ = ()

@@ -5,6 +5,8 @@ use super::scopes::Scopes;
 use super::statistics::What;
 use super::{Context, too_large};
 use crate::Array;
+#[cfg(any(test, feature = "proof"))]
+use crate::Field;
 use crate::shader::{Variant, groups};
 use isometry_core::internal::sizes::check_len;
 use isometry_core::{Error, Result};
@@ -92,7 +94,8 @@ impl<'c> Record<'c> {
         work: usize,
     ) -> Result<()> {
         #[cfg(any(test, feature = "proof"))]
-        if crate::proof::races::sought() && arrays.iter().all(|(name, _)| *name != crate::proof::races::WORDS)
+        if crate::proof::races::sought()
+            && arrays.iter().all(|(name, _)| !crate::proof::races::OWN.contains(name))
         {
             return sizes
                 .into_iter()
@@ -175,16 +178,14 @@ impl<'c> Record<'c> {
         work: usize,
     ) -> Result<()> {
         use crate::proof::races;
-        let pipeline = self.context.pipeline(variant)?;
-        let written = |name: &str| pipeline.interface.bindings.iter().any(|b| b.written && b.name == name);
-        let mut bytes = 0;
-        for (_, array) in arrays.iter().filter(|(name, _)| written(name)) {
-            bytes += array.memory().buffer()?.size();
-        }
-        let words = races::words(&self.context, bytes)?;
+        let (sizes_of, count) = races::sizes(&self.context.pipeline(variant)?.interface, arrays, groups);
+        let words = Array::room(&self.context, Field::Real, &[count])?;
+        let sizes_of = Array::upload(&self.context, Field::Real, &[sizes_of.len()], &sizes_of)?;
         self.fill(&words, None)?;
-        self.dispatches(variant, &[arrays, &[(races::WORDS, &words)]].concat(), [sizes], groups, work)?;
-        self.after(move || races::check(&words, variant.shader.name));
+        let own = races::OWN.into_iter().zip([&sizes_of, &words]);
+        let arrays: Vec<_> = arrays.iter().copied().chain(own).collect();
+        self.dispatches(variant, &arrays, [sizes], groups, work)?;
+        self.after(move || races::check(&words, variant));
         Ok(())
     }
 

@@ -34,9 +34,11 @@ fn candidate(here: u32, b: u32, j: u32) -> f32 {
 
 fn finish(here: u32, b: u32, j: u32, c: T) {
     let at = b * sizes.n + j;
-    var gate = z[at];
+    var gate: f32;
     if after() {
         gate = sigma(argument(0u, here, b, j));
+    } else {
+        gate = z[at];
     }
     let h = gate * state[at] + (1.0 - gate) * real(c);
     state[at] = h;

@@ -111,6 +111,6 @@ fn main(
                 }
             }
         }
-        storageBarrier();
+        // no barrier: of a tile that has both products, a thread reads the rows of Y that it has written, as both are local.y modulo SIDE
     }
 }

@@ -6,9 +6,10 @@
 //! |---|---|
 //! | `arithmetic` | quotients, roots and exponentials are as rough as WGSL permits, sums of products are fused or not |
 //! | `limits` | the device has no more than the limits that WebGPU guarantees |
-//! | `races` | a test panics where two invocations of a dispatch use an element without a barrier between, and one writes; not with `limits` |
+//! | `races` | a test panics where two invocations of a dispatch use an element of storage without a barrier between, and one writes, or where an index is outside of its array; not with `limits` |
 //! | `reversed` | the last invocation of a workgroup takes the place of the first, and the last workgroup that of the first |
 //! | `unwritten` | workgroup memory is NaN where a shader begins |
+//! | `workgroup` | `races` also looks at workgroup memory, which takes ten times as long |
 //! | `without=NAME:NUMBER` | a shader, or a module `import/NAME`, lacks one of its barriers |
 
 pub mod races;
@@ -24,7 +25,7 @@ use wgpu::Limits;
 /// The environment variable.
 pub const CHOICE: &str = "ISOMETRY_GPU_PROOF";
 
-const WORDS: [&str; 5] = ["arithmetic", "limits", "races", "reversed", "unwritten"];
+const WORDS: [&str; 6] = ["arithmetic", "limits", "races", "reversed", "unwritten", "workgroup"];
 
 /// The words of it.
 fn words() -> &'static [String] {

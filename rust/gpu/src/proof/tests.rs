@@ -49,11 +49,11 @@ fn all_that_a_shader_reads_of_its_place_is_reversed() {
 }
 
 macro_rules! planted {
-    ($($name:ident $body:literal $many:literal;)*) => {$(
+    ($($name:ident $body:literal $found:ident;)*) => {$(
         static $name: Shader = Shader {
             name: stringify!($name),
             source: concat!(
-                "@group(0) @binding(0) var<storage, read_write> out: array<f32>;\n@compute @workgroup_size(64)\nfn main(
+                "@group(0) @binding(0) var<storage, read_write> out: array<f32>;\nvar<workgroup> held: array<f32, 65>;\n@compute @workgroup_size(64)\nfn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -62,35 +62,47 @@ macro_rules! planted {
             variants: &[&[]],
         };
     )*
-    /// Shaders, and whether they have races.
-    const PLANTED: &[(&Shader, bool)] = &[$((&$name, $many)),*];};
+    /// Shaders, and whether they have races, and uses outside of their arrays.
+    const PLANTED: &[(&Shader, [bool; 2])] = &[$((&$name, $found)),*];};
 }
 
+const NOTHING: [bool; 2] = [false, false];
+const RACES: [bool; 2] = [true, false];
+const OUTSIDE: [bool; 2] = [false, true];
+
 planted! {
-    OWN "out[at] = 1.0; out[at] += out[at] * 2.0;" false;
-    READ "let x = out[500]; if x > 1.0 { return; }\n out[at] = x;" false;
-    ORDERED "out[at] = 1.0;\n    storageBarrier();\n    out[128u + at] = out[at ^ 1u];" false;
-    ORDERED_AGAIN "let x = out[at ^ 1u];\n    storageBarrier();\n    out[at] = x;" false;
-    WITHOUT "out[at] = 1.0;\n    out[128u + at] = out[at ^ 1u];" true;
-    WITHOUT_BEFORE "let x = out[at ^ 1u];\n    out[at] = x;" true;
-    WORKGROUP "let x = out[at ^ 1u];\n    workgroupBarrier();\n    out[at] = x;" true;
-    TWICE "out[at / 2u] = 1.0;" true;
-    READ_TWICE "let x = out[at / 2u];\n    out[at / 2u + 64u] = x; if at % 2u == 1u { out[at / 2u] = x; }" true;
-    OTHERS "out[local] = 1.0;" true;
-    OTHERS_BEHIND "out[at] = 1.0;\n    storageBarrier();\n    out[128u + at] = out[127u - at];" true;
+    OWN "out[at] = 1.0; out[at] += out[at] * 2.0;" NOTHING;
+    READ "let x = out[500]; if x > 1.0 { return; }\n out[at] = x;" NOTHING;
+    ORDERED "out[at] = 1.0;\n    storageBarrier();\n    out[128u + at] = out[at ^ 1u];" NOTHING;
+    ORDERED_AGAIN "let x = out[at ^ 1u];\n    storageBarrier();\n    out[at] = x;" NOTHING;
+    WITHOUT "out[at] = 1.0;\n    out[128u + at] = out[at ^ 1u];" RACES;
+    WITHOUT_BEFORE "let x = out[at ^ 1u];\n    out[at] = x;" RACES;
+    OTHER_BARRIER "let x = out[at ^ 1u];\n    workgroupBarrier();\n    out[at] = x;" RACES;
+    TWICE "out[at / 2u] = 1.0;" RACES;
+    READ_TWICE "let x = out[at / 2u];\n    out[at / 2u + 64u] = x; if at % 2u == 1u { out[at / 2u] = x; }" RACES;
+    OTHERS "out[local] = 1.0;" RACES;
+    OTHERS_BEHIND "out[at] = 1.0;\n    storageBarrier();\n    out[128u + at] = out[127u - at];" RACES;
+    HELD "held[local] = 1.0;\n    workgroupBarrier();\n    out[at] = held[local ^ 1u];" NOTHING;
+    HELD_WITHOUT "held[local] = 1.0;\n    out[at] = held[local ^ 1u];" RACES;
+    HELD_OTHER "held[local] = 1.0;\n    storageBarrier();\n    out[at] = held[local ^ 1u];" RACES;
+    HELD_AGAIN "held[local] = 1.0;\n    workgroupBarrier();\n    let x = held[63u - local];\n    held[local] = x; out[at] = x;" RACES;
+    BEHIND "out[at] = out[at + 384u];" NOTHING;
+    BEYOND "out[at] = out[at + 385u];" OUTSIDE;
+    HELD_BEYOND "out[at] = held[local + 2u];" OUTSIDE;
+    WRITTEN_BEYOND "out[at + 385u] = 1.0;" OUTSIDE;
 }
 
 #[test]
 fn planted_races_are_found_and_no_others() {
     let Some(context) = device() else { return };
-    for &(shader, races) in PLANTED {
+    for &(shader, expected) in PLANTED {
         let out = Array::upload(&context, Field::Real, &[512], &[0.0; 512]).unwrap();
-        let count = super::races::counted(|| {
+        let found = super::races::counted(|| {
             let mut record = Record::new(&context).unwrap();
             let variant = Variant { shader, field: Field::Real, constants: &[] };
             record.dispatch(variant, &[("out", &out)], &[], [2, 1, 1]).unwrap();
             record.submit().unwrap();
         });
-        assert_eq!(count > 0, races, "{}: {count}", shader.name);
+        assert_eq!(found.map(|count| count > 0), expected, "{}: {found:?}", shader.name);
     }
 }

@@ -83,6 +83,7 @@ fn main(
         rows[local.y] = own_row;
     }
     workgroupBarrier();
+    storageBarrier();     // other threads write the memory that these have read
     if !live {
         return;
     }

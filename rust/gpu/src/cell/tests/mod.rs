@@ -6,6 +6,7 @@ use super::{CELLS, Cell};
 use crate::Field;
 use crate::activation::tests::all;
 use crate::hosted::Uploads;
+use crate::proof::roughness;
 use crate::recurrence::steps::{Route, WIDEST, route};
 use crate::testing::{device, numbers};
 use case::Case;
@@ -111,8 +112,9 @@ fn many_steps(steps: usize, case: Case) {
         _ => return Case { sizes: [steps, 1, 1, n], ..case }.check(),
     };
     let w = numbers(Field::Real, count, 7).iter().map(|x| f64::from((x.0 / 32.0) as f32)).collect();
-    // a memory is turned back step by step, and so is its rounding summed
-    let units = case.units * if case.cell == "rum" { steps as f64 / 64.0 } else { 1.0 };
+    // a memory is turned back step by step, and so is its rounding summed; the lengths of the vectors that turn it are a root and two
+    // quotients, off the same way in every step
+    let units = case.units * if case.cell == "rum" { steps as f64 / 64.0 * roughness() } else { 1.0 };
     Case { sizes: [steps, 1, 1, n], set: vec![("w", w)], units, ..case }.check();
 }
 
