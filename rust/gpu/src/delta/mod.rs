@@ -1,0 +1,79 @@
+//! The delta rule on the device, of `isometry_core::delta`: all chunks of all heads and sequences at once but for the states, which one
+//! dispatch passes through the chunks of each sequence.
+//!
+//! Rows are laid out by chunks first, so that what stands inside a chunk is a batch of products, and the triangle I + A is inverted as that of
+//! reflections is. With the names of `isometry_core::delta`, (I + A)^T = X^-1, S the state before a chunk:
+//!
+//! ```text
+//! W = X^T diag(beta) (e^c * K),   U = X^T diag(beta) V - W S,   S' = e^(c_C) S + (e^(c_C - c) * K)^T U,
+//! O = scale ((e^c * Q) S + P U).
+//! ```
+
+mod chunks;
+mod forward;
+mod part;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use forward::forward;
+
+use crate::Array;
+use crate::shader::Shader;
+use isometry_core::Result;
+use isometry_core::internal::delta::Sizes;
+
+macro_rules! shaders {
+    ($($name:ident $shader:literal $file:literal $variants:expr),*) => {$(
+        #[doc = $file]
+        pub(crate) static $name: Shader =
+            Shader { name: $shader, source: include_str!($file), variants: $variants };
+    )*};
+}
+
+/// Whether there are m rows of each token.
+const BY_ROWS: &[&[(&str, u32)]] = &[&[("BY_ROWS", 0)], &[("BY_ROWS", 1)]];
+
+shaders!(
+    DECAYS "delta_decays" "decays.wgsl" &[&[]],
+    GATHER "delta_gather" "gather.wgsl" &[&[]],
+    LAY "delta_lay" "lay.wgsl" BY_ROWS,
+    MASK "delta_mask" "mask.wgsl" &[&[]],
+    PASS "delta_pass" "pass.wgsl" &[&[]],
+    SPREAD "delta_spread" "spread.wgsl" &[&[]],
+    WIDE "delta_wide" "wide.wgsl" &[&[]]
+);
+
+/// A call, with the shapes of `isometry_core::delta::Delta`.
+pub(crate) struct Delta<'a> {
+    /// Those of the arrays.
+    pub sizes: Sizes<'a>,
+    /// (B, T, H, K)
+    pub q: &'a Array,
+    /// (B, T m, H, K)
+    pub k: &'a Array,
+    /// (B, T m, HV, V)
+    pub v: &'a Array,
+    /// (B, T m, HV)
+    pub beta: &'a Array,
+    /// (B, T, HV) or (B, T, HV, K)
+    pub g: Option<&'a Array>,
+    /// (N, HV, K, V)
+    pub initial: Option<&'a Array>,
+    /// The factor of the outputs.
+    pub scale: f32,
+    /// Whether q and k are divided by sqrt(|.|^2 + 1e-6) first.
+    pub normalise: bool,
+}
+
+impl Delta<'_> {
+    fn check(&self) -> Result<()> {
+        let lens = [self.q, self.k, self.v, self.beta].map(Array::len);
+        let gate = self.g.map(|g| (g.len(), g.shape().len() == 4));
+        self.sizes.check(lens, gate, self.initial.map(Array::len))
+    }
+
+    /// Numbers of a token's gate.
+    fn width(&self) -> usize {
+        self.g.map_or(0, |g| if g.shape().len() == 4 { self.sizes.key } else { 1 })
+    }
+}
