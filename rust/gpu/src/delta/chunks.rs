@@ -36,7 +36,7 @@ impl Chunks {
             Some(ends) => ends.windows(2).map(|pair| pair[0] as usize..pair[1] as usize).collect(),
         };
         let longest = lengths.iter().map(Range::len).max().unwrap_or(0);
-        let rows = if delta.width() > 1 { WIDE } else { ROWS };
+        let rows = if delta.wide() { WIDE } else { ROWS };
         let tokens = (rows / sizes.householders).clamp(1, longest.max(1));
         let (mut table, mut sequences) = (Vec::new(), Vec::with_capacity(lengths.len()));
         for Range { start, end } in lengths {

@@ -9,12 +9,14 @@
 //! O = scale ((e^c * Q) S + P U).
 //! ```
 
+mod backward;
 mod chunks;
 mod forward;
 mod part;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use backward::backward;
 pub(crate) use forward::forward;
 
 use crate::Array;
@@ -32,15 +34,24 @@ macro_rules! shaders {
 
 /// Whether there are m rows of each token.
 const BY_ROWS: &[&[(&str, u32)]] = &[&[("BY_ROWS", 0)], &[("BY_ROWS", 1)]];
+/// Whether they are queries.
+const QUERIES: &[&[(&str, u32)]] = &[&[("QUERIES", 0)], &[("QUERIES", 1)]];
 
 shaders!(
+    COLLECT "delta_collect" "collect.wgsl" QUERIES,
     DECAYS "delta_decays" "decays.wgsl" &[&[]],
+    DOTS "delta_dots" "dots.wgsl" &[&[]],
+    GATES "delta_gates" "gates.wgsl" &[&[]],
+    GATES_WIDE "delta_gates_wide" "gates_wide.wgsl" &[&[]],
     GATHER "delta_gather" "gather.wgsl" &[&[]],
     LAY "delta_lay" "lay.wgsl" BY_ROWS,
     MASK "delta_mask" "mask.wgsl" &[&[]],
+    MASK_VJP "delta_mask_vjp" "mask_vjp.wgsl" &[&[]],
     PASS "delta_pass" "pass.wgsl" &[&[]],
     SPREAD "delta_spread" "spread.wgsl" &[&[]],
-    WIDE "delta_wide" "wide.wgsl" &[&[]]
+    VALUES "delta_values" "values.wgsl" &[&[]],
+    WIDE "delta_wide" "wide.wgsl" &[&[]],
+    WIDE_VJP "delta_wide_vjp" "wide_vjp.wgsl" &[&[]]
 );
 
 /// A call, with the shapes of `isometry_core::delta::Delta`.
@@ -70,6 +81,11 @@ impl Delta<'_> {
         let lens = [self.q, self.k, self.v, self.beta].map(Array::len);
         let gate = self.g.map(|g| (g.len(), g.shape().len() == 4));
         self.sizes.check(lens, gate, self.initial.map(Array::len))
+    }
+
+    /// Whether each row of the state has its gate.
+    fn wide(&self) -> bool {
+        self.width() > 1
     }
 
     /// Numbers of a token's gate.

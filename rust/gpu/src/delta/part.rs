@@ -11,9 +11,10 @@ use isometry_core::Result;
 use isometry_core::internal::sizes::work;
 use std::ops::Range;
 
-/// Rows of beta e^c k, e^(c_C - c) k and e^c k in `sides`.
+/// Where beta e^c k, e^(c_C - c) k and e^c k are in `sides`.
 const SCALED: usize = 0;
 const LATE: usize = 1;
+const EARLY: usize = 2;
 /// Columns of a workgroup of pass.wgsl.
 const COLUMNS: usize = 16;
 
@@ -159,6 +160,21 @@ impl<'a> Part<'a> {
         record.elements(variant, &arrays, &self.sizes([0; 3], scale), count)
     }
 
+    /// A workgroup for each of `count` rows of keys or queries; whether these are normalised is its choice.
+    pub fn workgroups(
+        &self,
+        record: &mut Record<'_>,
+        shader: &'static Shader,
+        arrays: &[(&str, &Array)],
+        variant: usize,
+        count: usize,
+    ) -> Result<()> {
+        let variant = Variant { shader, field: Field::Real, constants: shader.variants[variant] };
+        let arrays = [&[("chunks", &self.chunks.table)], arrays].concat();
+        let sizes = self.sizes([usize::from(self.delta.normalise), 0, 0], 1.0);
+        record.dispatch(variant, &arrays, &sizes, groups(count))
+    }
+
     /// Lays out rows of width V, m of each token if `by_rows`, in rows from `from` on of `pitch`, times a factor and, if `rated`, beta.
     pub fn lay(
         &self,
@@ -177,14 +193,13 @@ impl<'a> Part<'a> {
 
     /// All of a part that does not depend on states, and U with a state of 0.
     pub fn prepare(&self, record: &mut Record<'_>) -> Result<()> {
-        let Delta { q, k, v, beta, normalise, .. } = *self.delta;
+        let Delta { q, k, v, beta, .. } = *self.delta;
         let (tasks, rows, all) = (self.tasks(), self.rows(), self.all());
         let (key, value, width) = (self.delta.sizes.key, self.delta.sizes.value, self.delta.width());
         let Part { kq, early, sides, decays, gram, upper, inverse, between, u, laid, .. } = self;
         let g = self.delta.g.unwrap_or(beta);
         self.elements(record, &DECAYS, &[("g", g), ("decays", decays)], 1.0, tasks * width)?;
         let arrays = [
-            ("chunks", &self.chunks.table),
             ("q", q),
             ("k", k),
             ("beta", beta),
@@ -193,12 +208,10 @@ impl<'a> Part<'a> {
             ("sides", sides),
             ("early", early),
         ];
-        let variant = Variant { shader: &SPREAD, field: Field::Real, constants: &[] };
-        let sizes = self.sizes([usize::from(normalise), 0, 0], 1.0);
-        record.dispatch(variant, &arrays, &sizes, groups(tasks * all))?;
+        self.workgroups(record, &SPREAD, &arrays, 0, tasks * all)?;
         self.lay(record, (v, true, true), (laid, rows, 0), 1.0)?;
         let keys = self.of_all(kq, key)[0];
-        if width > 1 {
+        if self.delta.wide() {
             let arrays = [("decays", decays), ("kq", kq), ("gram", gram)];
             self.elements(record, &WIDE, &arrays, 1.0, tasks * rows)?;
         } else {
@@ -213,6 +226,18 @@ impl<'a> Part<'a> {
         self.product(record, (rows, key, rows), inverse, scaled, w, |x| x.alpha(-1.0))?;
         let [u, laid] = [u, laid].map(|array| Self::each(array, rows, value));
         self.product(record, (rows, value, rows), inverse, laid, u, |x| x)
+    }
+
+    /// The values, where prepare has had those times beta.
+    pub fn values(&self, record: &mut Record<'_>) -> Result<Operand<'_>> {
+        let (rows, value) = (self.rows(), self.delta.sizes.value);
+        self.lay(record, (self.delta.v, true, false), (&self.laid, rows, 0), 1.0)?;
+        Ok(Self::each(&self.laid, rows, value))
+    }
+
+    /// e^c * K
+    pub fn early_keys(&self) -> Operand<'_> {
+        self.side(EARLY)
     }
 
     /// Keys times a factor.

@@ -135,9 +135,11 @@ impl Case {
         };
         let mut record = Record::new(&context).unwrap();
         let (o, state) = super::forward(&mut record, &delta).unwrap();
+        let bars = super::backward(&mut record, &delta, (&sent[6], &sent[7])).unwrap();
         record.submit().unwrap();
         let fetched = |array: &Array| array.download().unwrap().into_iter().map(f64::from).collect();
-        Some(vec![fetched(&o), fetched(&state)])
+        let bars = bars.iter().map(|bar| bar.as_ref().map_or(vec![], fetched));
+        Some([fetched(&o), fetched(&state)].into_iter().chain(bars).collect())
     }
 
     #[track_caller]
