@@ -15,8 +15,8 @@ from gpu_tensors import same
 from reference import delta as ref
 from test_delta import NAMES, arguments, called
 
-#: B, T, m, H, HV, K, V, gate: on both sides of a chunk of 64 rows, of 32 with a gate for each row of the state, of one token with more
-#: rows than that, and of a tile of 16.
+#: B, T, m, H, HV, K, V, gate: on both sides of a chunk of 64 rows, of 32 with a gate for each row of the state, of one
+#: token with more rows than that, and of a tile of 16.
 CASES = [
     (1, 1, 1, 1, 1, 4, 4, None),
     (2, 63, 1, 1, 2, 16, 17, None),
@@ -101,9 +101,7 @@ def test_nan_stays(name, gate):
     given = arguments(sizes, np.float32)
     given[name].reshape(given[name].shape[1], -1)[-1 if name == "initial_state" else 70, -1] = np.nan
     with np.errstate(all="ignore"):
-        found, expected = (
-            called(given, backend=backend, check_finite=False)[0] for backend in ("gpu", "cpu")
-        )
+        found, expected = (called(given, backend=backend, check_finite=False)[0] for backend in ("gpu", "cpu"))
     assert np.isnan(expected).any() and np.isnan(found)[np.isnan(expected)].all()
     assert np.isfinite(found[:, :, 0]).all() and (name == "initial_state" or np.isfinite(found[:, :32]).all())
 

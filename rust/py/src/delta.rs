@@ -1,15 +1,15 @@
 //! `delta_rule*`: products of reflections that depend on the input, real numbers.
 
 use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
-use crate::place::Place;
-use crate::{by_real, detached};
 #[cfg(feature = "gpu")]
 use crate::error::exception;
+use crate::place::Place;
+use crate::{by_real, detached};
+use isometry_core::Budget;
 #[cfg(feature = "gpu")]
 use isometry_core::Error;
 #[cfg(feature = "gpu")]
 use isometry_core::argument::{Array, Bar, Given as GivenArray};
-use isometry_core::Budget;
 use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
 use isometry_core::scalar::Real;
 #[cfg(feature = "gpu")]

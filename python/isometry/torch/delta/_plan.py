@@ -89,7 +89,7 @@ DELTA_RULE: Plan = DeltaRule("DeltaRule")
 
 
 def written(options: Options, tensors: Tensors, state: Tensor, threads: int) -> Tensor:
-    """The outputs of the kernel alone on the CPU, which writes the last states to a contiguous tensor: the first states or not."""
+    """The outputs of the kernel alone, on the CPU; it writes the last states to a tensor, perhaps that of the first."""
     initial = tensors[5]
     continued = initial is not None and initial.data_ptr() == state.data_ptr() and initial.is_contiguous()
     if continued:

@@ -91,7 +91,21 @@ impl Case {
         let initial = self.initial.then_some(&initial[..]);
         let (scale, normalise) = (0.3, self.normalise);
         let delta = delta::Delta {
-            batch, tokens, householders, heads, value_heads, key, value, q, k, v, beta, gate, initial, ends, scale,
+            batch,
+            tokens,
+            householders,
+            heads,
+            value_heads,
+            key,
+            value,
+            q,
+            k,
+            v,
+            beta,
+            gate,
+            initial,
+            ends,
+            scale,
             normalise,
         };
         let zeros = |x: &[f64]| vec![0.0; x.len()];

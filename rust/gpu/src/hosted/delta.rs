@@ -98,7 +98,8 @@ pub fn delta_rule_vjp<'a, R: Real>(
         let mut record = Record::until(uploads.context(), budget.cancel)?;
         let found = delta::backward(&mut record, delta, (&o_bar, &state_bar))?;
         record.submit()?;
-        let lacking = bars.iter().zip(&found).any(|(bar, found)| !matches!(bar, Bar::None) && found.is_none());
+        let lacking =
+            bars.iter().zip(&found).any(|(bar, found)| !matches!(bar, Bar::None) && found.is_none());
         if lacking {
             return Err(Error::value("bars", "has the gradient of an argument that is not given"));
         }
