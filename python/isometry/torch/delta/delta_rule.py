@@ -139,8 +139,7 @@ def delta_rule(
     if dtype is torch.float32:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
     how = mode(*tensors) if out_state is None else mode(*tensors, _room(out_state, states, dtype))
-    alone = how is KERNEL and out_state is not None and _whole(out_state)
-    if alone and out_state is not None and (at := DELTA_RULE.place(backend)) != "gpu":
+    if out_state is not None and how is KERNEL and _whole(out_state) and (at := DELTA_RULE.place(backend)) != "gpu":
         o, state = written(options, (*tensors, ends), out_state, at), out_state
     else:
         o, state = computed(DELTA_RULE, how, backend, options, (*tensors, ends))
