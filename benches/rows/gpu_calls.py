@@ -84,6 +84,14 @@ def _unit() -> Given:
     return tuple(torch.from_numpy(draw(*shape, seed=seed)).requires_grad_() for seed, shape in enumerate(shapes))
 
 
+def _delta() -> Given:
+    """q, k, v, beta, g of 5 chunks of 4 heads."""
+    shapes = (1, 300, 2, 16), (1, 300, 2, 16), (1, 300, 4, 16), (1, 300, 4), (1, 300, 4)
+    given = [torch.from_numpy(draw(*shape, seed=seed)) for seed, shape in enumerate(shapes)]
+    given = [*given[:3], *[t.sigmoid() for t in given[3:4]], -given[4].abs()]
+    return tuple(t.requires_grad_() for t in given)
+
+
 def _layer() -> Given:
     return it.nn.LSTM(3, 8), torch.from_numpy(draw(10, 4, 3)).requires_grad_()
 
@@ -131,6 +139,8 @@ CALLS = (
         2,
         1,
     ),
+    Call("the delta rule", _delta, same, lambda *given: it.delta_rule(*given[:4], g=given[4]), 13, 3, 1),
+    Call("its gradients", _delta, lambda *given: it.delta_rule(*given[:4], g=given[4])[:1], _summed, 31, 3, 1),
     Call("it.rum, T = 10", _unit, same, it.rum, 21, 2, 1),
     Call("its gradients", _unit, lambda *given: it.rum(*given)[:1], _summed, 28, 2, 1),
     Call("it.rum with a memory", _unit, same, lambda *given: it.rum(*given, lam=1), 42, 2, 1),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core, _threads
+from isometry import _core
 from isometry._arrays import INT64, Array, common, finite, gradient, ready, taken_integers, taken_real, writable
-from isometry._backend import only_cpu
+from isometry._backend import serve
 from isometry._rules import check, check_delta
 
 __all__ = ["delta_rule", "delta_rule_vjp"]
@@ -72,7 +72,7 @@ def delta_rule(
         An array for the last states, of their shape and dtype. It may be `initial_state`: the states are then continued
         in place. After an error or ctrl-C its numbers are unspecified.
     backend
-        "cpu" or None: there are no kernels for the GPU.
+        "cpu" or "gpu", as `use_backend` says by default.
     check_finite
         Reject NaN and infinity; without it g = -inf forgets everything.
 
@@ -90,16 +90,16 @@ def delta_rule(
         `out_state` is not contiguous or shares memory with part of another array.
     TypeError
         If an array is not real, `cu_seqlens` or `householders` is not of integers, or `out_state` is no array of the
-        dtype of the result.
+        dtype of the result; float64 on the GPU.
     NotImplementedError
-        The backend "gpu".
+        If there is no GPU for the backend "gpu".
 
     Notes
     -----
     About 6 K V + 128 (K + V) operations per row and value head, in chunks of 64 rows; up to 8 rows are computed one by
     one. Threads share pairs of a sequence and a head; where that leaves threads idle, they share the chunks and the
     columns of V of every head. Decays below e^-87 (e^-708 in double precision) are 0.
-    Outputs do not depend on later tokens, even on NaN.
+    Outputs do not depend on later tokens, even on NaN; on the GPU NaN reaches all outputs of its chunk.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def delta_rule(
     >>> o.ravel(), state.ravel()
     (array([3., 5.]), array([3., 5.]))
     """
-    only_cpu(backend)
+    place = serve(backend)
     given = {"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state}
     arrays = _taken(given, check_finite)
     options = cu_seqlens, householders, scale, normalise, check_finite
@@ -120,9 +120,11 @@ def delta_rule(
     o = np.empty(out, dtype)
     state = np.empty(states, dtype) if out_state is None else writable("out_state", out_state, states, dtype)
     continued = initial is not None and initial.ctypes.data == state.ctypes.data
+    if continued and place == "gpu":  # which does not compute in place
+        inputs, continued = (*inputs[:5], initial.copy()), False
     if continued:
         inputs = (*inputs[:5], None)
-    _core.delta_rule((inputs, *rest), (o, state, None, continued), _threads.get_num_threads())
+    _core.delta_rule((inputs, *rest), (o, state, None, continued), place)
     return o, state
 
 
@@ -166,10 +168,8 @@ def delta_rule_vjp(
     ------
     ValueError
         As for `delta_rule`, and if a cotangent has the wrong shape.
-    TypeError
+    TypeError, NotImplementedError
         As for `delta_rule`.
-    NotImplementedError
-        The backend "gpu".
 
     Notes
     -----
@@ -183,7 +183,7 @@ def delta_rule_vjp(
     >>> grads["q"].item(), grads["v"].item(), grads["g"]
     (3.0, 1.0, None)
     """
-    only_cpu(backend)
+    place = serve(backend)
     given = {"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state}
     arrays = _taken(given | {"o_bar": o_bar, "state_bar": state_bar}, check_finite)
     own = {name: arrays[name] for name in _NAMES}
@@ -196,11 +196,12 @@ def delta_rule_vjp(
         check.exact(name, ct.shape, shape, form)
         cts.append(ready(ct, dtype))
     inputs = call[0]
-    saved = np.empty(check_delta.saved(out, states[2], call[2]), dtype)
     bars = tuple(None if a is None else np.empty_like(a) for a in inputs)
-    threads = _threads.get_num_threads()
-    _core.delta_rule(call, (np.empty(out, dtype), np.empty(states, dtype), saved, False), threads)
-    _core.delta_rule_vjp(call, saved, (cts[0], cts[1]), bars, threads)
+    saved = None
+    if place != "gpu":  # which computes the states itself
+        saved = np.empty(check_delta.saved(out, states[2], call[2]), dtype)
+        _core.delta_rule(call, (np.empty(out, dtype), np.empty(states, dtype), saved, False), place)
+    _core.delta_rule_vjp(call, saved, (cts[0], cts[1]), bars, place)
     return {
         name: None if a is None or bar is None else gradient(bar, a.shape, a.dtype)
         for (name, a), bar in zip(own.items(), bars, strict=True)

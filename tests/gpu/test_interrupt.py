@@ -60,6 +60,11 @@ CALLS = {
     def computed(x, backend):
         return it.rum(torch.from_numpy(x), w, u, None, u[:n], None, backend=backend)[0].numpy()
 """,
+    "delta": """
+    def computed(x, backend):
+        k = np.broadcast_to(x[:, :1, None] / 8, (len(x), 1, 2, 64)).swapaxes(0, 1)
+        return iso.delta_rule(k, k, k, k[..., 0], scale=1.0, backend=backend)[0]
+""",
 }
 
 

@@ -10,8 +10,8 @@ from isometry.gpu._coverage import has_cell
 from kernel_calls import recorded
 from layers import MATRIX, OF_CELLS, B, D, N, T, build, draw, each_kind, states
 
-#: The layers that are left to the CPU: of the delta rule, and of cells without kernels on the GPU.
-LEFT = {*MATRIX, *(name for name in OF_CELLS if not has_cell(name))}
+#: The layers that are left to the CPU, of cells without kernels on the GPU.
+LEFT = {name for name in OF_CELLS if not has_cell(name)}
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
 

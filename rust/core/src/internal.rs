@@ -5,6 +5,11 @@ pub use crate::cpu::Blocks;
 pub use crate::recurrence::beside::{Beside, BesideMut};
 pub use crate::task::Task;
 
+/// The sizes of the delta rule.
+pub mod delta {
+    pub use crate::delta::sizes::Sizes;
+}
+
 /// Products, and the instruction set that computes them.
 pub mod kernels {
     pub use crate::kernels::{Isa, Operand, Product, chosen, isa};

@@ -28,6 +28,7 @@ mod array;
 mod cayley;
 mod cell;
 pub mod combine;
+mod delta;
 mod dense;
 pub mod device;
 mod gated;

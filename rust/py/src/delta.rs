@@ -1,10 +1,19 @@
 //! `delta_rule*`: products of reflections that depend on the input, real numbers.
 
 use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
+#[cfg(feature = "gpu")]
+use crate::error::exception;
+use crate::place::Place;
 use crate::{by_real, detached};
 use isometry_core::Budget;
+#[cfg(feature = "gpu")]
+use isometry_core::Error;
+#[cfg(feature = "gpu")]
+use isometry_core::argument::{Array, Bar, Given as GivenArray};
 use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
 use isometry_core::scalar::Real;
+#[cfg(feature = "gpu")]
+use isometry_gpu::hosted::{self, DeltaCall};
 use pyo3::prelude::*;
 
 /// q, k, v, beta, g, the initial state; cu_seqlens; householders, scale, normalise.
@@ -77,41 +86,67 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// Outputs, the states behind the sequences and, if wanted, the states saved for backward; the last says whether the array of the
+/// Outputs and states, or gradients, on the GPU.
+#[cfg(feature = "gpu")]
+impl<R: Number + Real> Arrays<'_, R> {
+    fn call(&self) -> DeltaCall<'_, R> {
+        let none = GivenArray { shape: &[], array: Array::None };
+        let [q, k, v, beta] = self.required.each_ref().map(Input::given);
+        let [g, initial] = [&self.g, &self.initial].map(|x| x.as_ref().map_or(none, Input::given));
+        DeltaCall {
+            given: [q, k, v, beta, g, initial],
+            ends: self.ends.as_deref(),
+            householders: self.householders,
+            scale: self.scale,
+            normalise: self.normalise,
+        }
+    }
+}
+
+/// Outputs, the states behind the sequences and, on the CPU if wanted, the states saved for backward; the last says whether the array of the
 /// states holds those before the sequences.
 #[pyfunction]
 pub fn delta_rule(
     given: Given<'_>,
     outcome: (Any<'_>, Any<'_>, Optional<'_>, bool),
-    threads: usize,
+    place: Place,
 ) -> PyResult<()> {
     let (o, state, saved, continued) = outcome;
     by_real!("q", &given.0.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
+        #[cfg(feature = "gpu")]
+        if let Place::Gpu = place {
+            if continued {
+                return Err(exception(Error::Unsupported("backend='gpu' does not continue states in place".into())));
+            }
+            let (mut o, mut state) = (Output::new("o", &o)?, Output::new("out_state", &state)?);
+            let (call, results) = (arrays.call(), (o.bar().0, state.bar().0));
+            return detached::run_interruptible(py, |cancel| {
+                hosted::delta_rule(&call, results, &Budget { threads: place.threads(), cancel })
+            });
+        }
         let view = arrays.view()?;
         let (mut o, mut state) = (Output::new("o", &o)?, Output::new("out_state", &state)?);
         let mut saved = Output::optional("saved", saved.as_ref(), &view.saved())?;
         let (o, state, saved) = (o.slice(), state.slice(), write(&mut saved));
-        detached::run_interruptible(py, |cancel| match (continued, Budget { threads, cancel }) {
+        detached::run_interruptible(py, |cancel| match (continued, Budget { threads: place.threads(), cancel }) {
             (false, budget) => forward(&view, o, state, saved, &budget),
             (true, budget) => advance(&view, o, state, &budget),
         })
     })
 }
 
-/// Gradients of everything from what `delta_rule` saved and the cotangents of outputs and states.
+/// Gradients of everything from what `delta_rule` saved on the CPU and the cotangents of outputs and states.
 #[pyfunction]
 pub fn delta_rule_vjp<'py>(
     given: Given<'py>,
-    saved: Any<'py>,
+    saved: Optional<'py>,
     cts: (Any<'py>, Any<'py>),
     bars: GivenBars<'py>,
-    threads: usize,
+    place: Place,
 ) -> PyResult<()> {
     by_real!("q", &given.0.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
-        let view = arrays.view()?;
-        let saved = Input::<R>::shaped("saved", &saved, &view.saved())?;
         let (o_bar, state_bar) = (Input::<R>::new("o_bar", &cts.0)?, Input::<R>::new("state_bar", &cts.1)?);
         let any = |name: &'static str, x: &Optional<'py>| {
             x.as_ref().map(|x| Output::<R>::new(name, x)).transpose()
@@ -120,6 +155,17 @@ pub fn delta_rule_vjp<'py>(
         let (mut q, mut k, mut v) = (any("q_bar", q)?, any("k_bar", k)?, any("v_bar", v)?);
         let (mut beta, mut g) = (any("beta_bar", beta)?, any("g_bar", g)?);
         let mut initial = any("initial_state_bar", initial)?;
+        #[cfg(feature = "gpu")]
+        if let Place::Gpu = place {
+            let own = [&mut q, &mut k, &mut v, &mut beta, &mut g, &mut initial];
+            let bars = own.into_iter().map(|bar| bar.as_mut().map_or(Bar::None, |bar| bar.bar().0)).collect();
+            let (call, cts) = (arrays.call(), [o_bar.given(), state_bar.given()]);
+            return detached::run_interruptible(py, |cancel| {
+                hosted::delta_rule_vjp(&call, cts, bars, &Budget { threads: place.threads(), cancel })
+            });
+        }
+        let view = arrays.view()?;
+        let saved = Input::<R>::optional("saved", saved.as_ref(), &view.saved())?;
         let bars = DeltaGradients {
             q: write(&mut q),
             k: write(&mut k),
@@ -128,7 +174,9 @@ pub fn delta_rule_vjp<'py>(
             g: write(&mut g),
             initial: write(&mut initial),
         };
-        let (saved, cts) = (saved.slice(), (o_bar.slice(), state_bar.slice()));
-        detached::run_interruptible(py, |cancel| backward(&view, saved, cts, bars, &Budget { threads, cancel }))
+        let (saved, cts) = (read(&saved).unwrap_or(&[]), (o_bar.slice(), state_bar.slice()));
+        detached::run_interruptible(py, |cancel| {
+            backward(&view, saved, cts, bars, &Budget { threads: place.threads(), cancel })
+        })
     })
 }

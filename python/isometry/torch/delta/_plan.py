@@ -13,7 +13,7 @@ from torch.autograd.graph import increment_version
 
 from ... import _core
 from ..._rules import check_delta
-from .._dispatch.function import arrays, empty, empty_gradients, readable, threads
+from .._dispatch.function import arrays, empty, empty_gradients, place, readable
 from .._dispatch.graph import custom_operators
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from ..formulas import delta
@@ -29,7 +29,12 @@ class Options(NamedTuple):
 
 
 class DeltaRule(Plan):
-    """Outputs and states, from six tensors and the ends of the sequences; saved are the states that backward needs."""
+    """Outputs and states, from six tensors and the ends of the sequences; saved are the states that backward needs.
+
+    On the GPU it computes them again, which takes less time than to copy them.
+    """
+
+    place = staticmethod(place)
 
     operators = custom_operators(
         "delta_rule",
@@ -58,7 +63,7 @@ class DeltaRule(Plan):
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         shapes, dtype = self.shapes(settings, tensors, saving), tensors[0].dtype
         (o, of_o), (state, of_state) = empty(shapes[0], dtype), empty(shapes[1], dtype)
-        saved, of_saved = empty(shapes[2], dtype) if saving else (None, None)
+        saved, of_saved = empty(shapes[2], dtype) if saving and at != "gpu" else (None, None)
         if saved is not None and settings.more:
             saved.zero_()  # an operator returns the same numbers each time
         _core.delta_rule(_read(settings, tensors), (of_o, of_state, _states(settings, of_saved), False), at)
@@ -67,9 +72,8 @@ class DeltaRule(Plan):
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
         _, saved, cts = out
         grads, bars = empty_gradients(wanted, tensors)
-        _core.delta_rule_vjp(
-            _read(settings, tensors), _states(settings, readable(saved[0])), arrays(cts), bars[:-1], at
-        )
+        states = None if at == "gpu" else _states(settings, readable(saved[0]))
+        _core.delta_rule_vjp(_read(settings, tensors), states, arrays(cts), bars[:-1], at)
         return grads
 
     def formula(self, settings: Any, *tensors: Any) -> Results:
@@ -84,15 +88,15 @@ class DeltaRule(Plan):
 DELTA_RULE: Plan = DeltaRule("DeltaRule")
 
 
-def written(options: Options, tensors: Tensors, state: Tensor) -> Tensor:
-    """The outputs of the kernel alone, which writes the last states to a contiguous tensor: the first states or not."""
+def written(options: Options, tensors: Tensors, state: Tensor, threads: int) -> Tensor:
+    """The outputs of the kernel alone, on the CPU; it writes the last states to a tensor, perhaps that of the first."""
     initial = tensors[5]
     continued = initial is not None and initial.data_ptr() == state.data_ptr() and initial.is_contiguous()
     if continued:
         tensors = (*tensors[:5], None, *tensors[6:])
     out = DELTA_RULE.shapes(options, tensors, False)[0]
     o, of_o = empty(out, state.dtype)
-    _core.delta_rule(_read(options, tensors), (of_o, readable(state), None, continued), threads())
+    _core.delta_rule(_read(options, tensors), (of_o, readable(state), None, continued), threads)
     if not state.is_inference():  # else autograd takes what it has saved of it for unchanged
         increment_version(state)
     return o

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from ..._backend import only_cpu
 from ..._rules import check, check_delta, check_out
 from .._dispatch.function import HALF, dtype_name
 from .._dispatch.mode import KERNEL, mode, symbolic
@@ -78,9 +77,9 @@ def delta_rule(
     out_state : Tensor, optional
         Receives the last states, in their shape and dtype. Where no gradient is recorded it may be `initial_state`: the
         states are then continued in place. After an error or ctrl-C its numbers are unspecified.
-    backend : {"cpu"}, optional
-        There are no kernels for the GPU. Tensors on other devices are computed by torch operations, those of half
-        precision on CUDA by flash-linear-attention where it is installed.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says. Tensors on other devices are computed by torch
+        operations, those of half precision on CUDA by flash-linear-attention where it is installed.
 
     Returns
     -------
@@ -98,16 +97,17 @@ def delta_rule(
         `out_state` is `initial_state` while a gradient is recorded.
     TypeError
         Arguments other than real tensors of one precision. float16, bfloat16 and float32 may be mixed: all are computed
-        in float32.
+        in float32. float64 on the GPU.
     NotImplementedError
-        The backend "gpu".
+        If there is no GPU for the backend "gpu".
 
     Notes
     -----
     About 6 K V + 128 (K + V) operations per row and value head, backward about two and a half times that, in chunks of
     64 rows; up to 8 rows are computed one by one. Backward keeps the arguments and one state per 64 rows. Threads share
     pairs of a sequence and a head; where that leaves threads idle, they share the chunks and the columns of V of every
-    head. Decays below e^-87 (e^-708 in double precision) are 0. Outputs do not depend on later tokens, even on NaN.
+    head. Decays below e^-87 (e^-708 in double precision) are 0. Outputs do not depend on later tokens, even on NaN; on
+    the GPU NaN reaches all outputs of its chunk.
 
     References
     ----------
@@ -123,7 +123,8 @@ def delta_rule(
     >>> o.shape, state.shape
     (torch.Size([1, 100, 2, 16]), torch.Size([1, 2, 16, 16]))
     """
-    only_cpu(backend)
+    if backend is not None:
+        check.backend(backend)
     tensors, dtype, out = _taken((q, k, v, beta, g, initial_state))
     m, own = check.count("householders", householders, 1), check.flag("normalise", normalise)
     ends = None if cu_seqlens is None else integers("cu_seqlens", cu_seqlens, torch.device("cpu")).contiguous()
@@ -138,10 +139,10 @@ def delta_rule(
     if dtype is torch.float32:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
     how = mode(*tensors) if out_state is None else mode(*tensors, _room(out_state, states, dtype))
-    if out_state is not None and how is KERNEL and _whole(out_state):
-        o, state = written(options, (*tensors, ends), out_state), out_state
+    if out_state is not None and how is KERNEL and _whole(out_state) and (at := DELTA_RULE.place(backend)) != "gpu":
+        o, state = written(options, (*tensors, ends), out_state, at), out_state
     else:
-        o, state = computed(DELTA_RULE, how, None, options, (*tensors, ends))
+        o, state = computed(DELTA_RULE, how, backend, options, (*tensors, ends))
         if out_state is not None:
             if tensors[5] is out_state and state.requires_grad:
                 raise RuntimeError("out_state must not be initial_state where a gradient is recorded")

@@ -20,6 +20,7 @@ mod pull;
 mod retreat;
 mod shared_backward;
 mod shared_forward;
+pub(crate) mod sizes;
 mod solve;
 mod state;
 mod task;
@@ -31,13 +32,14 @@ mod workspace;
 
 pub use backward::{DeltaGradients, backward};
 pub use forward::{advance, forward};
+use sizes::Sizes;
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::parallel::{in_callers_mode, worth};
 use crate::scalar::Real;
 use crate::scratch::most;
-use crate::sizes::{check_len, work};
+use crate::sizes::work;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{ThreadId, current};
@@ -139,31 +141,11 @@ impl<R: Real> Delta<'_, R> {
     }
 
     fn check(&self) -> Result<()> {
-        let Delta { batch: b, tokens: t, householders: m, heads: h, value_heads: hv, key, value, .. } = *self;
-        if m == 0 || h == 0 || key == 0 || value == 0 || hv == 0 || !hv.is_multiple_of(h) {
-            return Err(Error::value("v", "must have a multiple of the heads of q, and no size may be 0"));
-        }
-        check_len("q", self.q.len(), &[b, t, h, key])?;
-        check_len("k", self.k.len(), &[b, t, m, h, key])?;
-        check_len("v", self.v.len(), &[b, t, m, hv, value])?;
-        check_len("beta", self.beta.len(), &[b, t, m, hv])?;
-        match self.gate {
-            Gate::None => {}
-            Gate::Head(g) => check_len("g", g.len(), &[b, t, hv])?,
-            Gate::Row(g) => check_len("g", g.len(), &[b, t, hv, key])?,
-        }
-        if let Some(ends) = self.ends {
-            let ordered = ends.first() == Some(&0)
-                && ends.windows(2).all(|pair| pair[0] <= pair[1])
-                && ends.last().is_some_and(|&end| usize::try_from(end) == Ok(t));
-            if b != 1 || !ordered {
-                return Err(Error::value("cu_seqlens", "must ascend from 0 to T, for a batch of 1"));
-            }
-        }
-        if let Some(initial) = self.initial {
-            check_len("initial_state", initial.len(), &[self.sequences(), hv, key, value])?;
-        }
-        Ok(())
+        let Delta { batch, tokens, householders, heads, value_heads, key, value, ends, .. } = *self;
+        let sizes = Sizes { batch, tokens, householders, heads, value_heads, key, value, ends };
+        let lens = [self.q.len(), self.k.len(), self.v.len(), self.beta.len()];
+        let gate = self.gate.numbers().map(|g| (g.len(), matches!(self.gate, Gate::Row(_))));
+        sizes.check(lens, gate, self.initial.map(<[R]>::len))
     }
 
     /// The tokens of sequence n, counted through the batch, and the place of its first saved state.

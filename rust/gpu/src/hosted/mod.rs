@@ -2,6 +2,7 @@
 //! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix, which the CPU forms.
 
 mod arrays;
+mod delta;
 mod formed;
 mod local;
 mod sequence;
@@ -9,6 +10,7 @@ mod sequence;
 mod tests;
 
 pub(crate) use arrays::Uploads;
+pub use delta::{DeltaCall, delta_rule, delta_rule_vjp};
 pub use sequence::{Backward, Forward, backward, forward};
 
 use crate::array::zeros;

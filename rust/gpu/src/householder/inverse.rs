@@ -28,13 +28,26 @@ pub(crate) static PAIRS: Shader =
 
 /// T^-1 from gram = U^H U, (batch, m, m), zeros below the diagonal.
 pub(super) fn inverse(record: &mut Record<'_>, gram: &Array) -> Result<Array> {
-    let (field, batch, m) = (gram.field(), gram.shape()[0], gram.shape()[1]);
-    let [out, between] = [(); 2].map(|()| Array::room(record.context(), field, gram.shape()));
-    let (out, between, blocks) = (out?, between?, batch * m.div_ceil(SIDE));
+    let [out, between] = [(); 2].map(|()| Array::room(record.context(), gram.field(), gram.shape()));
+    let out = out?;
+    inverse_into(record, gram.shape()[0], gram, &out, &between?)?;
+    Ok(out)
+}
+
+/// Those of the first matrices, to `out`; `between` is room for products.
+pub(crate) fn inverse_into(
+    record: &mut Record<'_>,
+    batch: usize,
+    gram: &Array,
+    out: &Array,
+    between: &Array,
+) -> Result<()> {
+    let (field, m) = (gram.field(), gram.shape()[1]);
+    let blocks = batch * m.div_ceil(SIDE);
     let variant = |shader| Variant { shader, field, constants: &[] };
-    let arrays = [("gram", gram), ("out", &out)];
+    let arrays = [("gram", gram), ("out", out)];
     record.dispatch(variant(&TRIANGLE), &arrays, &[blocks as u32, m as u32], groups(blocks))?;
-    let arrays = [("gram", gram), ("x", &out), ("between", &between)];
+    let arrays = [("gram", gram), ("x", out), ("between", between)];
     let mut size = SIDE;
     while size < m {
         let pairs = (m - size).div_ceil(2 * size);
@@ -48,5 +61,5 @@ pub(super) fn inverse(record: &mut Record<'_>, gram: &Array) -> Result<Array> {
         }
         size *= 2;
     }
-    Ok(out)
+    Ok(())
 }

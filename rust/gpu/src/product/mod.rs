@@ -83,7 +83,7 @@ impl<'a> Operand<'a> {
     }
 
     /// The matrices from number b of the batch on.
-    fn later(self, b: usize) -> Self {
+    pub(crate) fn later(self, b: usize) -> Self {
         Operand { first: self.first + b * self.batch, ..self }
     }
 

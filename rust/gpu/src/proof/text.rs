@@ -111,7 +111,7 @@ pub fn unwritten(text: &str) -> String {
         let length = length.trim_end_matches('>');
         let value = |of: &str| match of {
             "T" => Some("from_parts(vec2<f32>(poison))".to_string()),
-            "f32" | "vec4<f32>" => Some(format!("{of}(poison)")),
+            "f32" | "vec2<f32>" | "vec4<f32>" => Some(format!("{of}(poison)")),
             "u32" => Some("poison_bits".to_string()),
             _ => None,
         };

@@ -72,6 +72,8 @@ fn module(name: &str, field: Field) -> Option<&'static str> {
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
         ("cell", _) => Some(include_str!("../cell/cell.wgsl")),
+        ("delta", _) => Some(include_str!("../delta/delta.wgsl")),
+        ("within", _) => Some(include_str!("../delta/within.wgsl")),
         ("gated", _) => Some(include_str!("../gated/gated.wgsl")),
         ("rum", _) => Some(include_str!("../rum/rum.wgsl")),
         ("frame", _) => Some(include_str!("../rum/frame.wgsl")),

@@ -1,0 +1,44 @@
+// The gates of a chunk as products over its tokens, from sums of their logarithms: one thread for each number of a gate.
+
+#import "numbers"
+#import "index"
+#import "delta"
+
+@group(0) @binding(1) var<storage, read> g: array<f32>;               // (B, T, HV, width)
+@group(0) @binding(2) var<storage, read_write> decays: array<f32>;    // (3, task, tokens, width)
+
+// e^-1000 is 0, and sums of -1000 are finite.
+fn logarithm(task: u32, t: u32, d: u32) -> f32 {
+    if !lives(task, t) {
+        return 0.0;
+    }
+    let x = g[of_head(task, t) * sizes.width + d];
+    return keep(x, max(x, -1000.0));
+}
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let at = element(group, groups, local);
+    if at >= sizes.tasks * sizes.width {
+        return;
+    }
+    let task = at / sizes.width;
+    let d = at % sizes.width;
+    var sum = 0.0;
+    for (var t = 0u; t < sizes.tokens; t++) {
+        let own = logarithm(task, t, d);
+        sum += own;
+        decays[place_of_decay(OWN, task, t, d)] = exponential(own);
+        decays[place_of_decay(BEFORE, task, t, d)] = exponential(sum);
+    }
+    sum = 0.0;
+    for (var back = 0u; back < sizes.tokens; back++) {
+        let t = sizes.tokens - 1u - back;
+        decays[place_of_decay(AFTER, task, t, d)] = exponential(sum);
+        sum += logarithm(task, t, d);
+    }
+}
