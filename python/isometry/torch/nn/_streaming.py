@@ -22,13 +22,16 @@ from torch.compiler import is_compiling
 
 from ... import _core
 from ..._backend import Place
+from ..._rules import check_recurrence
 from .._dispatch.function import HALF, Array, arrays, empty, place, readable
 from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
+from .._dispatch.plan import full, member
 from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
 from .._hooks import computed
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators.dense import Dense
-from ..sequences._cells import CELLS, NAMES, Call, forward
+from ..sequences._blocks import divided, pieces, whole
+from ..sequences._cells import CELLS, NAMES, NOTHING, Call, forward
 from ..sequences._plan import _joined
 from ._contract import accepted, check_step
 
@@ -68,17 +71,25 @@ class Step(NamedTuple):
     start: Tensor | None  # h0 where no state is given
     packs: Array | None  # the matrices, as the kernel reads them; None where it packs them itself
     units: int  # numbers of a state that are the output
+    blocks: int | None  # of the matrices, each a recurrence of its own piece of the state; None for whole matrices
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
         """The output, which is the states or their first numbers, and the states."""
+        blocks, width = self.blocks, shape[-1] // self.units
         if h0 is None and self.start is not None:
             h0 = self.start.expand(shape[1:])
+        if blocks is not None:
+            x, h0 = x.expand(1, 1, *x.shape[-2:]), None if h0 is None else pieces(h0, -1, width, blocks)
         states, h = empty(shape, x.dtype)
         tensors = list(self.tensors)
         tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
         read = self.own, tuple(tensors), None, None
-        forward(self.call, read, (h, None, None), at, self.packs)
-        return states if self.units == shape[-1] else states[..., : self.units], states
+        forward(self.call, read, (h, None, None), at, self.packs, blocks)
+        if width == 1:
+            return states, states
+        if blocks is not None:
+            states = states.view(*shape[:-1], blocks, width, -1).transpose(-3, -2).reshape(shape)
+        return states[..., : self.units], states
 
 
 class Steps(NamedTuple):
@@ -207,24 +218,22 @@ class Held:
         return Steps(each, kind.to_complex() if layer.is_complex else kind, stored)
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
-        layer, given = self._layer, kernel.arrays
-        if (w := given.get("w")) is not None:
-            given = given | {"w": layer._dense(w)}
-        given = {name: None if t is None else t.detach() for name, t in given.items()}
+        layer, heads = self._layer, self._layer._heads
+        given = {name: None if t is None else t.detach() for name, t in kernel.arrays.items()}
+        kind = next(t.dtype for t in given.values() if t is not None)
+        within = heads > 1 and check_recurrence.within_blocks(kernel.activation, layer.hidden_size // heads)
         stem: str = ""
         own: tuple[Any, ...] = ()
         if hasattr(layer, "_transition"):
-            op, kind = self.transition(suffix), _kind(given)
+            op = self.transition(suffix)
+            op = op.operator if within else op
             stem, own = _factored(op, kind) or ("dense", (op.matrix().to(kind),))
             own = tuple([None if t is None else t.detach() for t in own])
         start = layer._start(suffix)
         start = None if start is None else start.detach()
-        return step_of(layer, kernel._replace(arrays=given), (stem, own), start, packed=True)
-
-
-def _kind(given: Mapping[str, Tensor | None]) -> torch.dtype:
-    """The dtype of the arrays of a cell."""
-    return next(t.dtype for t in given.values() if t is not None)
+        if heads > 1 and not within:
+            given = whole(CELLS[kernel.cell].declaration, given)
+        return step_of(layer, kernel._replace(arrays=given), (stem, own), start, heads if within else None, packed=kind)
 
 
 def call_of(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
@@ -240,18 +249,28 @@ def step_of(
     kernel: Kernel,
     transition: tuple[str, tuple[Any, ...]],
     start: Tensor | None,
-    packed: bool = False,
+    blocks: int | None = None,
+    packed: torch.dtype | None = None,
 ) -> Step:
-    """The step of a kernel, with its matrices packed or as they are."""
+    """The step of a kernel, with its matrices as they are, or packed as numbers of that type.
+
+    With `blocks` the matrices and the arguments of the transition are those of so many blocks.
+    """
     (stem, own), packs = transition, None
+    if blocks is not None:
+        arrays_of_all = NOTHING[kernel.cell] | kernel.arrays
+        parts, *_ = divided(CELLS[kernel.cell].declaration, arrays_of_all, blocks, None, None)
+        kernel, own = kernel._replace(arrays=parts), tuple(full(own, blocks))
     call, plain, at = call_of(kernel, stem)
     if stem == "dense":
-        _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
-    if packed:
-        matrices = arrays(CELLS[kernel.cell].operands(plain, own if call.stem == "dense" else ()))
-        _, packs = empty((_core.pack(matrices),), _kind(kernel.arrays).to_real())  # type: ignore[arg-type, type-var]
+        _, call, plain, own = _joined(call, plain, own, blocks)  # type: ignore[assignment]
+    if packed is not None:
+        operands, read = CELLS[kernel.cell].operands, (plain, own if call.stem == "dense" else ())
+        each = [read] if blocks is None else [tuple([member(part, i) for part in read]) for i in range(blocks)]
+        matrices = arrays([matrix for parts in each for matrix in operands(*parts)])
+        _, packs = empty((_core.pack(matrices),), packed.to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, packs)  # type: ignore[arg-type, type-var]
-    return Step(call, arrays(plain), arrays(own), at, start, packs, layer.hidden_size)
+    return Step(call, arrays(plain), arrays(own), at, start, packs, layer.hidden_size, blocks)
 
 
 def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ...]] | None:
