@@ -147,6 +147,10 @@ class RecurrentLayer(Stepping, LayerParameters):
         """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
         raise NotImplementedError(f"{type(self).__name__} must define _kernel()")
 
+    def _as_stored(self, suffix: str) -> Kernel | OneStep | None:
+        """The same for calls of the kernels alone, which may take parameters as they are where `_kernel` adds some."""
+        return self._kernel(suffix)
+
     def _dense(self, w: Tensor) -> Tensor:
         """A recurrent weight with the blocks of its heads in whole matrices."""
         if self._heads == 1:

@@ -58,7 +58,7 @@ class OneStep(Protocol):
     """One time step of a recurrence."""
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place, /) -> tuple[Tensor, Tensor]:
-        """The output after x (B, d), and the states, of this shape."""
+        """The output after x (B, d) or (1, B, d), and the states, of this shape."""
 
 
 class Step(NamedTuple):
@@ -100,18 +100,18 @@ class Steps(NamedTuple):
     stored: torch.dtype
 
     def run(self, layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
-        """The output after x (B, d) or (d,), and the states; None where they do not fit."""
+        """The output after x (B, d), (1, B, d) or (d,), and the states; None where they do not fit."""
         each, kind, stored = self
         at, count, rank = place(None), len(each), x.dim()
-        shape = (count, *x.shape[:-1], *layer._state)
-        fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
+        shape = (count, *x.shape[rank == 3 : -1], *layer._state)
+        fits = 0 < rank < 4 and x.shape[-1] == layer.input_size and 0 not in shape
         if at == "gpu" or not fits or not (state is None or state.shape == shape):
             return None
         half = stored in HALF
         if (half and autocast(x.device)) or (count > 1 and layer.dropout and layer.training):
             return None
         before = (None,) * count if state is None else (state if state.dtype is kind else state.to(kind)).unbind(0)
-        x, shape, states = x if rank == 2 else x.unsqueeze(0), (1, *shape[1:]), []
+        x, shape, states = x if rank > 1 else x.unsqueeze(0), (1, *shape[1:]), []
         x = x if x.dtype is kind else x.to(kind)
         for one, h0 in zip(each, before, strict=True):
             x, last = one.run(x, h0, shape, at)
@@ -300,12 +300,12 @@ def held(layer: Any) -> Held | None:
     return None if own is None or layer._forward_pre_hooks else own
 
 
-def held_for_steps(layer: Any) -> Held | None:
-    """The same, unless a hook sees calls of the layer, so that a step must be one."""
+def held_for_steps(layer: Any, input: Any) -> Held | None:
+    """The same for the input of a step, unless a hook sees calls of the layer, so that a step must be one."""
     own = held(layer)
     if own is None or layer._forward_hooks or global_forward_hooks or global_forward_pre_hooks:
         return None
-    return own
+    return own if isinstance(input, Tensor) and input.dim() < 3 else None
 
 
 class Cached:
@@ -378,7 +378,7 @@ class Stepping:
         >>> torch.allclose(state, layer(x)[1], atol=1e-5)
         True
         """
-        own = held_for_steps(self)
+        own = held_for_steps(self, input)
         if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
             return self._parted(found[1])
         check_step(self, input)
