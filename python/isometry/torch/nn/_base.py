@@ -36,7 +36,8 @@ from ._masking import masked
 from ._one_step import of_one_step
 from ._parameters import LayerParameters
 from ._signature import name_constructor, refuse
-from ._streaming import Kernel, OneStep, Stepping
+from ._step import Kernel, OneStep
+from ._streaming import Stepping
 
 
 class RecurrentLayer(Stepping, LayerParameters):

@@ -16,7 +16,8 @@ from .._dispatch.mode import KERNEL, RECORDED, mode
 from .._dispatch.results import computed
 from ..sequences._cells import Call
 from ..sequences._plan import SEQUENCE
-from ._streaming import OneStep, Steps, call_of, held, step_of
+from ._step import OneStep, Steps, call_of, step_of
+from ._streaming import held
 
 #: Dtypes of the weights of real layers.
 _WEIGHTS = (*HALF, torch.float32, torch.float64)

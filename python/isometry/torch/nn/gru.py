@@ -10,7 +10,7 @@ from torch import Tensor
 from ..formulas.gru import apart
 from ._contract import HeadKeywords
 from ._gates import NAMES, GatedLayer, is_torch, reordered, together
-from ._streaming import Kernel
+from ._step import Kernel
 
 
 class GRU(GatedLayer):
