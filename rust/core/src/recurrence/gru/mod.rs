@@ -242,7 +242,7 @@ impl<'a, R: Real> Setting<'a, R> {
         let packs = [w, of_gates, of_c];
         let of_gates = gru.of_gates();
         let biases = [gru.b, of_gates];
-        let gates = Gates::new(&gru.run, (gru.w, gru.u, biases), packs, gru.saved(), checkpoint)?;
+        let gates = Gates::new(&gru.run, (gru.w, gru.u), biases, packs, gru.saved(), checkpoint)?;
         let own_bias = gru.hidden_bias.map(|bias| &bias[of_gates.map_or(0, <[R]>::len)..]);
         Ok(Setting { gates, own, given, reset: gru.reset, hidden_bias: padded(own_bias)? })
     }

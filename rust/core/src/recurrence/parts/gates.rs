@@ -43,7 +43,8 @@ impl<'a, R: Real> Gates<'a, R> {
     /// Of arguments that have passed their check: W, U, b, and what adds to b of the gates.
     pub fn new(
         run: &Run<'a, R>,
-        (w, u, [b, second]): (&'a [R], &'a [R], [Option<&[R]>; 2]),
+        (w, u): (&'a [R], &'a [R]),
+        [b, second]: [Option<&[R]>; 2],
         packs: [Option<&'a [R]>; 3],
         saved: usize,
         checkpoint: Option<Checkpoint>,
