@@ -8,6 +8,7 @@ use isometry_core::scalar::{Real, Scalar, c64};
 use isometry_core::{Budget, Cpu, Error, Result, Side, activation::Activation};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::thread;
 
 /// Bytes from which an allocation counts: below, all that depends on the input is larger, and all else smaller.
 const LARGE: usize = 1024;
@@ -43,13 +44,17 @@ unsafe impl GlobalAlloc for Ending {
 #[global_allocator]
 static ALLOCATOR: Ending = Ending;
 
-/// Runs the call with every large allocation failing in turn; what the first round keeps is there in the second.
-fn ends_well(what: &str, mut call: impl FnMut() -> Result<()>) {
+/// Runs the call with every large allocation failing in turn; what the first round keeps is there in the second. A thread
+/// keeps scratch memory, so each call has one of its own.
+fn ends_well(what: &str, mut call: impl FnMut() -> Result<()> + Send) {
     for _ in 0..2 {
         for failing in 0.. {
-            LEFT.set(Some(failing));
-            let outcome = call();
-            if LEFT.take().is_some() {
+            let attempt = || {
+                LEFT.set(Some(failing));
+                (call(), LEFT.take())
+            };
+            let (outcome, left) = thread::scope(|scope| scope.spawn(attempt).join().unwrap());
+            if left.is_some() {
                 assert_eq!(outcome, Ok(()), "{what}");
                 break;
             }

@@ -24,6 +24,7 @@ def formula(
     """U x + b of all gates and steps, the first state, and a step; W_h is the third of w unless it is given."""
     (after,) = law.settings
     n = w.shape[-1]
+    b, hidden_bias = apart(b, hidden_bias)
     drive = x @ u.flatten(0, 1).mT
     drive = drive if b is None else drive + b.flatten()
     gates, own = w[:2].flatten(0, 1).mT, (w[2] if weight is None else weight).mT
@@ -41,6 +42,15 @@ def formula(
         return (z * h + (1 - z) * c,)
 
     return drive, (first(h0, drive, n),), step
+
+
+def apart(b: Tensor | None, hidden_bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """b (3, n), and the bias (n) of the product, where there are second biases (3, n): those of z and r add to b."""
+    if hidden_bias is None or hidden_bias.dim() < 2:
+        return b, hidden_bias
+    if b is None:
+        b = torch.zeros_like(hidden_bias)
+    return torch.cat((b[:2] + hidden_bias[:2], b[2:])), hidden_bias[2]
 
 
 def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:

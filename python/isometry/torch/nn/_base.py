@@ -36,7 +36,8 @@ from ._masking import masked
 from ._one_step import of_one_step
 from ._parameters import LayerParameters
 from ._signature import name_constructor, refuse
-from ._streaming import Kernel, OneStep, Stepping
+from ._step import Kernel, OneStep
+from ._streaming import Stepping
 
 
 class RecurrentLayer(Stepping, LayerParameters):
@@ -146,6 +147,10 @@ class RecurrentLayer(Stepping, LayerParameters):
     def _kernel(self, suffix: str) -> Kernel | OneStep | None:
         """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
         raise NotImplementedError(f"{type(self).__name__} must define _kernel()")
+
+    def _as_stored(self, suffix: str) -> Kernel | OneStep | None:
+        """The same for calls of the kernels alone, which may take parameters as they are where `_kernel` adds some."""
+        return self._kernel(suffix)
 
     def _dense(self, w: Tensor) -> Tensor:
         """A recurrent weight with the blocks of its heads in whole matrices."""

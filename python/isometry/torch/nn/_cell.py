@@ -9,7 +9,7 @@ from ..._cells import public
 from ..._cells._declaration import Array, Cell
 from ..._rules import check_recurrence
 from ._base import RecurrentLayer
-from ._streaming import Kernel
+from ._step import Kernel
 
 
 def _parameters(cell: Cell) -> dict[str, Array]:

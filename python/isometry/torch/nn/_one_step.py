@@ -16,7 +16,8 @@ from .._dispatch.mode import KERNEL, RECORDED, mode
 from .._dispatch.results import computed
 from ..sequences._cells import Call
 from ..sequences._plan import SEQUENCE
-from ._streaming import OneStep, Steps, call_of, held, step_of
+from ._step import OneStep, Steps, call_of, step_of
+from ._streaming import held
 
 #: Dtypes of the weights of real layers.
 _WEIGHTS = (*HALF, torch.float32, torch.float64)
@@ -43,19 +44,22 @@ class Recorded(NamedTuple):
 
 def of_one_step(layer: Any, input: Tensor, hx: Tensor | None) -> tuple[Tensor, Tensor] | None:
     """The output and the states for an input of one step; None where a call is more than that, or refused."""
-    found = _run(layer, input.select(int(layer.batch_first and input.dim() == 3), 0), hx)
+    time_first = input.dim() == 3 and not layer.batch_first
+    found = _run(layer, input if time_first else input.select(input.dim() - 2, 0), hx)
     if found is None:
         return None
     output, last = found
     if len(layer._suffixes) == 1:  # the output may be that state, too
         last = last.clone()
+    if time_first and output.dim() == 3 and not layer.last_only:
+        return output.contiguous(), last
     lead = last.shape[1 : -len(layer._state)] if layer.last_only else input.shape[:-1]
     output = output if output.shape[:-1] == lead else output.reshape(*lead, -1)
     return output.contiguous(), last
 
 
 def _run(layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
-    """The same for x (B, d) or (d,). None where W is computed from its parameters, or the kernels do not serve."""
+    """The same for x (B, d), (1, B, d) or (d,). None where W is computed from its parameters, or no kernel serves."""
     if is_compiling():
         return None
     if (inside := held(layer)) is not None:
@@ -70,7 +74,7 @@ def _run(layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] |
         own = layer._as_given(suffix)
         if own is None:
             return None
-        kernel, start = layer._kernel(suffix), layer._start(suffix)
+        kernel, start = layer._as_stored(suffix), layer._start(suffix)
         kernels.append((kernel, own, start))
         read += [*kernel.arrays.values(), *own, start]
     how = mode(*read)

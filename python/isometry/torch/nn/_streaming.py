@@ -8,105 +8,33 @@ a layer is cached, except after a change through ``.data``, which has no version
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from threading import get_ident
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
 from ... import _core
-from ..._backend import Place
-from .._dispatch.function import HALF, Array, arrays, empty, place, readable
-from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
+from ..._rules import check_recurrence
+from .._dispatch.function import arrays, place
+from .._dispatch.mode import KERNEL, RECORDED, mode
 from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
 from .._hooks import computed
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators.dense import Dense
-from ..sequences._cells import CELLS, NAMES, Call, forward
-from ..sequences._plan import _joined
+from ..sequences._blocks import whole
+from ..sequences._cells import CELLS
 from ._contract import accepted, check_step
+from ._step import Kernel, Step, Steps, step_of
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40
-
-
-class Kernel(NamedTuple):
-    """The kernel of one recurrence: its cell with settings, and its arrays by name, x and h0 apart."""
-
-    cell: str
-    settings: tuple[float | None, ...]
-    activation: str
-    slope: float
-    arrays: dict[str, Tensor | None]
-
-    @property
-    def remembers(self) -> bool:
-        """Whether the cell has a memory beside its state, which a step would have to return."""
-        return CELLS[self.cell].declaration.memory(*self.settings)
-
-
-class OneStep(Protocol):
-    """One time step of a recurrence."""
-
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place, /) -> tuple[Tensor, Tensor]:
-        """The output after x (B, d), and the states, of this shape."""
-
-
-class Step(NamedTuple):
-    """A call of a kernel on one time step, without x and h0."""
-
-    call: Call
-    tensors: Sequence[Array | None]
-    own: tuple[Array | None, ...]
-    h0_at: int
-    start: Tensor | None  # h0 where no state is given
-    packs: Array | None  # the matrices, as the kernel reads them; None where it packs them itself
-    units: int  # numbers of a state that are the output
-
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
-        """The output, which is the states or their first numbers, and the states."""
-        if h0 is None and self.start is not None:
-            h0 = self.start.expand(shape[1:])
-        states, h = empty(shape, x.dtype)
-        tensors = list(self.tensors)
-        tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
-        read = self.own, tuple(tensors), None, None
-        forward(self.call, read, (h, None, None), at, self.packs)
-        return states if self.units == shape[-1] else states[..., : self.units], states
-
-
-class Steps(NamedTuple):
-    """The steps of all recurrences of a layer, and the dtypes of states and weights."""
-
-    each: Sequence[OneStep]
-    kind: torch.dtype
-    stored: torch.dtype
-
-    def run(self, layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
-        """The output after x (B, d) or (d,), and the states; None where they do not fit."""
-        each, kind, stored = self
-        at, count, rank = place(None), len(each), x.dim()
-        shape = (count, *x.shape[:-1], *layer._state)
-        fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
-        if at == "gpu" or not fits or not (state is None or state.shape == shape):
-            return None
-        half = stored in HALF
-        if (half and autocast(x.device)) or (count > 1 and layer.dropout and layer.training):
-            return None
-        before = (None,) * count if state is None else (state if state.dtype is kind else state.to(kind)).unbind(0)
-        x, shape, states = x if rank == 2 else x.unsqueeze(0), (1, *shape[1:]), []
-        x = x if x.dtype is kind else x.to(kind)
-        for one, h0 in zip(each, before, strict=True):
-            x, last = one.run(x, h0, shape, at)
-            states.append(last)
-        new = last if count == 1 else torch.cat(states)
-        return (x.to(stored), new.to(stored)) if half else (x, new)
 
 
 class _Unitary(Dense):
@@ -207,51 +135,22 @@ class Held:
         return Steps(each, kind.to_complex() if layer.is_complex else kind, stored)
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
-        layer, given = self._layer, kernel.arrays
-        if (w := given.get("w")) is not None:
-            given = given | {"w": layer._dense(w)}
-        given = {name: None if t is None else t.detach() for name, t in given.items()}
+        layer, heads = self._layer, self._layer._heads
+        given = {name: None if t is None else t.detach() for name, t in kernel.arrays.items()}
+        kind = next(t.dtype for t in given.values() if t is not None)
+        within = heads > 1 and check_recurrence.within_blocks(kernel.activation, layer.hidden_size // heads)
         stem: str = ""
         own: tuple[Any, ...] = ()
         if hasattr(layer, "_transition"):
-            op, kind = self.transition(suffix), _kind(given)
+            op = self.transition(suffix)
+            op = op.operator if within else op
             stem, own = _factored(op, kind) or ("dense", (op.matrix().to(kind),))
             own = tuple([None if t is None else t.detach() for t in own])
         start = layer._start(suffix)
         start = None if start is None else start.detach()
-        return step_of(layer, kernel._replace(arrays=given), (stem, own), start, packed=True)
-
-
-def _kind(given: Mapping[str, Tensor | None]) -> torch.dtype:
-    """The dtype of the arrays of a cell."""
-    return next(t.dtype for t in given.values() if t is not None)
-
-
-def call_of(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
-    """The call of one step, the arrays of its cell, and the place of h0 among them."""
-    cell, settings, activation, slope, given = kernel
-    names = NAMES[cell]
-    call = Call(cell, stem, activation, float(slope), settings, False)
-    return call, [given.get(name) for name in names], names.index("h0")
-
-
-def step_of(
-    layer: Any,
-    kernel: Kernel,
-    transition: tuple[str, tuple[Any, ...]],
-    start: Tensor | None,
-    packed: bool = False,
-) -> Step:
-    """The step of a kernel, with its matrices packed or as they are."""
-    (stem, own), packs = transition, None
-    call, plain, at = call_of(kernel, stem)
-    if stem == "dense":
-        _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
-    if packed:
-        matrices = arrays(CELLS[kernel.cell].operands(plain, own if call.stem == "dense" else ()))
-        _, packs = empty((_core.pack(matrices),), _kind(kernel.arrays).to_real())  # type: ignore[arg-type, type-var]
-        _core.pack(matrices, packs)  # type: ignore[arg-type, type-var]
-    return Step(call, arrays(plain), arrays(own), at, start, packs, layer.hidden_size)
+        if heads > 1 and not within:
+            given = whole(CELLS[kernel.cell].declaration, given)
+        return step_of(layer, kernel._replace(arrays=given), (stem, own), start, heads if within else None, packed=kind)
 
 
 def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ...]] | None:
@@ -281,12 +180,12 @@ def held(layer: Any) -> Held | None:
     return None if own is None or layer._forward_pre_hooks else own
 
 
-def held_for_steps(layer: Any) -> Held | None:
-    """The same, unless a hook sees calls of the layer, so that a step must be one."""
+def held_for_steps(layer: Any, input: Any) -> Held | None:
+    """The same for the input of a step, unless a hook sees calls of the layer, so that a step must be one."""
     own = held(layer)
     if own is None or layer._forward_hooks or global_forward_hooks or global_forward_pre_hooks:
         return None
-    return own
+    return own if isinstance(input, Tensor) and input.dim() < 3 else None
 
 
 class Cached:
@@ -359,7 +258,7 @@ class Stepping:
         >>> torch.allclose(state, layer(x)[1], atol=1e-5)
         True
         """
-        own = held_for_steps(self)
+        own = held_for_steps(self, input)
         if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
             return self._parted(found[1])
         check_step(self, input)

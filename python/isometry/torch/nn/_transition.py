@@ -18,7 +18,8 @@ from ..operators._inverse import projected
 from ._base import RecurrentLayer
 from ._contract import DivisibleKeywords, check_weights
 from ._reflections import built
-from ._streaming import Kernel, held
+from ._step import Kernel
+from ._streaming import held
 
 #: By name, the parameters of the module that has one, and its name there.
 Owned = dict[str, tuple[dict[str, Any], str]]

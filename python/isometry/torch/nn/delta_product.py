@@ -285,7 +285,7 @@ class DeltaProduct(RecurrentLayer):
         >>> output.shape, state.shape
         (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
         """
-        own = held_for_steps(self)
+        own = held_for_steps(self, input)
         if own is not None and (found := own.step(input, hx)) is not None:
             return found[0].reshape(*input.shape[:-1], self.hidden_size), found[1]
         check_step(self, input)
@@ -302,8 +302,8 @@ class _Step(NamedTuple):
     start: Tensor | None  # h0 where no state is given
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
-        """The output after x (B, d), and the states, of this shape."""
-        return self._computed(x, h0 if h0 is not None else self.start, shape, at)
+        """The output after x (B, d) or (1, B, d), and the states, of this shape."""
+        return self._computed(x.flatten(0, -2), h0 if h0 is not None else self.start, shape, at)
 
     @full_precision
     def _computed(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,10 @@ from typing import Any, Literal, Unpack
 import torch
 from torch import Tensor
 
+from ..formulas.gru import apart
 from ._contract import HeadKeywords
 from ._gates import NAMES, GatedLayer, is_torch, reordered, together
+from ._step import Kernel
 
 
 class GRU(GatedLayer):
@@ -86,15 +88,13 @@ class GRU(GatedLayer):
         shapes = super()._shapes(features)
         return shapes | {"hidden_bias": (3, self.hidden_size)} if self._second else shapes
 
-    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
-        """The second biases of z and r are added to the first."""
-        arrays = super()._arrays(suffix)
-        b, second = arrays["b"], arrays["hidden_bias"]
-        if b is None or second is None:
-            return arrays
-        both, own = b.split((2, 1))
-        arrays["b"], arrays["hidden_bias"] = torch.cat((both + second[:2], own)), second[2]
-        return arrays
+    def _as_stored(self, suffix: str) -> Kernel:
+        return super()._kernel(suffix)
+
+    def _kernel(self, suffix: str) -> Kernel:
+        kernel = self._as_stored(suffix)
+        b, hidden_bias = apart(kernel.arrays["b"], kernel.arrays["hidden_bias"])
+        return kernel._replace(arrays=kernel.arrays | {"b": b, "hidden_bias": hidden_bias})
 
     @property
     def _all_weights(self) -> list[list[str]]:

@@ -43,10 +43,10 @@ def divided(
         t = tensors[array.name]
         if t is not None and not array.squares:
             axis, times = array.units
-            t = _pieces(t, axis, times, count) if axis else t.unsqueeze(0)
+            t = pieces(t, axis, times, count) if axis else t.unsqueeze(0)
         made[array.name] = t
     marks = None if marks is None else marks[None]
-    return made, marks, None if state is None else _pieces(state, -1, declaration.width, count)
+    return made, marks, None if state is None else pieces(state, -1, declaration.width, count)
 
 
 def joined(states: Tensor, width: int) -> Tensor:
@@ -55,7 +55,7 @@ def joined(states: Tensor, width: int) -> Tensor:
     return parts.flatten(-3)
 
 
-def _pieces(t: Tensor, axis: int, times: int, count: int) -> Tensor:
+def pieces(t: Tensor, axis: int, times: int, count: int) -> Tensor:
     """An array with `times` numbers of each unit along the axis, counted from the last, divided among the blocks."""
     parts = t.unflatten(axis, (times, count, -1))
     pieces = parts.movedim(axis - 1, 0)

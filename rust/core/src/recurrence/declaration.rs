@@ -41,6 +41,8 @@ pub struct Declaration {
     pub(super) forms: [[Axis; 3]; MOST],
     pub(super) n_at: (usize, usize),
     pub(super) h0_at: usize,
+    /// An argument that may have other axes instead.
+    pub(super) also: Option<(&'static str, [Axis; 3])>,
 }
 
 /// An axis: so many times a size, or a number.
@@ -137,7 +139,14 @@ impl Declaration {
             n_at: n_at(&forms),
             h0_at: h0_at(arguments),
             forms,
+            also: None,
         }
+    }
+
+    /// The same, where an argument may have the axes of another one instead.
+    pub(super) const fn also(mut self, name: &'static str, other: usize) -> Self {
+        self.also = Some((name, self.forms[other]));
+        self
     }
 
     /// T, B, d and n of arrays in the order of the arguments. A first axis of 1 may be missing, that of a single step or sequence; and
@@ -162,7 +171,12 @@ impl Declaration {
             match given.array {
                 Array::None if argument.optional => {}
                 Array::None => return Err(Error::value(argument.name, "must be given")),
-                _ => fits(argument, form, given.shape, sizes)?,
+                _ => fits(argument, form, given.shape, sizes).or_else(|error| match &self.also {
+                    Some((name, form)) if *name == argument.name => {
+                        fits(argument, form, given.shape, sizes).map_err(|_| error)
+                    }
+                    _ => Err(error),
+                })?,
             }
         }
         Ok(sizes)

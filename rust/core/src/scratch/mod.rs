@@ -6,6 +6,9 @@
 //! let scratch = Scratch::new(|arena| Places { e: arena.take(&[n]), own: arena.regions(threads, &[k, m]) })?;
 //! ```
 //!
+//! A thread keeps the memory of one call for its next, since the allocator takes microseconds for some, and may return
+//! it to the system, which clears every page again.
+//!
 //! Memory is allocated before threads start, so that a failed allocation is [`Error::OutOfMemory`] and
 //! nothing has to unwind. Regions are uninitialised: raw pointers and lengths, never `&[T]`. Each starts at a
 //! cache line, so regions of members and consecutive arrays share no line.
@@ -17,6 +20,7 @@
 //! that is checked when the memory is freed.
 
 mod arena;
+mod block;
 mod region;
 #[cfg(test)]
 mod tests;
@@ -29,8 +33,7 @@ pub(crate) use region::{Region, Regions};
 
 use crate::error::{Error, Result};
 use crate::parallel;
-use region::LINE;
-use std::alloc::{Layout, alloc, dealloc};
+use block::Block;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use watch::{FRESH, Guard, Watch};
@@ -64,7 +67,7 @@ impl<P> Scratch<P> {
         let measured = Arena::measured(guarded, &carve);
         let memory = Memory::new(measured.bytes(), guarded)?;
         let guard = memory.watch.map_or(Guard::Off, Guard::On);
-        let places = carve(&mut measured.again(memory.start, guard));
+        let places = carve(&mut measured.again(memory.block.start(), guard));
         Ok(Scratch { places, _memory: memory })
     }
 }
@@ -77,44 +80,25 @@ impl<P> Deref for Scratch<P> {
 }
 
 struct Memory {
-    start: *mut u8,
-    layout: Layout,
+    block: Block,
     watch: Option<&'static Watch>,
 }
-// SAFETY: the memory is owned; the watch is behind a lock.
-unsafe impl Send for Memory {}
-// SAFETY: shared references give no access to the memory.
-unsafe impl Sync for Memory {}
 
 impl Memory {
     #[inline]
     fn new(bytes: usize, guarded: bool) -> Result<Self> {
-        let lack = Error::OutOfMemory { bytes };
-        let Ok(layout) = Layout::from_size_align(bytes, LINE) else { return Err(lack) };
-        let watch = guarded.then(Watch::new);
-        if bytes == 0 {
-            return Ok(Memory { start: std::ptr::without_provenance_mut(LINE), layout, watch });
-        }
-        // SAFETY: the layout has a positive size.
-        let start = unsafe { alloc(layout) };
-        if start.is_null() {
-            return Err(lack);
-        }
+        let block = Block::new(bytes).ok_or(Error::OutOfMemory { bytes })?;
         if guarded {
-            // SAFETY: the allocation has `bytes` bytes.
-            unsafe { start.write_bytes(FRESH, bytes) };
+            // SAFETY: the block has so many bytes.
+            unsafe { block.start().write_bytes(FRESH, bytes) };
         }
-        Ok(Memory { start, layout, watch })
+        Ok(Memory { block, watch: guarded.then(Watch::new) })
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         let intact = self.watch.is_none_or(Watch::close);
-        if self.layout.size() > 0 {
-            // SAFETY: allocated with this layout.
-            unsafe { dealloc(self.start, self.layout) };
-        }
         assert!(
             intact || std::thread::panicking(),
             "something was written behind a region of scratch memory"

@@ -1,5 +1,6 @@
 //! Measured and carved sizes agree, and writes past a region are detected.
 
+use super::region::LINE;
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

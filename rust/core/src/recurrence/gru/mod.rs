@@ -7,6 +7,8 @@
 //! h_t = z_t * h_{t-1} + (1 - z_t) * c_t
 //! ```
 //!
+//! c_h is given alone, or behind second biases of z and r, which add to the first.
+//!
 //! W_h is a matrix, the third of w, or an operator on rows, applied step by step.
 //!
 //! z and r take one product, which adds U x. Forward saves for backward, for each step ([`Gru::saved`]): z,
@@ -64,8 +66,15 @@ const fn arguments(w: &'static str) -> [Argument; 8] {
     arguments
 }
 
-pub(super) const DECLARATION: Declaration =
-    Declaration { settings: &["after"], saved: 3, saves_more: "after", ..Declaration::new("gru", ARGUMENTS) };
+/// The place of b, whose axes the hidden bias may have.
+const B: usize = 3;
+
+pub(super) const DECLARATION: Declaration = Declaration {
+    settings: &["after"],
+    saved: 3,
+    saves_more: "after",
+    ..Declaration::new("gru", ARGUMENTS).also("hidden_bias", B)
+};
 
 /// With an operator as W_h.
 pub(super) const WITH_OPERATOR: Declaration = Declaration {
@@ -74,7 +83,7 @@ pub(super) const WITH_OPERATOR: Declaration = Declaration {
     settings: DECLARATION.settings,
     saved: DECLARATION.saved,
     saves_more: DECLARATION.saves_more,
-    ..Declaration::new("goru", &arguments("2 n n"))
+    ..Declaration::new("goru", &arguments("2 n n")).also("hidden_bias", B)
 };
 
 /// Where the reset gate acts.
@@ -101,7 +110,7 @@ pub struct Gru<'a, R: Real> {
     pub b: Option<&'a [R]>,
     /// Where r acts.
     pub reset: Reset,
-    /// c_h (n), with [`Reset::After`] only
+    /// c_h (n), with [`Reset::After`] only; or (3, n), of which those of the gates add to b
     pub hidden_bias: Option<&'a [R]>,
 }
 
@@ -118,8 +127,14 @@ impl<'a, R: Real> Gru<'a, R> {
         if self.hidden_bias.is_some() && self.reset == Reset::Before {
             return Err(Error::value("hidden_bias", "belongs to reset \"after\" only"));
         }
-        self.hidden_bias.map_or(Ok(()), |bias| check_len("hidden_bias", bias.len(), &[n]))?;
+        let parts = self.of_gates().map_or(1, |_| 3);
+        self.hidden_bias.map_or(Ok(()), |bias| check_len("hidden_bias", bias.len(), &[parts, n]))?;
         check_packs::<R>(self.run.packs, &self.packed())
+    }
+
+    /// Those of the second biases that add to b: of z and r, in front of c_h.
+    fn of_gates(&self) -> Option<&'a [R]> {
+        self.hidden_bias.filter(|bias| bias.len() > self.run.n).map(|bias| &bias[..bias.len() - self.run.n])
     }
 
     /// Sizes of the operands that the caller may have packed.
@@ -225,8 +240,11 @@ impl<'a, R: Real> Setting<'a, R> {
     fn new(gru: &Gru<'a, R>, own: Prepared<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
         let [w, given, of_gates, of_c] = each_pack::<R, 4>(gru.run.packs, gru.packed());
         let packs = [w, of_gates, of_c];
-        let gates = Gates::new(&gru.run, (gru.w, gru.u, gru.b), packs, gru.saved(), checkpoint)?;
-        Ok(Setting { gates, own, given, reset: gru.reset, hidden_bias: padded(gru.hidden_bias)? })
+        let of_gates = gru.of_gates();
+        let biases = [gru.b, of_gates];
+        let gates = Gates::new(&gru.run, (gru.w, gru.u), biases, packs, gru.saved(), checkpoint)?;
+        let own_bias = gru.hidden_bias.map(|bias| &bias[of_gates.map_or(0, <[R]>::len)..]);
+        Ok(Setting { gates, own, given, reset: gru.reset, hidden_bias: padded(own_bias)? })
     }
 }
 
@@ -323,12 +341,23 @@ pub fn backward<'a, R: Real>(
     };
     let setting = Setting::new(gru, own, checkpoint)?;
     let line = &setting.gates.line;
-    let inputs = InputBars { x: x.shared(), weight: u.shared(), bias: b.shared() };
+    // The gates' second biases have the gradient of their first.
+    let (of_gates, hidden_bias) = hidden_bias.own().map_or((None, None), |bar| {
+        let (of_gates, own) = bar.split_at_mut(gru.of_gates().map_or(0, <[R]>::len));
+        (Some(of_gates).filter(|bar| !bar.is_empty()), Some(Shared(own.as_mut_ptr())))
+    });
+    let mut first = Buffer::zeroed(if of_gates.is_some() { 3 * gru.run.n } else { 0 })?;
+    let mut b = b.own().or(of_gates.is_some().then_some(&mut *first));
+    let bias = b.as_deref_mut().map(|bar| Shared(bar.as_mut_ptr()));
+    let inputs = InputBars { x: x.shared(), weight: u.shared(), bias };
     let rows = ct.rows(line, h0.shared(), start_state.shared());
     let gates = GateBars { ct: rows, w, inputs, activation_bias: activation_bias.shared_real() };
-    let wanted = (gates, own_wanted, hidden_bias.shared());
+    let wanted = (gates, own_wanted, hidden_bias);
     let carve = |arena: &mut _| GruPull::carve(arena, &setting, checkpoint.is_some(), wanted);
     // SAFETY: everything has passed its check.
     unsafe { driver::backward(line, (states, ct), (saved, each), budget, carve)? };
+    if let Some((second, first)) = of_gates.zip(b) {
+        second.copy_from_slice(&first[..second.len()]);
+    }
     setting.own.finish(of_operator)
 }

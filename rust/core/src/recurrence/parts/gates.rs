@@ -40,16 +40,20 @@ pub struct Gates<'a, R: Real> {
 }
 
 impl<'a, R: Real> Gates<'a, R> {
-    /// Of arguments that have passed their check.
+    /// Of arguments that have passed their check: W, U, b, and what adds to b of the gates.
     pub fn new(
         run: &Run<'a, R>,
-        (w, u, b): (&'a [R], &'a [R], Option<&'a [R]>),
+        (w, u): (&'a [R], &'a [R]),
+        [b, second]: [Option<&[R]>; 2],
         packs: [Option<&'a [R]>; 3],
         saved: usize,
         checkpoint: Option<Checkpoint>,
     ) -> Result<Self> {
         let n = run.n;
-        let biases = [padded(b.map(|b| &b[..2 * n]))?, padded(b.map(|b| &b[2 * n..]))?];
+        let mut biases = [padded(b.map(|b| &b[..2 * n]).or(second))?, padded(b.map(|b| &b[2 * n..]))?];
+        if let Some(second) = second.filter(|_| b.is_some()) {
+            biases[0].iter_mut().zip(second).for_each(|(bias, second)| *bias += *second);
+        }
         Ok(Gates { line: run.timeline(checkpoint)?, phi: run.phi()?, n, w, u, biases, packs, saved })
     }
 

@@ -196,7 +196,7 @@ impl<'a, R: Real> Setting<'a, R> {
     /// From a unit that has passed its check.
     fn new(rum: &Rum<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
         let packs = each_pack::<R, 3>(rum.run.packs, rum.packed());
-        let gates = Gates::new(&rum.run, (rum.w, rum.u, rum.b), packs, SAVED, checkpoint)?;
+        let gates = Gates::new(&rum.run, (rum.w, rum.u), [rum.b, None], packs, SAVED, checkpoint)?;
         Ok(Setting { gates, eta: rum.eta, memory: rum.memory })
     }
 

@@ -5,7 +5,7 @@
 
 use super::starts::reset_rows;
 use crate::error::{Error, Result};
-use crate::kernels::Buffer;
+use crate::kernels::{collected, reserved};
 use crate::sizes::check_len;
 use crate::transition::Extent;
 use std::ops::Range;
@@ -29,13 +29,13 @@ pub struct Schedule {
     /// Steps of a chunk of a backward pass.
     pub span: usize,
     /// Number of rows of each step.
-    active: Buffer<usize>,
+    active: Vec<usize>,
     /// Prefix sums of `active`.
-    before: Buffer<usize>,
+    before: Vec<usize>,
     /// Number of steps of each sequence.
-    lengths: Buffer<usize>,
+    lengths: Vec<usize>,
     /// Whether rows are reset before each step; empty without marks.
-    marked: Buffer<usize>,
+    marked: Vec<bool>,
 }
 
 impl Schedule {
@@ -60,16 +60,14 @@ impl Schedule {
         reverse: bool,
         rows: usize,
     ) -> Result<Self> {
-        let mut lengths = Buffer::zeroed(batch)?;
-        match given {
-            Some(given) => lengths.copy_from_slice(given),
-            None => lengths.fill(steps),
-        }
-        let (mut active, mut before) = (Buffer::zeroed(steps)?, Buffer::zeroed(steps + 1)?);
-        for t in 0..steps {
-            active[t] = lengths.partition_point(|&length| length > t);
-            before[t + 1] = before[t] + active[t];
-        }
+        let lengths = collected((0..batch).map(|row| given.map_or(steps, |given| given[row])))?;
+        let active = collected((0..steps).map(|t| lengths.partition_point(|&length| length > t)))?;
+        let mut before = reserved(steps + 1)?;
+        before.push(0);
+        before.extend(active.iter().scan(0, |sum, rows| {
+            *sum += rows;
+            Some(*sum)
+        }));
         Ok(Schedule {
             steps,
             batch,
@@ -78,23 +76,20 @@ impl Schedule {
             active,
             before,
             lengths,
-            marked: Buffer::zeroed(0)?,
+            marked: Vec::new(),
         })
     }
 
     /// The same, for marks (T, B).
     pub fn mark(mut self, marks: &[bool]) -> Result<Self> {
-        let mut marked = Buffer::zeroed(self.steps)?;
-        for t in 0..self.steps {
-            marked[t] = usize::from(reset_rows(marks, &self, t, 0..self.batch).next().is_some());
-        }
-        self.marked = marked;
+        let reset = |t| reset_rows(marks, &self, t, 0..self.batch).next().is_some();
+        self.marked = collected((0..self.steps).map(reset))?;
         Ok(self)
     }
 
     /// Whether rows are reset before one of these steps.
     pub fn marked(&self, steps: &Range<usize>) -> bool {
-        !self.marked.is_empty() && self.marked[steps.clone()].contains(&1)
+        !self.marked.is_empty() && self.marked[steps.clone()].contains(&true)
     }
 
     /// The largest number of rows of a chunk.

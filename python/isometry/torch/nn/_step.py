@@ -1,0 +1,136 @@
+"""A call of a kernel on one time step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from ... import _core
+from ..._backend import Place
+from .._dispatch.function import HALF, Array, arrays, empty, place, readable
+from .._dispatch.mode import autocast
+from .._dispatch.plan import full, member
+from ..sequences._blocks import divided, pieces
+from ..sequences._cells import CELLS, NAMES, NOTHING, Call, forward
+from ..sequences._plan import _joined
+
+
+class Kernel(NamedTuple):
+    """The kernel of one recurrence: its cell with settings, and its arrays by name, x and h0 apart."""
+
+    cell: str
+    settings: tuple[float | None, ...]
+    activation: str
+    slope: float
+    arrays: dict[str, Tensor | None]
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the cell has a memory beside its state, which a step would have to return."""
+        return CELLS[self.cell].declaration.memory(*self.settings)
+
+
+class OneStep(Protocol):
+    """One time step of a recurrence."""
+
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place, /) -> tuple[Tensor, Tensor]:
+        """The output after x (B, d) or (1, B, d), and the states, of this shape."""
+
+
+class Step(NamedTuple):
+    """A call of a kernel on one time step, without x and h0."""
+
+    call: Call
+    tensors: Sequence[Array | None]
+    own: tuple[Array | None, ...]
+    h0_at: int
+    start: Tensor | None  # h0 where no state is given
+    packs: Array | None  # the matrices, as the kernel reads them; None where it packs them itself
+    units: int  # numbers of a state that are the output
+    blocks: int | None  # of the matrices, each a recurrence of its own piece of the state; None for whole matrices
+
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
+        """The output, which is the states or their first numbers, and the states."""
+        blocks, width = self.blocks, shape[-1] // self.units
+        if h0 is None and self.start is not None:
+            h0 = self.start.expand(shape[1:])
+        if blocks is not None:
+            x, h0 = x.expand(1, 1, *x.shape[-2:]), None if h0 is None else pieces(h0, -1, width, blocks)
+        states, h = empty(shape, x.dtype)
+        tensors = list(self.tensors)
+        tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
+        read = self.own, tuple(tensors), None, None
+        forward(self.call, read, (h, None, None), at, self.packs, blocks)
+        if width == 1:
+            return states, states
+        if blocks is not None:
+            states = states.view(*shape[:-1], blocks, width, -1).transpose(-3, -2).reshape(shape)
+        return states[..., : self.units], states
+
+
+class Steps(NamedTuple):
+    """The steps of all recurrences of a layer, and the dtypes of states and weights."""
+
+    each: Sequence[OneStep]
+    kind: torch.dtype
+    stored: torch.dtype
+
+    def run(self, layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
+        """The output after x (B, d), (1, B, d) or (d,), and the states; None where they do not fit."""
+        each, kind, stored = self
+        at, count, rank = place(None), len(each), x.dim()
+        shape = (count, *x.shape[rank == 3 : -1], *layer._state)
+        fits = 0 < rank < 4 and x.shape[-1] == layer.input_size and 0 not in shape
+        if at == "gpu" or not fits or not (state is None or state.shape == shape):
+            return None
+        half = stored in HALF
+        if (half and autocast(x.device)) or (count > 1 and layer.dropout and layer.training):
+            return None
+        before = (None,) * count if state is None else (state if state.dtype is kind else state.to(kind)).unbind(0)
+        x, shape, states = x if rank > 1 else x.unsqueeze(0), (1, *shape[1:]), []
+        x = x if x.dtype is kind else x.to(kind)
+        for one, h0 in zip(each, before, strict=True):
+            x, last = one.run(x, h0, shape, at)
+            states.append(last)
+        new = last if count == 1 else torch.cat(states)
+        return (x.to(stored), new.to(stored)) if half else (x, new)
+
+
+def call_of(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
+    """The call of one step, the arrays of its cell, and the place of h0 among them."""
+    cell, settings, activation, slope, given = kernel
+    names = NAMES[cell]
+    call = Call(cell, stem, activation, float(slope), settings, False)
+    return call, [given.get(name) for name in names], names.index("h0")
+
+
+def step_of(
+    layer: Any,
+    kernel: Kernel,
+    transition: tuple[str, tuple[Any, ...]],
+    start: Tensor | None,
+    blocks: int | None = None,
+    packed: torch.dtype | None = None,
+) -> Step:
+    """The step of a kernel, with its matrices as they are, or packed as numbers of that type.
+
+    With `blocks` the matrices and the arguments of the transition are those of so many blocks.
+    """
+    (stem, own), packs = transition, None
+    if blocks is not None:
+        arrays_of_all = NOTHING[kernel.cell] | kernel.arrays
+        parts, *_ = divided(CELLS[kernel.cell].declaration, arrays_of_all, blocks, None, None)
+        kernel, own = kernel._replace(arrays=parts), tuple(full(own, blocks))
+    call, plain, at = call_of(kernel, stem)
+    if stem == "dense":
+        _, call, plain, own = _joined(call, plain, own, blocks)  # type: ignore[assignment]
+    if packed is not None:
+        operands, read = CELLS[kernel.cell].operands, (plain, own if call.stem == "dense" else ())
+        each = [read] if blocks is None else [tuple([member(part, i) for part in read]) for i in range(blocks)]
+        matrices = arrays([matrix for parts in each for matrix in operands(*parts)])
+        _, packs = empty((_core.pack(matrices),), packed.to_real())  # type: ignore[arg-type, type-var]
+        _core.pack(matrices, packs)  # type: ignore[arg-type, type-var]
+    return Step(call, arrays(plain), arrays(own), at, start, packs, layer.hidden_size, blocks)
