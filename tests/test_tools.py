@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from argparse import Namespace
 
@@ -117,6 +118,13 @@ def test_a_gpu_that_is_not_there(tmp_path, command):
     words = [sys.executable, str(ROOT / "benches" / command[0]), *command[1:]]
     done = run(words, check=False, cwd=tmp_path, popen=warm.Popen, ISOMETRY_GPU_ADAPTER="none-such")
     assert done.returncode == 1 and re.fullmatch(r"(bench: gpu|gpu-report): .*\n", done.stderr), done.stderr
+
+
+def test_only_processes_of_python_are_those_of_the_server():
+    """While `subprocess.Popen` is replaced, imports start programs of their own."""
+    for words, options in (["echo", "one"], {}), ("echo one", {"shell": True}):
+        with warm.Popen(args=words, stdout=subprocess.PIPE, **options) as process:
+            assert process.communicate() == (b"one\n", None) and process.returncode == 0
 
 
 def test_what_the_report_times_on_cuda():
