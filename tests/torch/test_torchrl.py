@@ -303,8 +303,8 @@ OPTION = """
 def pytest_addoption(parser):
     parser.addoption("--mp_fork_if_no_cuda", action="store_true")
 """
-TESTS = """
-import pytest, sys, torch
+THEIRS = """
+import sys, torch
 from tensordict import TensorDict
 from torchrl.modules import GRUModule
 
@@ -317,10 +317,8 @@ def run(hooked=False):
 
 def test_served(): run()
 def test_left(): run(hooked=True)
-def test_neither(): pass
+def test_neither(): assert True
 def test_without(): assert "isometry" not in sys.modules
-@pytest.mark.skip
-def test_skipped(): pass
 """
 
 
@@ -329,12 +327,14 @@ def test_the_run_of_other_tests_names_those_that_fail_only_here(tmp_path):
     folder = tmp_path / "test/modules"
     folder.mkdir(parents=True)
     (tmp_path / "test/conftest.py").write_text(OPTION)
-    (folder / "test_rnn.py").write_text(TESTS)
+    (folder / "test_rnn.py").write_text(THEIRS)
     words = [sys.executable, ROOT / "benches/torchrl_tests.py", tmp_path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and len(lines) == 4, done.stderr
-    assert lines[:3] == ["without the registration: 4 passed, 1 skipped",
-                         "with the registration: 1 failed, 3 passed, 1 skipped",
-                         "calls computed by TorchRL 1, by isometry 1; 1 of the tests that passed call this package"]  # fmt: skip
+    assert lines[:3] == [
+        "without the registration: 4 passed",
+        "with the registration: 1 failed, 3 passed",
+        "calls computed by TorchRL 1, by isometry 1; 1 of the tests that passed call this package",
+    ]
     assert "::test_without: passed, failed: " in lines[3]
