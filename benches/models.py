@@ -1,9 +1,10 @@
 """Recurrent layers like those of published models before and after `it.nn.from_torch`: `python benches/models.py`.
 
 Each row builds a layer about as large as one of a package, with random weights and drawn inputs; batches and lengths
-are usual ones. Of demucs 4.1.0, easyocr 1.7.2, openunmix 1.3.0 and torchaudio 2.11.0 the sizes are those that the
-classes have by default, of flair 0.15.1 and stanza 1.15.0 the units and layers: their inputs depend on the embeddings. Times are the least CPU time of a call on one thread, the two layers taking turns, so other work on the
-machine disturbs them little.
+are usual ones. The sizes of demucs 4.1.0, easyocr 1.7.2, openunmix 1.3.0 and torchaudio 2.11.0 are those that the
+packages make, as are units and layers of flair 0.15.1 and stanza 1.15.0, whose inputs depend on the embeddings. Times
+are the least CPU time of a call on one thread, the two layers taking turns, so other work on the machine disturbs them
+little.
 """
 
 from __future__ import annotations
