@@ -28,7 +28,7 @@ from reproduction import diagnosis_page as pages
 from reproduction.cell import CELLS, FACTS
 from reproduction.results import FOLDER
 from rows import gpu_torch, qwen, training
-from rows.torch import sides
+from rows.torch import heads, sides
 from subprocesses import ROOT, run
 
 BENCH = str(ROOT / "benches/bench.py")
@@ -101,6 +101,13 @@ def test_both_sides_of_a_training_step_of_qwen_compute_the_same(monkeypatch):
         monkeypatch.setattr(qwen, name, size)
     (row,) = qwen.rows()
     agree(row)
+
+
+def test_rows_of_heads_agree(monkeypatch):
+    for name, size in {"N": 16, "EACH": 2, "STEPS": (12, 9)}.items():
+        monkeypatch.setattr(heads, name, size)
+    for row in heads.rows():
+        agree(row)
 
 
 def test_arguments_that_bench_refuses(monkeypatch, capfd):
