@@ -8,6 +8,7 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 from isometry import _core
+from isometry.torch.formulas.activation import activate as formula
 from registry import DTYPES, is_complex, real_of
 from tolerance import close, identical, sequence, sequence_gradient
 
@@ -126,9 +127,10 @@ def test_activate(dtype, name, shape, seed):
 
 
 @DTYPE
-@NAMES
-def test_numbers_that_are_not_finite(dtype, name):
-    """NaN and infinities in either part, beside every other number and in either place of a pair, as defined."""
+@pytest.mark.parametrize("name,slope", [*((name, 0.1) for name in ref.NAMES), ("leaky_relu", 0.0)])
+def test_numbers_that_are_not_finite(dtype, name, slope):
+    """NaN and infinities in either part, beside every other number and in either place of a pair, as defined: of the
+    kernels, and of the formula in torch operations."""
     edges = [0.0, -0.0, 1.5, -1.5, np.nan, np.inf, -np.inf]
     both = np.array([(a, b) for a in edges for b in edges])
     if is_complex(dtype):
@@ -139,25 +141,28 @@ def test_numbers_that_are_not_finite(dtype, name):
         z = np.stack([one, ones, ones, one, one, one[::-1]], -1)
     else:
         z = np.concatenate([both, np.ones_like(both), both[::-1]], -1).astype(dtype)
-    count = units(name, 6)
-    bias = None if count is None else np.array([-0.5, 0.25, 0.5, -2.0, 1.0, 0.0], real_of(dtype))[:count]
     ct = (np.arange(1, 7) + (1j * np.arange(2, 8) if is_complex(dtype) else 0)).astype(dtype)
-    tensors = [None if a is None else torch.from_numpy(a) for a in (z, bias)]
-    given = [t.requires_grad_() for t in tensors if t is not None]
+    count = units(name, 6)
+    biases = [[-0.5, 0.25, 0.5, -2.0, 1.0, 0.0], [np.nan, -np.inf, -np.inf, np.nan, -np.inf, np.nan]]
+    for bias in [None] if count is None else [np.array(b[:count], real_of(dtype)) for b in biases]:
+        for row in z:
+            agree(row, ct, {"name": name, "bias": bias, "slope": slope})
+
+
+def agree(z, ct, law):
+    """The reference, the kernels of both faces and the formula: values and gradients, NaN where it is NaN."""
     with np.errstate(invalid="ignore", over="ignore"):
-        for row in range(len(z)):
-            expected, (z_bar, bias_bar) = ref.activate(z[row], name, bias), ref.activate_vjp(z[row], name, ct, bias)
-            found = iso.activate(z[row], name, bias=bias, check_finite=False)
-            same(found, expected, z[row])
-            grads = iso.activate_vjp(z[row], name, ct, bias=bias, check_finite=False)
-            same(grads[0], z_bar, z[row])
-            out = it.activate(tensors[0][row], name, bias=tensors[1])
-            same(out.detach().numpy(), found, z[row])
-            of_tensors = torch.autograd.grad(out, given, torch.from_numpy(ct))
-            same(of_tensors[0][row].numpy(), z_bar, z[row])
-            if bias is not None:
-                same(grads[1], bias_bar, z[row])
-                same(of_tensors[1].numpy(), bias_bar, z[row])
+        expected = [ref.activate(z, **law), *ref.activate_vjp(z, ct=ct, **law)]
+    found = [iso.activate(z, **law, check_finite=False), *iso.activate_vjp(z, ct=ct, **law, check_finite=False)]
+    x, bias = (None if a is None else torch.from_numpy(a).requires_grad_() for a in (z, law["bias"]))
+    given = [t for t in (x, bias) if t is not None]
+    outputs = it.activate(x, law["name"], bias=bias, slope=law["slope"]), formula(x, law["name"], bias, law["slope"])
+    grads = [torch.autograd.grad(out, given, torch.from_numpy(ct)) for out in outputs]
+    for each in (found, *([out.detach(), *g] for out, g in zip(outputs, grads, strict=True))):
+        for a, b in zip(each, expected, strict=False):
+            assert (b is None) == (a is None)
+            if a is not None:
+                same(np.asarray(a), b, (z, law))
 
 
 def same(found, expected, at):

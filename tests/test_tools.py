@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 from argparse import Namespace
 
@@ -27,7 +28,7 @@ from reproduction import diagnosis_page as pages
 from reproduction.cell import CELLS, FACTS
 from reproduction.results import FOLDER
 from rows import gpu_torch, qwen, training
-from rows.torch import sides
+from rows.torch import heads, sides
 from subprocesses import ROOT, run
 
 BENCH = str(ROOT / "benches/bench.py")
@@ -102,6 +103,13 @@ def test_both_sides_of_a_training_step_of_qwen_compute_the_same(monkeypatch):
     agree(row)
 
 
+def test_rows_of_heads_agree(monkeypatch):
+    for name, size in {"N": 16, "EACH": 2, "STEPS": (12, 9)}.items():
+        monkeypatch.setattr(heads, name, size)
+    for row in heads.rows():
+        agree(row)
+
+
 def test_arguments_that_bench_refuses(monkeypatch, capfd):
     for arguments in (["everything"], ["small", "--threads", "2000"]):
         with pytest.raises(SystemExit, match="2"):
@@ -117,6 +125,13 @@ def test_a_gpu_that_is_not_there(tmp_path, command):
     words = [sys.executable, str(ROOT / "benches" / command[0]), *command[1:]]
     done = run(words, check=False, cwd=tmp_path, popen=warm.Popen, ISOMETRY_GPU_ADAPTER="none-such")
     assert done.returncode == 1 and re.fullmatch(r"(bench: gpu|gpu-report): .*\n", done.stderr), done.stderr
+
+
+def test_only_processes_of_python_are_those_of_the_server():
+    """While `subprocess.Popen` is replaced, imports start programs of their own."""
+    for words, options in (["echo", "one"], {}), ("echo one", {"shell": True}):
+        with warm.Popen(args=words, stdout=subprocess.PIPE, **options) as process:
+            assert process.communicate() == (b"one\n", None) and process.returncode == 0
 
 
 def test_what_the_report_times_on_cuda():

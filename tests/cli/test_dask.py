@@ -1,5 +1,6 @@
 """`isometry compare --dask`: its runs are those on this machine, whichever workers there are and whatever ends them."""
 
+import os
 import shlex
 import signal
 import subprocess
@@ -13,7 +14,8 @@ import pytest
 from cli_runs import TINY, metrics, tensors
 from subprocesses import parent
 
-SECONDS = 120
+#: A limit for what hangs: beside other programs each process needs a minute for its imports.
+SECONDS = 600
 SWEEP = ("compare", "copying", "--models", "scornn,lstm,rnn", "--seeds", "2", "--hidden", "6", "--length", "40")
 SWEEP = (*SWEEP, "--batch", "3", "--set", "scornn.negative_ones=2", "--log-every", "7")
 
@@ -71,33 +73,46 @@ def begun(folder):
     return None
 
 
+def stopped(folder):
+    """`begun`, of a run whose process is stopped before it has ended."""
+    found = begun(folder)
+    if found is None:
+        return None
+    os.kill(found[1], signal.SIGSTOP)
+    if not (found[0] / "scores.toml").exists():
+        return found
+    os.kill(found[1], signal.SIGCONT)
+    return None
+
+
 @pytest.mark.extra
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(4 * SECONDS)
 def test_a_sweep_after_a_worker_was_killed_is_that_of_this_machine(isometry, tmp_path):
-    """Six runs on two workers, one of which is killed in the middle of a run: the run continues on the other one,
+    """Four runs on two workers, one of which is killed in the middle of a run: the run continues on the other one,
     and rows, scores and checkpoints are the same to the last bit."""
-    names = {f"{model}-{seed}" for model in ("scornn", "lstm", "rnn") for seed in range(2)}
-    command = (*SWEEP, "--iterations", 350, "--threads", 1, "--out")
+    names = {f"{model}-{seed}" for model in ("scornn", "lstm") for seed in range(2)}
+    command = (*SWEEP, "--models", "scornn,lstm", "--iterations", 350, "--threads", 1, "--out")
     with cluster(tmp_path / "cluster", 2) as (file, _, workers):
         sweep = started(tmp_path, *command, "away", "--dask", file)
-        folder, process = until(lambda: begun(tmp_path / "away"), "no run has begun")
+        folder, process = until(lambda: stopped(tmp_path / "away"), "no run has begun")
         (worker,) = (worker for worker in workers if worker.pid == parent(process))
         worker.kill()
+        os.kill(process, signal.SIGCONT)
         until(lambda: not Path(f"/proc/{process}").exists(), "the run did not end with its worker")
         assert 3 <= len(metrics(folder)) < 51
-        out, err = sweep.communicate(timeout=500)
+        out, err = sweep.communicate(timeout=2 * SECONDS)
     assert sweep.returncode == 0, err
-    assert "6 of 6 runs to do, 6 at once, threads in each: 1" in err
-    assert err.count(" parameters\n") == 7 and err.count("  1/350  ") == 6, "one began twice, and went on"
+    assert "4 of 4 runs to do, 4 at once, threads in each: 1" in err
+    assert err.count(" parameters\n") == 5 and err.count("  1/350  ") == 4, "one began twice, and went on"
 
     for line in isometry(*command, "here", "--commands")[1].splitlines():
         assert isometry(*shlex.split(line)[1:])[0] == 0
     status, table, err = isometry(*command, "here")
-    assert status == 0 and "0 of 6 runs to do" in err[0]
+    assert status == 0 and "0 of 4 runs to do" in err[0]
     untimed = lambda text: [
         [*row.split("|")[:-3], row.split("|")[-2]] for row in text.splitlines() if row.startswith("|")
     ]
-    assert untimed(out) == untimed(table) and len(untimed(out)) == 5
+    assert untimed(out) == untimed(table) and len(untimed(out)) == 4
     assert {path.name for path in (tmp_path / "away").iterdir()} == {*names, "table.md", "curves.png"}
     for name in names:
         away, here = tmp_path / "away" / name, tmp_path / "here" / name

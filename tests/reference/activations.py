@@ -46,7 +46,17 @@ def direction(z, r):
 
 def closed(z, r, bias):
     """Where modReLU is 0; |z| + b of NaN is not."""
-    return (r + bias <= 0) | (z == 0)
+    return (r + bias <= 0) | ((z == 0) & ~np.isnan(bias))
+
+
+def elementwise(name, slope):
+    """A function of real numbers, and its derivative; that of NaN is NaN."""
+    return {
+        "identity": (lambda a: a, np.ones_like),
+        "tanh": (np.tanh, lambda a: 1 - np.tanh(a) ** 2),
+        "relu": (lambda a: np.maximum(a, 0), lambda a: (a > 0).astype(float)),
+        "leaky_relu": (lambda a: np.where(a > 0, a, slope * a), lambda a: np.where(a > 0, 1.0, slope)),
+    }[name]
 
 
 def activate(z, name, bias=None, slope=0.1):
@@ -65,13 +75,7 @@ def activate(z, name, bias=None, slope=0.1):
             return out
 
         return on_parts(sort, z)
-    values = {
-        "identity": lambda a: a,
-        "tanh": np.tanh,
-        "relu": lambda a: np.maximum(a, 0),
-        "leaky_relu": lambda a: np.maximum(slope * a, a),
-    }
-    return on_parts(values[name], z)
+    return on_parts(elementwise(name, slope)[0], z)
 
 
 def activate_vjp(z, name, ct, bias=None, slope=0.1):
@@ -83,6 +87,7 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
     if name == "modrelu":
         r = np.abs(z)
         off, e = closed(z, r, bias), direction(z, r)
+        e = np.where(np.isnan(r + bias), np.nan, e)
         along = np.real(e.conj() * ct)
         z_bar = np.where(off, 0, ct + bias / np.where(off, 1, r) * (ct - e * along))
         return z_bar, np.where(off, 0, along).sum(axis=tuple(range(z.ndim - 1)))
@@ -97,11 +102,6 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
             return out
 
         return on_parts(unsort, z, ct), None
-    slopes = {
-        "identity": np.ones_like,
-        "tanh": lambda a: 1 - np.tanh(a) ** 2,
-        "relu": lambda a: (a > 0).astype(float),
-        "leaky_relu": lambda a: np.where(a > 0, 1.0, slope),
-    }
-    lost = lambda a: np.isnan(a) & (name != "identity")
-    return on_parts(lambda a, g: np.where(lost(a), np.nan, slopes[name](a) * g), z, ct), None
+    value, derivative = elementwise(name, slope)
+    lost = lambda a: np.isnan(value(a)) & (name != "identity")
+    return on_parts(lambda a, g: np.where(lost(a), np.nan, derivative(a) * g), z, ct), None

@@ -32,13 +32,16 @@ def server():
 
 
 class Popen(PLAIN):
-    """`subprocess.Popen` of a command that begins with sys.executable."""
+    """`subprocess.Popen`, by the server if the command begins with sys.executable."""
+
+    def __new__(cls, args, *rest, **options):
+        return super().__new__(cls) if args[0] == sys.executable else PLAIN(args, *rest, **options)
 
     def _execute_child(self, args, *rest):
         # preexec_fn, close_fds, pass_fds, cwd, env, ..., six ends of pipes, restore_signals, gid, gids, uid, umask,
         # start_new_session, process_group
         cwd, env, session, pipes = rest[4], rest[5], rest[-2], rest[9:15]
-        assert args[0] == sys.executable and not rest[3]
+        assert not rest[3]
         self._status, status = os.pipe()
         request = {"argv": [str(a) for a in args[1:]], "cwd": os.fspath(cwd or os.getcwd()), "session": session,
                    "env": dict(os.environ if env is None else env)}  # fmt: skip

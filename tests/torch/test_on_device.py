@@ -7,7 +7,9 @@ import isometry.torch as it
 from isometry.torch import on_device
 from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
 from isometry.torch.formulas import recurrence, rum
+from isometry.torch.formulas.activation import activate
 from isometry.torch.formulas.sequence import Law, states
+from isometry.torch.on_device.activation import READABLE, Phi
 
 T, B, D, N = 7, 4, 3, 5
 
@@ -22,6 +24,21 @@ def test_activations_whose_derivative_needs_more_take_the_formula():
     assert not on_device.serves("recurrence", Law("leaky_relu", 0.0, (0.0,)), N)
     assert not on_device.serves("rum", Law("relu", 0.1, (1.0, None)), N)
     assert not on_device.serves("rum", Law("relu", 0.1, (0.0, None)), 2)
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_activations_of_numbers_that_are_not_finite(name):
+    """Values and derivatives of the formula."""
+    z = torch.tensor([0.0, -0.0, 1.5, -1.5, torch.nan, torch.inf, -torch.inf], dtype=torch.float64, requires_grad=True)
+    bias = torch.full_like(z, -0.5) if name == "modrelu" else None
+    y, g = activate(z, name, bias), torch.arange(1.0, 8.0, dtype=torch.float64)
+    found, phi, bar = z.detach().clone(), Phi(name, 0.1, bias), g.clone()
+    phi.apply_(found)
+    torch.testing.assert_close(found, y.detach(), equal_nan=True)
+    pull = phi.derivative(found)
+    if pull is not None:
+        pull(slice(None), g, bar)
+    torch.testing.assert_close(bar, torch.autograd.grad(y, z, g)[0], equal_nan=True)
 
 
 def test_the_mode_of_a_device():

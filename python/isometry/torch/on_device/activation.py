@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ class Phi(NamedTuple):
             factor = torch.where(v > 0, torch.ones_like(v), torch.full_like(v, self.slope))
         else:
             factor = (v > 0 if self.name == "relu" else v != 0).to(v.dtype)
+        factor.masked_fill_(v.isnan(), math.nan)
 
         def pull(t: int | slice, g: Tensor, out: Tensor) -> None:
             torch.mul(_parts(g), factor[t], out=_parts(out))

@@ -104,11 +104,8 @@ fn modrelu(z: vec2<f32>, b: f32) -> vec2<f32> {
 // z_bar = g + (b / r) (g - e along), and along behind it
 fn modrelu_pull(z: vec2<f32>, b: f32, g: vec2<f32>) -> vec3<f32> {
     let p = polar(z);
-    if !is_nan(p.r) && p.r == 0.0 {
-        return vec3<f32>(0.0);
-    }
     let t = p.r + b;
-    if !is_nan(t) && t <= 0.0 {
+    if !is_nan(t) && (p.r == 0.0 || t <= 0.0) {
         return vec3<f32>(0.0);
     }
     let along = keep(t, dot(p.e, g));

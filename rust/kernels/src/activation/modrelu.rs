@@ -22,7 +22,7 @@ impl Elementwise for Modrelu {
         unsafe {
             let t = S::add(S::abs(z), b);
             let h = S::select_gt(S::zero(), t, S::zero(), S::copysign(t, z));
-            S::select_eq(z, S::zero(), S::sub(b, b), h)
+            S::select_eq(z, S::zero(), keep_nan::<S>(b, S::zero()), h)
         }
     }
     #[inline(always)]
@@ -64,8 +64,7 @@ impl Elementwise for ModreluPairs {
         unsafe {
             let (e, r) = polar::<S>(z, S::swap_pairs(z));
             let p = S::mul(e, g);
-            let live = S::select_eq(r, S::zero(), S::zero(), S::add(r, b));
-            turn::<S>(e, live, r, b, g, S::add(p, S::swap_pairs(p)))
+            turn::<S>(e, open::<S>(r, b), r, b, g, S::add(p, S::swap_pairs(p)))
         }
     }
     #[inline(always)]
@@ -99,6 +98,16 @@ pub(super) unsafe fn polar<S: Simd>(y: S::V, other: S::V) -> (S::V, S::V) {
     }
 }
 
+/// The radius r + b of the value, not positive where that is 0; NaN if either is NaN.
+///
+/// # Safety
+/// The processor supports S.
+#[inline(always)]
+pub(super) unsafe fn open<S: Simd>(r: S::V, b: S::V) -> S::V {
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
+    unsafe { S::select_eq(r, S::zero(), keep_nan::<S>(b, S::zero()), S::add(r, b)) }
+}
+
 /// e where the value is not 0, else 0: r is the radius of the value, or of its argument.
 ///
 /// # Safety
@@ -107,7 +116,7 @@ pub(super) unsafe fn polar<S: Simd>(y: S::V, other: S::V) -> (S::V, S::V) {
 pub(super) unsafe fn live<S: Simd>(e: S::V, r: S::V, b: S::V, argument: bool) -> S::V {
     // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
-        let size = if argument { S::select_eq(r, S::zero(), S::zero(), S::add(r, b)) } else { r };
+        let size = if argument { open::<S>(r, b) } else { r };
         S::select_gt(size, S::zero(), e, keep_nan::<S>(size, S::zero()))
     }
 }

@@ -1,6 +1,6 @@
 //! modReLU of z = a[:n] + i a[n:]: units i and i + n share the radius sqrt(a_i^2 + a_{i+n}^2) and the bias b_i.
 
-use super::modrelu::{grow, live, polar, turn};
+use super::modrelu::{grow, live, open, polar, turn};
 use crate::simd::Simd;
 
 /// h for the two halves.
@@ -26,7 +26,7 @@ pub(super) unsafe fn pull<S: Simd>(z: [S::V; 2], b: S::V, g: [S::V; 2]) -> [S::V
     unsafe {
         let ((e, r), (f, _)) = (polar::<S>(z[0], z[1]), polar::<S>(z[1], z[0]));
         let along = S::add(S::mul(e, g[0]), S::mul(f, g[1]));
-        let live = S::select_eq(r, S::zero(), S::zero(), S::add(r, b));
+        let live = open::<S>(r, b);
         [turn::<S>(e, live, r, b, g[0], along), turn::<S>(f, live, r, b, g[1], along)]
     }
 }
