@@ -53,7 +53,7 @@ STORED = {
         "activation_bias": (N,),
     },
     ("ScoRNN", ()): {"weight_ih": (N, D), "upper": (15,), "bias": (N,), "signs": (N,)},
-    ("SoftORNN", ()): {"weight_ih": (N, D), "u": (N, N), "logits": (N,), "v": (N, N), "activation_bias": (N,)},
+    ("SoftORNN", ()): {"weight_ih": (N, D), "u": (N, N), "logits": (N,), "v": (N, N), "bias": (N,)},
     ("KRU", ()): {"weight_ih": (N, D, 2), "factors_0": (2, 2, 2), "factors_1": (3, 3, 2), "activation_bias": (N,)},
     ("KRU", (("complex", False), ("factor_sizes", (6,)), ("nonlinearity", "tanh"))): {
         "weight_ih": (N, D),
@@ -249,7 +249,7 @@ def test_representation():
         "ORNN(3, 6, num_layers=2, batch_first=True, reflections=2, sign='hard', nonlinearity='leaky_relu', slope=0.1)"
     )
     assert repr(it.nn.KRU(D, N)) == "KRU(3, 6, factor_sizes=(2, 3), complex=True, nonlinearity='modrelu')"
-    assert repr(it.nn.SoftORNN(D, N)) == "SoftORNN(3, 6, margin=0.1, nonlinearity='modrelu')"
+    assert repr(it.nn.SoftORNN(D, N)) == "SoftORNN(3, 6, margin=0.1, nonlinearity='tanh')"
     assert repr(it.nn.ScoRNN(D, N, trainable_h0=True)) == (
         "ScoRNN(3, 6, negative_ones=3, nonlinearity='oplu', trainable_h0=True)"
     )

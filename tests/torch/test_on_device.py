@@ -9,7 +9,7 @@ from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
 from isometry.torch.formulas import recurrence, rum
 from isometry.torch.formulas.activation import activate
 from isometry.torch.formulas.sequence import Law, states
-from isometry.torch.on_device.activation import READABLE, Phi
+from isometry.torch.on_device.activation import READABLE, SORTING, Phi
 
 T, B, D, N = 7, 4, 3, 5
 
@@ -20,7 +20,8 @@ def drawn(seed, *shape, dtype=torch.float64):
 
 
 def test_activations_whose_derivative_needs_more_take_the_formula():
-    assert not any(on_device.serves("recurrence", Law(phi, 0.1, (0.0,)), N) for phi in ("oplu", "modrelu_realrep"))
+    assert not on_device.serves("recurrence", Law("modrelu_realrep", 0.1, (0.0,)), N)
+    assert not on_device.serves("goru", Law("oplu", 0.1, (0.0,)), N)
     assert not on_device.serves("recurrence", Law("leaky_relu", 0.0, (0.0,)), N)
     assert not on_device.serves("rum", Law("relu", 0.1, (1.0, None)), N)
     assert not on_device.serves("rum", Law("relu", 0.1, (0.0, None)), 2)
@@ -38,6 +39,24 @@ def test_activations_of_numbers_that_are_not_finite(name):
     pull = phi.derivative(found)
     if pull is not None:
         pull(slice(None), g, bar)
+    torch.testing.assert_close(bar, torch.autograd.grad(y, z, g)[0], equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("name", SORTING)
+def test_pairs_of_numbers_that_are_not_finite(name, dtype):
+    """All pairs, ties too, of the real parts in one order and of the imaginary ones in another."""
+    own = torch.tensor([0.0, 1.5, -1.5, torch.nan, torch.inf, -torch.inf], dtype=torch.float64)
+    a, b = torch.cartesian_prod(own, own).unbind(-1)
+    z = torch.cat((a, b)) if name == "oplu_halves" else torch.stack((a, b), -1).flatten()
+    z = (torch.complex(z, z.flip(0)) if dtype.is_complex else z).expand(3, -1).clone().requires_grad_()
+    y, g = activate(z, name), drawn(3, *z.shape, dtype=dtype).detach()
+    found, phi, bar = z.detach().clone(), Phi(name, 0.1, None), torch.empty_like(g)
+    shape, kind = phi.keeps(found)
+    kept = torch.empty(shape, dtype=kind)
+    phi.apply_(found, kept)
+    torch.testing.assert_close(found, y.detach(), equal_nan=True)
+    phi.derivative(found, kept)(slice(None), g, bar)
     torch.testing.assert_close(bar, torch.autograd.grad(y, z, g)[0], equal_nan=True)
 
 

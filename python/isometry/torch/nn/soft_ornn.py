@@ -78,7 +78,7 @@ class SoftORNN(OrthogonalRNN):
         num_layers: int = 1,
         *,
         margin: float = 0.1,
-        nonlinearity: str = "modrelu",
+        nonlinearity: str = "tanh",
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.margin = margin

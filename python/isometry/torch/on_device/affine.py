@@ -30,19 +30,21 @@ class Steps:
 
     def __init__(self, phi: Phi, settings: tuple[float | None, ...], drive: Tensor, weight: Tensor) -> None:
         self.phi, self.drive, self.weight = IDENTITY if settings[0] else phi, drive, weight
-        self.modulus: Tensor | None = None
+        self.kept: Tensor | None = None
 
     def step(self, t: int, k: int, h: Tensor, out: Tensor) -> None:
         """The state after step t, the k-th that is saved."""
         torch.addmm(self.drive[t], h, self.weight.mT, out=out)
-        self.phi.apply_(out, None if self.modulus is None else self.modulus[k])
+        self.phi.apply_(out, None if self.kept is None else self.kept[k])
 
     def saved(self, count: int) -> tuple[Tensor, ...]:
-        """|z| of as many steps, for complex modReLU."""
-        if not (self.drive.is_complex() and self.phi.name == "modrelu"):
+        """What the activation keeps of as many steps."""
+        keeps = self.phi.keeps(self.drive[0])
+        if keeps is None:
             return ()
-        self.modulus = self.drive.real.new_empty(count, *self.drive.shape[1:])
-        return (self.modulus,)
+        shape, kind = keeps
+        self.kept = self.drive.new_empty((count, *shape), dtype=kind)
+        return (self.kept,)
 
     def start(self, history: History, saved: tuple[Tensor, ...]) -> None:
         """Prepares the way back over the states."""

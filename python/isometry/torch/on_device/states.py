@@ -9,7 +9,7 @@ from torch.compiler import is_compiling
 from .._dispatch.device import computed_there
 from ..formulas._precision import full_precision
 from ..formulas.sequence import Law
-from .activation import readable
+from .activation import served
 from .graph import in_graph
 from .loop import CELLS, Loop
 
@@ -18,7 +18,7 @@ def serves(cell: str, law: Law, n: int) -> bool:
     """Whether this cell has steps here for states of n numbers, with derivatives that follow from what is saved."""
     if cell == "rum" and (law.settings[0] or n < 3):  # a memory of rotations; rotations of a plane
         return False
-    return cell in CELLS and readable(law.activation, law.slope)
+    return cell in CELLS and served(cell, law.activation, law.slope)
 
 
 @full_precision

@@ -3,6 +3,7 @@
 use crate::{LENGTHS, THREADS, choices, expect, ones, returns};
 use isometry_core::Budget;
 use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
+use isometry_core::internal::delta::Sizes;
 use isometry_core::scalar::Real;
 
 /// One head of a token each, or other numbers of heads beside one token.
@@ -43,6 +44,11 @@ fn call<R: Real>(
                 scale: 1.0,
                 normalise: false,
             };
+            let own = Sizes { batch, tokens, householders, heads, value_heads, key, value, ends };
+            returns("Sizes::sequences", sizes, || Ok(own.sequences()));
+            for wide in [false, true] {
+                returns("Sizes::check", sizes, || own.check([len; 4], Some((len, wide)), Some(len)));
+            }
             returns("Delta::saved", sizes, || Ok(delta.saved()));
             returns("Delta::sequences", sizes, || Ok(delta.sequences()));
             let budget = Budget::of(THREADS);
