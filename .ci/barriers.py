@@ -38,7 +38,7 @@ def named():
 
 
 def noticed(tests, name, number, folder, kind):
-    """The first test that fails, and the words of ISOMETRY_GPU_PROOF with which it does.
+    """The first test that fails, and by what: its values or the detector of races.
 
     In both orders, as in one of them the invocation that reads may be the last anyway. Of two barriers beside each
     other, of storage and of workgroup memory, neither changes what a test computes: the detector of races must see it.
@@ -48,30 +48,31 @@ def noticed(tests, name, number, folder, kind):
     attempts = [("reversed unwritten limits", own), ("unwritten limits", own)]
     attempts = noting + attempts if kind == "storage" else attempts + noting
     for words, chosen in [*attempts, ("reversed unwritten limits", ["--skip", "shader::"])]:
+        by = "races" if "races" in words else "values"
         command = [tests, "--test-threads", "2", *chosen]
         proof = {**os.environ, "ISOMETRY_GPU_PROOF": f"{words} without={name}:{number}"}
         with subprocess.Popen(command, env=proof, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
             for line in run.stdout:
                 if line.rstrip().endswith("FAILED"):
                     run.kill()
-                    return line.split()[1], words
+                    return line.split()[1], by
             if run.wait() != 0:
-                return "the end of the program", words
+                return "the end of the program", by
     return None, None
 
 
 def main(tests, *chosen):
     names, wrong = named(), []
-    lines = ["| barrier, number in its file | noticed by | with |", "|---|---|---|"]
+    lines = ["| barrier, number in its file | noticed by | through |", "|---|---|---|"]
     print(*lines, sep="\n")
     for file in sorted(SOURCES.rglob("*.wgsl")):
         for number, barrier in enumerate(BARRIER.finditer(file.read_text(encoding="utf-8"))):
             name = names[file]
             if chosen and name not in chosen:
                 continue
-            test, words = noticed(tests, name, number, file.parent.name, barrier.group(1))
+            test, by = noticed(tests, name, number, file.parent.name, barrier.group(1))
             place = f"{file.relative_to(SOURCES)} {number}"
-            lines.append(f"| {place} | {test or 'nothing'} | {words} |")
+            lines.append(f"| {place} | {test or 'nothing'} | {by} |")
             print(lines[-1], flush=True)
             if test is None:
                 wrong.append(place)

@@ -1,5 +1,7 @@
 """`iso.gpu.Array`: what it holds, and that calls on it are those of the CPU."""
 
+import doctest
+import importlib
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -334,3 +336,7 @@ def test_training_stays_on_the_gpu():
             grads, _ = op.apply_vjp(rows, op(rows) - y)
             upper = upper - 0.002 * grads["upper"]
     assert abs(upper.download() - target.upper).max() < 1e-5
+
+
+def test_the_example_of_its_docstring():
+    assert doctest.testmod(importlib.import_module("isometry.gpu._array")) == (0, 5)
