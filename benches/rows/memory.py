@@ -100,7 +100,7 @@ def lean_child(checkpoint: str, activation: str, steps: int) -> dict[str, int | 
 def child(side: str, steps: int) -> dict[str, int | None]:
     if side.startswith("checkpoint"):
         return lean_child(*side.split()[1:], steps)
-    layer = it.nn.ScoRNN(1, N)
+    layer = it.nn.ScoRNN(1, N, nonlinearity="modrelu")
     x, cotangent = torch.randn(steps, BATCH, 1), torch.ones(steps, BATCH, N)
     layer(x[:64])[0].sum().backward()  # pools, libraries and workspaces are created before the measurement
     start = memory("VmRSS")

@@ -28,7 +28,7 @@ def rows() -> Iterator[Row]:
     torch.manual_seed(0)
     source = Copying(length=DELAY, batch=BATCH)
     x, target = as_batch(source.draw(np.random.default_rng(0)))
-    layer = it.nn.ScoRNN(source.inputs, N)
+    layer = it.nn.ScoRNN(source.inputs, N, nonlinearity="modrelu")
     readout = nn.Linear(N, source.outputs)
     nn.init.xavier_uniform_(readout.weight)
     nn.init.zeros_(readout.bias)

@@ -81,7 +81,7 @@ EXHAUSTED = """
     import numpy as np
     import isometry as iso
 
-    n = 600
+    n = 1500
     op = iso.Cayley(np.zeros(n * (n - 1) // 2, np.float32))
     right = lambda w: np.array_equal(w, np.eye(n))
     assert right(op.matrix())  # the threads are there, with their stacks

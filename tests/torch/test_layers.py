@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 import torch
@@ -220,28 +219,6 @@ def test_a_loaded_diagonal_is_the_layers_own():
     assert layer.negative_ones == 4
     layer.reset_parameters()
     assert (layer.signs_l0 < 0).sum() == 4
-
-
-@pytest.mark.parametrize(
-    ("make", "units", "expected"),
-    [
-        (it.nn.ScoRNN, 6, "oplu"),
-        (it.nn.ScoRNN, 5, "leaky_relu"),
-        (partial(it.nn.ScoRNN, heads=2), 6, "leaky_relu"),
-        (partial(it.nn.ExpRNN, heads=2), 8, "oplu"),
-        (partial(it.nn.ExpRNN, complex=True), 6, "modrelu"),
-        (it.nn.ScuRNN, 5, "leaky_relu"),
-        (it.nn.GORU, 5, "modrelu"),
-    ],
-)
-def test_the_activation_that_is_not_given(make, units, expected):
-    """Pairs of units lie in one head."""
-    layer = make(D, units)
-    assert layer.nonlinearity == expected
-    same = make(D, units, nonlinearity=expected)
-    same.load_state_dict(layer.state_dict())
-    x = torch.randn(4, 2, D)
-    assert torch.equal(same(x)[0], layer(x)[0])
 
 
 def test_representation():
