@@ -125,13 +125,16 @@ def verdict(found: Sequence[Tried], new: Sequence[Tried]) -> str:
     near, below = sum(each.near for each in found), sum(each.below_torch for each in found)
     said = (
         f"Each of the {len(found)} tasks was left out in turn. The first pick made from the others is within 5 points"
-        f" of the best layer, or 10 % of the way from chance to it, on {near} of them, and below torch's GRU or LSTM on"
-        f" {below}."
+        f" of the best layer, or 10 % of the way from chance to it, on {near} of them; torch's GRU or LSTM is better"
+        f" than it on {below}, so train one of them too."
     )
     if new:
         near, below = sum(each.near for each in new), sum(each.below_torch for each in new)
         names = ", ".join(each.task for each in new)
-        said += f" On {len(new)} tasks that no table contains ({names}) it is near on {near} and below on {below}."
+        said += (
+            f" Of {len(new)} tasks that the tables do not contain ({names}) the pick is near the best on {near}, and"
+        )
+        said += f" torch's is better on {below}."
     return said + "\n"
 
 

@@ -114,6 +114,7 @@ fn total(task: u32, d: u32) -> f32 {
     return decays[(task * sizes.tokens + sizes.tokens - 1u) * sizes.width + min(d, sizes.width - 1u)];
 }
 
+// Of states and U a thread reads the rows = local.y mod SIDE of column v, all of which it wrote itself: no barrier is needed.
 @compute @workgroup_size(SIDE, SIDE)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -149,7 +150,6 @@ fn main(
         }
         put(start == end, task, own, d, v, s);
     }
-    storageBarrier();
     for (var left = end - start; left > 0u; left--) {
         let next = select(task + sizes.value_heads, task - sizes.value_heads, sizes.reversed == 1u);
         for (var top = 0u; top < sizes.rows; top += TILE) {
@@ -161,7 +161,6 @@ fn main(
                 }
             }
         }
-        storageBarrier();
         for (var top = 0u; top < sizes.key; top += TILE) {
             let sum = times_b(local, task, v, top);
             for (var p = 0u; p < EACH; p++) {
@@ -172,7 +171,6 @@ fn main(
                 }
             }
         }
-        storageBarrier();
         task = next;
     }
 }
