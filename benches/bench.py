@@ -5,7 +5,7 @@ takes alternating runs and prints the ratio of the medians.
 
 Both sides run forward and backward in float32 with torch's autograd, from the same gradient of y. The peer of a row is
 the fastest fair variant in torch. "share" is the rate of our side on the row's own flops relative to that of torch.mm
-(n = 512, same process, same time). A row with wrong values is reported and not timed.
+(n = 512, same process, same time), "limit" to that of a loop of fused multiply-adds, which nothing exceeds. A row with wrong values is reported and not timed.
 
 Most groups are objects and layers; besides these there are
 compiled   operators and layers inside `torch.compile`, against the graph of their formula, or the eager layer
@@ -15,6 +15,7 @@ overhead   a small call beside an empty autograd.Function
 numpy      the NumPy face beside NumPy and SciPy; needs no torch
 qwen       a training step of a Qwen3.5 of the package transformers, with its functions and with ours; where it is named
 rl         agents of sb3-contrib and TorchRL, with their functions and with ours; where it is named
+limits     the passes of a recurrence one by one, beside the limit; without peers; where it is named
 one        one head, one factorisation, one matrix of reflections: without peers; where it is named
 gpu        backend="gpu": arrays that stay on the GPU, the same with copies, the CPU, and torch; runs where it is named
 

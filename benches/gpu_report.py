@@ -37,7 +37,7 @@ from isometry.cli.errors import FAILURE, Failure
 from rows import gpu, gpu_calls, gpu_torch
 
 ROOT = Path(__file__).resolve().parents[1]
-LAWS = ["-q", "-p", "no:cacheprovider", "tests/laws", "--backend", "gpu"]
+LAWS = ["-q", "-p", "no:cacheprovider", "-p", "no:benchmark", "tests/laws", "--backend", "gpu"]
 SHORT = ["-k", "householder and float32 and test_dense", "-n", "0"]
 TILES = (16, 32, 64)
 SIZES = ((64, 64, 64), (256, 256, 256), (1024, 256, 1024), (1024, 1024, 1024))

@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.groups import SHOWN
+from harness.row import LIMIT
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
 GROUPS = tuple(SHOWN)
 MODELS = ("scornn", "lstm")
-PRODUCT = "torch.mm"  # measured with every row for its share; no peer
+RATES = ("torch.mm", LIMIT)  # measured with every row for its shares; no peers
 TRIES, STEADY, QUIET = (
     3,
     1.3,
@@ -105,7 +106,7 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
     The spread is the larger ratio of the third to the first quartile, of our side and the fastest peer.
     """
     sides = {name: [1e3 * t for t in statistics.quantiles(times, n=4)] for name, times in row["samples"].items()}
-    kept = {key: row[key] for key in ("group", "row", "plan", "ours", "share")}
+    kept = {key: row[key] for key in ("group", "row", "plan", "ours", "share", "limit")}
     bars = [{key: bar[key] for key in ("against", "peer", "ratio")} for bar in row["bars"]]
     found = kept | {"bars": bars, "quartiles_ms": sides}
     spread = max(sides[side][2] / sides[side][0] for side in (row["ours"], fastest(found)[0]))
@@ -114,7 +115,7 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
 
 def fastest(row: dict[str, Any]) -> tuple[str, float]:
     """The fastest of all peers of a row, by medians, and how many times as fast our side is."""
-    medians = {side: middle for side, (_, middle, _) in row["quartiles_ms"].items() if side != PRODUCT}
+    medians = {side: middle for side, (_, middle, _) in row["quartiles_ms"].items() if side not in RATES}
     own = medians.pop(row["ours"])
     peer = min(medians, key=lambda side: medians[side])
     return peer, medians[peer] / own

@@ -41,11 +41,12 @@ SHOWN: dict[str, tuple[str, ...]] = {
 GROUPS = (
     SHOWN
     | {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
-    | {"one": ("rows.torch.one:rows",), "rivals": (_CELLS + "rivals",), "rl": ("rows.agents:rows",)}
+    | {name: (f"rows.torch.{name}:rows",) for name in ("one", "limits")}
+    | {"rivals": (_CELLS + "rivals",), "rl": ("rows.agents:rows",)}
 )
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings.
 APART = {"numpy": "rows.numpy.process:entries"}
 NAMES = (*GROUPS, *APART)
 # Run only if they are named: they need other packages, an adapter, or have no bar.
-NAMED = ("qwen", "rl", "gpu", "one")
+NAMED = ("qwen", "rl", "gpu", "one", "limits")
 CORES = (*SHOWN, "one")  # what `--cores` times

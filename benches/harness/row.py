@@ -5,21 +5,24 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from harness.timing import alternate, peak_of
+from isometry import _core
 
 # arrays, or tensors that NumPy can read
 Results = dict[str, Any]
 # tolerances of the relative error against float64 for one operator: of the value, of the gradients
 TOLERANCE = (2e-5, 2e-4)
 PEAK_SIZE = 512
+LIMIT, LIMIT_ROUNDS = "multiply-adds", 1 << 16  # a loop of these in registers
 QUICK_SHARE = 1 / 6
 ROUNDS, QUICK_ROUNDS = 7, 3
 HEADER = (
-    f"{'row':36} {'ours ms':>9} {'peer ms':>9} {'ratio':>6} {'bar':>5} {'goal':>5}       {'share':>6}  plan    peer"
+    f"{'row':36} {'ours ms':>9} {'peer ms':>9} {'ratio':>6} {'bar':>5} {'goal':>5}       {'share':>6} {'limit':>6}  plan    peer"
 )
 
 
@@ -65,7 +68,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. `share` is (bar, goal) of the product peak; `flops` is 0 if there are no products."""
+    """One comparison. `share` is (bar, goal) of the rate of the product; `flops` is 0 if there are no products."""
 
     name: str
     ours: Candidate
@@ -99,12 +102,14 @@ class Row:
         entry["peak_bytes"] = peak_of(self.ours.run)
         seconds, rounds = (frame.seconds * QUICK_SHARE, QUICK_ROUNDS) if settings.quick else (frame.seconds, ROUNDS)
         functions = {side.name: side.run for side in (self.ours, *right)} | {frame.peak: frame.product}
+        limit = partial(_core.multiply_adds, LIMIT_ROUNDS, settings.threads)
+        operations, functions[LIMIT] = limit(), limit
         samples = alternate(functions, seconds, min_rounds=rounds, pause=frame.pause)
         medians = {name: statistics.median(times) for name, times in samples.items()}
         own, peak = medians[self.ours.name], 2 * PEAK_SIZE**3 / medians[frame.peak]
-        share = self.flops / own / peak
+        share, most = self.flops / own / peak, operations / medians[LIMIT]
         entry |= {"ours": self.ours.name, "seconds": medians, "flops": self.flops, "share": share}
-        entry |= {"peak_gflops": peak / 1e9}
+        entry |= {"peak_gflops": peak / 1e9, "limit": self.flops / own / most, "limit_gflops": most / 1e9}
         entry["samples"] = {name: [float(f"{t:.4g}") for t in times] for name, times in samples.items()}
         for bar in self.bars:
             rivals = {peer.name: medians[peer.name] for peer in right if bar.peers is None or peer.name in bar.peers}
@@ -126,14 +131,15 @@ class Row:
 
     def _print(self, entry: Mapping[str, Any]) -> None:
         """A line for each bar, or one without."""
-        own, share = entry["seconds"][self.ours.name], f"{entry['share']:6.0%}" if self.flops else f"{'':6}"
+        own, shares = entry["seconds"][self.ours.name], [entry[key] for key in ("share", "limit")]
+        share = "".join(f"{part:7.0%}" if self.flops else f"{'':7}" for part in shares)
         start = f"{self.name:36} {own * 1e3:9.3f}"
         for bar in entry["bars"]:
             print(f"{start} {entry['seconds'][bar['peer']] * 1e3:9.3f} {bar['ratio']:5.2f}x {bar['bar']:5g} "
-                  f"{bar['goal']:5g} {bar['mark']:5} {share}  {self.plan:7} {bar['peer']}", flush=True)  # fmt: skip
+                  f"{bar['goal']:5g} {bar['mark']:5}{share}  {self.plan:7} {bar['peer']}", flush=True)  # fmt: skip
             start = f"{'':36} {own * 1e3:9.3f}"
         if not entry["bars"]:
-            print(f"{start} {'':34} {share}  {self.plan}".rstrip(), flush=True)
+            print(f"{start} {'':34}{share}  {self.plan}".rstrip(), flush=True)
 
 
 def relative_error(found: Any, reference: Any) -> float:

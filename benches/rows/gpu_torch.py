@@ -27,6 +27,7 @@ def pairs(device: str, short: bool = False) -> Iterator[tuple[str, Functions]]:
     torchs = {"RNN": nn.RNN(32, n), "GRU": nn.GRU(32, n), "LSTM": nn.LSTM(32, n)}
     peers = {f"torch {name}": waited(trained(layer.to(device), x)) for name, layer in torchs.items()}
     for name in LAYERS:
+        torch.compiler.reset()  # it compiles the same function for some classes only
         layer = getattr(it.nn, name)(32, n)
         here = trained(copy.deepcopy(layer), x.cpu())
         sides = {**called(trained(layer.to(device), x), device), "the CPU": here}

@@ -73,6 +73,7 @@ __all__ = [
     "linalg_procrustes_vjp",
     "linalg_product",
     "linalg_product_vjp",
+    "multiply_adds",
     "operator_apply",
     "operator_apply_vjp",
     "operator_check",
@@ -102,6 +103,7 @@ def all_finite(array: _T) -> bool: ...
 def adopt_openmp() -> bool: ...
 def available_parallelism() -> int: ...
 def config() -> dict[str, Any]: ...
+def multiply_adds(rounds: int, threads: int) -> int: ...  # the operations made, in registers
 def exchange_with(kind: type) -> bool: ...  # tensors of that type are arrays too, if it has DLPack's C exchange
 
 # Operators: the arguments of an object in the order of OBJECTS, those of the matrix's type T and real ones R, each with

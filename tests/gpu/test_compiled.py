@@ -52,7 +52,10 @@ COMPUTATIONS = {
     "recurrence": lambda u, x, **k: it.recurrence(it.Householder(u), x, eye(u), **k),
     "lengths": lambda u, x, **k: it.recurrence(it.Householder(u), x, eye(u), lengths=ENDS, reverse=True, **k),
 }
-each_computation = pytest.mark.parametrize("name", COMPUTATIONS)
+OLD = pytest.mark.skipif(torch.__version__ < (2, 12), reason="torch 2.11 does not compile the product of two objects")
+each_computation = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[OLD] if "product" in name else []) for name in COMPUTATIONS]
+)
 
 
 def pulled(out, *at):

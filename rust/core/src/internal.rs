@@ -10,8 +10,10 @@ pub mod delta {
     pub use crate::delta::sizes::Sizes;
 }
 
-/// Products, and the instruction set that computes them.
+/// Products, the instruction set that computes them, and its limit.
 pub mod kernels {
+    pub use isometry_kernels::peak::multiply_adds;
+
     pub use crate::kernels::{Isa, Operand, Product, chosen, isa};
 }
 

@@ -29,6 +29,7 @@ mod lanes;
 pub mod mesh;
 pub mod norms;
 pub mod pack;
+pub mod peak;
 pub mod procrustes;
 pub mod product;
 pub mod qr;

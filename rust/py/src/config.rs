@@ -1,11 +1,13 @@
 //! Properties of this build and machine.
 
+use crate::detached;
 use isometry_core::activation::NAMES;
 use isometry_core::internal::kernels::{self, Isa};
 use isometry_core::internal::parallel;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Constants of the module; loading fails if the processor does not support the set forced by `ISOMETRY_SIMD`.
 pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -14,6 +16,18 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::operator::objects(module)?;
     crate::sequence::cells(module)?;
     module.add("ACTIVATIONS", PyTuple::new(module.py(), NAMES)?)
+}
+
+/// Multiplies and adds in the registers of up to `threads` threads: what no call exceeds. Returns the operations made.
+#[pyfunction]
+pub fn multiply_adds(py: Python<'_>, rounds: usize, threads: usize) -> PyResult<usize> {
+    let made = AtomicUsize::new(0);
+    detached::run(py, || {
+        parallel::run(threads, &|_| {
+            made.fetch_add(kernels::multiply_adds(rounds), Ordering::Relaxed);
+        });
+        Ok(made.load(Ordering::Relaxed))
+    })
 }
 
 /// The number of threads available to this process.

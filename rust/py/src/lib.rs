@@ -40,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use crate::cayley::{cayley_from_matrix, cayley_from_rotvec};
     #[pymodule_export]
-    use crate::config::{adopt_openmp, available_parallelism, config};
+    use crate::config::{adopt_openmp, available_parallelism, config, multiply_adds};
     #[pymodule_export]
     use crate::delta::{delta_rule, delta_rule_vjp};
     #[pymodule_export]

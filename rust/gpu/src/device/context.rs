@@ -163,7 +163,12 @@ impl Context {
     /// On an adapter that is the CPU a submission waits for those before it, and cannot be cancelled: before one that follows a
     /// long one, waits for that.
     pub(crate) fn settled(&self, cancel: &dyn Fn() -> bool) -> Result<()> {
-        if self.adapter.kind == CPU { self.polled(cancel) } else { Ok(()) }
+        if self.is_cpu() { self.polled(cancel) } else { Ok(()) }
+    }
+
+    /// Whether the adapter is software.
+    pub(crate) fn is_cpu(&self) -> bool {
+        self.adapter.kind == CPU
     }
 
     /// Whether all that was submitted has ended.
