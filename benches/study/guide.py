@@ -118,7 +118,7 @@ def overall(share: Table, beside: Mapping[str, float], parameters: Mapping[str, 
         [code(name), f"{mean[name]:.2f}", f"{beside[name]:.2f}" if name in beside else "", f"{parameters[name]:,}"]
         for name in best.values()
     ]
-    return table(["layer, activation", "mean share", "time of an update", "parameters"], rows)
+    return table(["layer, its best activation", "mean share", "time of an update", "parameters, median"], rows)
 
 
 def verdict(found: Sequence[Tried], new: Sequence[Tried]) -> str:

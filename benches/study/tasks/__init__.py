@@ -15,9 +15,10 @@ class Listed(NamedTuple):
     make: Callable[[], Task]
 
 
-RECALL = "something to remember over many steps"
+KEPT = "everything to reproduce after many steps"
+SELECTED = "a few inputs to pick out and remember over many steps"
 SHORT = "a short sequence to classify, up to a hundred steps"
-LONG = "a long sequence to classify"
+LONG = "a longer sequence to classify"
 NOISY = "a noisy or modulated signal to classify"
 NEXT = "a signal to continue, or a number to estimate from it"
 TEXT = "text"
@@ -25,9 +26,9 @@ TRACKING = "state tracking: symbols, each of which changes a state"
 CONTROL = "control with memory"
 
 TASKS = {
-    "copying": Listed(RECALL, memory.Copying),
-    "adding": Listed(RECALL, memory.Adding),
-    "cue": Listed(RECALL, memory.Cue),
+    "copying": Listed(KEPT, memory.Copying),
+    "adding": Listed(SELECTED, memory.Adding),
+    "cue": Listed(SELECTED, memory.Cue),
     "italy-power": Listed(SHORT, partial(series.Series, "ItalyPowerDemand")),
     "japanese-vowels": Listed(SHORT, partial(series.Series, "JapaneseVowels")),
     "basic-motions": Listed(SHORT, partial(series.Series, "BasicMotions")),
