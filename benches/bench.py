@@ -5,7 +5,8 @@ takes alternating runs and prints the ratio of the medians.
 
 Both sides run forward and backward in float32 with torch's autograd, from the same gradient of y. The peer of a row is
 the fastest fair variant in torch. "share" is the rate of our side on the row's own flops relative to that of torch.mm
-(n = 512, same process, same time), "limit" to that of a loop of fused multiply-adds, which nothing exceeds. A row with wrong values is reported and not timed.
+(n = 512, same process, same time), "limit" to that of a loop of fused multiply-adds, which nothing exceeds. A row with
+wrong values is reported and not timed.
 
 Most groups are objects and layers; besides these there are
 compiled   operators and layers inside `torch.compile`, against the graph of their formula, or the eager layer

@@ -96,8 +96,8 @@ KINDS = {
         ROOT / "tests/stubs/cells",
         {
             "docs/math/README.md": "its page in the table of recurrences",
-            "docs/api/numpy.md": "a row: `iso.$stem`",
-            "docs/api/torch.md": "rows: `it.$stem` and `it.nn.$name`",
+            "docs/api/numpy.md": "`iso.$stem` among the recurrences",
+            "docs/api/torch.md": "`it.nn.$name` in the table of layers",
             "CHANGELOG.md": "a line",
         },
         {

@@ -21,9 +21,8 @@ PEAK_SIZE = 512
 LIMIT, LIMIT_ROUNDS = "multiply-adds", 1 << 16  # a loop of these in registers
 QUICK_SHARE = 1 / 6
 ROUNDS, QUICK_ROUNDS = 7, 3
-HEADER = (
-    f"{'row':36} {'ours ms':>9} {'peer ms':>9} {'ratio':>6} {'bar':>5} {'goal':>5}       {'share':>6} {'limit':>6}  plan    peer"
-)
+_TITLES = ("ours ms", 9), ("peer ms", 9), ("ratio", 6), ("bar", 5), ("goal", 5), ("share", 12), ("limit", 6)
+HEADER = f"{'row':36} " + " ".join(f"{title:>{width}}" for title, width in _TITLES) + "  plan    peer"
 
 
 class Settings(NamedTuple):

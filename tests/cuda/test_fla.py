@@ -1,4 +1,4 @@
-"""The delta rule in half precision on CUDA by flash-linear-attention itself, against the kernels of the CPU in float32."""
+"""The delta rule in half precision on CUDA by flash-linear-attention, against the kernels of the CPU in float32."""
 
 import pytest
 import torch

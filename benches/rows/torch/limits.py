@@ -1,4 +1,4 @@
-"""The passes of a recurrence one by one, beside the limit of the processor: states, gradients, and the steps back alone.
+"""The passes of a recurrence one by one, beside the limit of the processor: states, gradients, the steps back alone.
 
 h_t = tanh(W h_{t-1} + V x_t) with W given and one input, so that nothing but the recurrence takes time. The states and
 each of the two parts of the gradient, the steps back and the gradient of W, have one product of 2 n^2 T B.

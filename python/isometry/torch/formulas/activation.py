@@ -1,4 +1,4 @@
-"""The activations by name; the table is in docs/api/numpy.md."""
+"""The activations by name; the table is in docs/math/recurrence.md."""
 
 from __future__ import annotations
 
