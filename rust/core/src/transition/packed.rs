@@ -8,7 +8,7 @@ use crate::scalar::Scalar;
 use crate::scratch::Arena;
 use crate::sizes::check_len;
 use isometry_kernels::pack::Pack;
-use isometry_kernels::recurrence::Affine;
+use isometry_kernels::recurrence::{Affine, FEW};
 use isometry_kernels::tile::Term;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +23,8 @@ pub struct Packed<T: Scalar> {
     /// The operand, with the strides of its rows and columns, where one step reads it once: a single member then packs
     /// each panel as it multiplies it, in a cache, and no other memory is written.
     once: Option<(Shared<T::Real>, [usize; 2])>,
+    /// Whether its columns are contiguous and the rows so few that it is not packed at all.
+    in_place: bool,
     /// Whether it is packed so.
     late: AtomicBool,
 }
@@ -40,7 +42,8 @@ pub fn packed<T: Scalar>(n: usize, k: usize) -> usize {
 
 /// Packs W (n, k) for W h, into [`packed`] numbers.
 ///
-/// A program that makes many calls of few steps packs once:
+/// A program that makes many calls of few steps packs once. (A single step of up to three sequences reads what is not packed
+/// in place, and rounds differently.)
 ///
 /// ```
 /// use isometry_core::operators::dense::Dense;
@@ -107,13 +110,14 @@ impl<T: Scalar> Packed<T> {
     }
 
     fn at([k, n]: [usize; 2], data: Shared<T::Real>, given: bool) -> Self {
-        Packed { k, n, data, given, once: None, late: AtomicBool::new(false) }
+        Packed { k, n, data, given, once: None, in_place: false, late: AtomicBool::new(false) }
     }
 
-    /// The same for an operand that is multiplied once if `single`.
-    pub fn once(self, b: Operand<T>, single: bool) -> Self {
-        let once = (Shared(b.data.cast_mut().cast()), [b.rows, b.cols]);
-        Packed { once: (single && T::PARTS == 1 && !self.given).then_some(once), ..self }
+    /// The same for an operand that is multiplied once, by so many rows.
+    pub fn once(self, b: Operand<T>, rows: Option<usize>) -> Self {
+        let rows = rows.filter(|_| T::PARTS == 1 && !self.given);
+        let once = rows.map(|_| (Shared(b.data.cast_mut().cast()), [b.rows, b.cols]));
+        Packed { once, in_place: b.rows == 1 && rows.is_some_and(|rows| rows <= FEW), ..self }
     }
 
     /// Packs this member's panels of b; must be followed by a barrier.
@@ -122,6 +126,9 @@ impl<T: Scalar> Packed<T> {
     /// The operand is a readable k x n matrix; all members pack the same operand; the packed data is not read meanwhile.
     pub unsafe fn fill(&self, b: Operand<T>, member: &Member<'_>) {
         let Packed { k, n, data, given, .. } = *self;
+        if self.in_place {
+            return;
+        }
         if self.once.is_some() && member.count == 1 {
             self.late.store(true, Relaxed);
         } else if !given {
@@ -143,8 +150,9 @@ impl<T: Scalar> Packed<T> {
     /// Makes it the i-th product of a map; the only way to multiply by an operand that is packed late.
     pub fn join(&self, map: &mut Affine<T::Real>, i: usize, a: *const T::Real, rows: usize) {
         map.terms[i] = self.times_apart(a, rows);
-        if let Some((data, [rows, cols])) = self.once.filter(|_| self.late.load(Relaxed)) {
+        if let Some((data, [rows, cols])) = self.once.filter(|_| self.in_place || self.late.load(Relaxed)) {
             map.matrices[i] = Operand { data: data.0, rows, cols, conj: false };
+            map.in_place[i] = self.in_place;
         }
     }
 }

@@ -21,19 +21,19 @@ pub struct Uses<'p, R> {
     pub given: Option<&'p [R]>,
     /// They multiply by W^H, and sum gradients in so many halves of the batch.
     pub backward: Option<usize>,
-    /// There is one step.
-    pub once: bool,
+    /// The rows of the only step.
+    pub once: Option<usize>,
 }
 
 impl<'p, R> Uses<'p, R> {
-    /// Those of a forward pass of so many steps.
-    pub fn forward(given: Option<&'p [R]>, steps: usize) -> Self {
-        Uses { forward: true, given, backward: None, once: steps == 1 }
+    /// Those of a forward pass.
+    pub fn forward(given: Option<&'p [R]>, once: Option<usize>) -> Self {
+        Uses { forward: true, given, backward: None, once }
     }
 
-    /// Those of a backward pass of so many steps.
-    pub fn backward(halves: usize, steps: usize) -> Self {
-        Uses { forward: false, given: None, backward: Some(halves), once: steps == 1 }
+    /// Those of a backward pass.
+    pub fn backward(halves: usize, once: Option<usize>) -> Self {
+        Uses { forward: false, given: None, backward: Some(halves), once }
     }
 }
 

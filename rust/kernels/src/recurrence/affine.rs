@@ -5,6 +5,7 @@
 //! over them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are
 //! contiguous: a step of a sequence array (T, B, width) is used in place.
 
+use super::few::{FEW, LANES, few};
 use crate::activation::{Pass, Phi, Source, TOGETHER};
 use crate::dispatch::Kernel;
 use crate::pack::{Operand, Panel};
@@ -45,6 +46,8 @@ pub struct Affine<R> {
     /// B_i as matrices, packed panel by panel as they are used; their terms then have room for one panel. Null where the
     /// term is packed.
     pub matrices: [Operand<R>; 2],
+    /// Whether a matrix of contiguous columns is read in place instead, for at most [`FEW`] rows.
+    pub in_place: [bool; 2],
     /// Whether the panels are taken from the last to the first: of matrices that do not fit in a cache, steps of alternating
     /// order find there what the step before read last.
     pub turned: bool,
@@ -78,6 +81,7 @@ impl<R: Real> Affine<R> {
             whole,
             terms: [Term::NONE; 2],
             matrices: [Operand::new(none, 0); 2],
+            in_place: [false; 2],
             turned: false,
             base: none,
             diagonal: [none; 2],
@@ -177,8 +181,12 @@ unsafe fn sums<S: Simd>(
     // SAFETY: the rows and panels exist, a matrix has the rows and columns of its term, which has room for a panel (contract
     // of `Affine`).
     unsafe {
+        let mut sums = [num_traits::Zero::zero(); 2 * FEW * LANES];
         let term = |i: usize| {
             let (term, matrix) = (q.terms[i], q.matrices[i]);
+            if q.in_place[i] {
+                return Term::NONE;
+            }
             let a = term.a.wrapping_add(rows.start * term.rows);
             if matrix.data.is_null() {
                 return Term { a, b: term.b.wrapping_add(col * term.depth), ..term };
@@ -195,14 +203,20 @@ unsafe fn sums<S: Simd>(
                 q.out.cast_const()
             }
         };
+        let (base, base_rows) = if q.in_place.contains(&true) {
+            in_place::<S>(q, rows, col, (moved(base, at), &mut sums));
+            (sums.as_ptr(), 2 * LANES)
+        } else {
+            (moved(base, at), q.apart)
+        };
         let grid = Grid {
             terms: [term(0), term(1)],
             whole: q.whole,
             panels,
             turned: q.turned,
             alpha: num_traits::One::one(),
-            base: moved(base, at),
-            base_rows: q.apart,
+            base,
+            base_rows,
             bias: moved(q.bias, col),
             c: q.out.add(at),
             c_rows: q.apart,
@@ -211,6 +225,31 @@ unsafe fn sums<S: Simd>(
             soon_rows: [q.apart; 2],
         };
         compute_rows::<S>(&grid, rows.len(), tallest, two);
+    }
+}
+
+/// sums = base + the products with matrices that are read in place, of a panel of columns, 2 LANES numbers a row.
+#[inline(always)]
+unsafe fn in_place<S: Simd>(
+    q: &Affine<S::R>,
+    rows: &Range<usize>,
+    panel: usize,
+    (base, sums): (*const S::R, &mut [S::R; 2 * FEW * LANES]),
+) {
+    // SAFETY: the rows exist, at most FEW; columns from the width on are neither read nor written (contract of `Affine`).
+    unsafe {
+        for col in (panel..q.width.min(panel + 2 * S::LANES)).step_by(S::LANES) {
+            // the columns of a vector stay in a cache for the other rows
+            for (i, row) in rows.clone().enumerate() {
+                let (live, by) = (q.width - col, i * q.apart + col - panel);
+                let mut v = if base.is_null() { S::zero() } else { S::load_n(base.wrapping_add(by), live) };
+                for t in (0..2).filter(|&t| q.in_place[t]) {
+                    let a = q.terms[t].a.wrapping_add(row * q.terms[t].rows);
+                    v = few::<S>(v, (a, q.terms[t].depth), &q.matrices[t], (col, q.width));
+                }
+                S::store(sums.as_mut_ptr().wrapping_add(2 * LANES * i + col - panel), v);
+            }
+        }
     }
 }
 

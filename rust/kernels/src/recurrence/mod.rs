@@ -3,6 +3,7 @@
 mod affine;
 mod cornn;
 mod cross;
+mod few;
 mod gates;
 mod lem;
 mod lstm;
@@ -11,6 +12,7 @@ mod rum;
 pub use affine::{Affine, Finish, Sweep};
 pub use cornn::{Oscillate, OscillatePull, Oscillator};
 pub use cross::Cross;
+pub use few::FEW;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
 pub use lem::{Express, ExpressPull, Remember, RememberPull};
 pub use lstm::{LstmGates, LstmGatesPull};

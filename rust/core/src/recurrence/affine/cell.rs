@@ -37,7 +37,7 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
         AffineCell::used(
             arena,
             setting,
-            Uses::forward(setting.sequence.packed()[1], setting.line.schedule.steps),
+            Uses::forward(setting.sequence.packed()[1], setting.line.schedule.once()),
         )
     }
 

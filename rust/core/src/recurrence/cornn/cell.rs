@@ -31,7 +31,7 @@ impl<'s, R: Real> CornnCell<'s, R> {
         let &Setting { ref pairs, packs: [of_y, of_z, of_u], .. } = setting;
         let (n, [w_y, w_z]) = (pairs.n, setting.matrices());
         let w = [(w_y, of_y), (w_z, of_z)].map(|(w, given)| {
-            DenseStep::carve(arena, (n, n), w, None, Uses::forward(given, pairs.line.schedule.steps))
+            DenseStep::carve(arena, (n, n), w, None, Uses::forward(given, pairs.line.schedule.once()))
                 .apart(2 * n)
         });
         CornnCell { setting, w, drive: pairs.drive(arena, 0..1, of_u) }

@@ -36,7 +36,7 @@ impl<'s, R: Real> GruCell<'s, R> {
         GruCell {
             setting,
             operands: Operands::carve(arena, gates),
-            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given, schedule.steps)),
+            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given, schedule.once())),
             reset: arena.take(&[before, schedule.batch, gates.n]),
         }
     }

@@ -34,7 +34,7 @@ impl<'s, R: Real> LemCell<'s, R> {
         let &Setting { ref pairs, packs: [w_of_y, w_of_z, u_of_gates, u_of_own], .. } = setting;
         let (n, [of_y, of_z]) = (pairs.n, setting.matrices());
         let w = [(of_y, 3 * n, w_of_y), (of_z, n, w_of_z)].map(|(w, rows, given)| {
-            DenseStep::carve(arena, (rows, n), w, None, Uses::forward(given, pairs.line.schedule.steps))
+            DenseStep::carve(arena, (rows, n), w, None, Uses::forward(given, pairs.line.schedule.once()))
                 .apart(2 * n)
         });
         let [gates, own] = STAGES;

@@ -39,7 +39,7 @@ impl<'s, R: Real> LstmCell<'s, R> {
                 (4 * n, n),
                 pairs.w,
                 None,
-                Uses::forward(of_w, pairs.line.schedule.steps),
+                Uses::forward(of_w, pairs.line.schedule.once()),
             )
             .apart(2 * n),
             drive: pairs.drive(arena, GATES, of_u),

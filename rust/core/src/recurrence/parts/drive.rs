@@ -56,12 +56,12 @@ impl<'s, T: Scalar> Drive<'s, T> {
         given: Option<&[T::Real]>,
     ) -> Self {
         let (features, batch, width) = (line.features / T::PARTS, line.schedule.batch, rows * T::PARTS);
-        let steps = line.schedule.steps;
-        let span = span([steps, batch, features]);
+        let span = span([line.schedule.steps, batch, features]);
         Drive {
             line,
             u,
-            packed: Packed::new(arena, features, rows, given).once(transposed(u, features), steps == 1),
+            packed: Packed::new(arena, features, rows, given)
+                .once(transposed(u, features), line.schedule.once()),
             bias,
             width,
             span,

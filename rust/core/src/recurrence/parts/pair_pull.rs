@@ -70,7 +70,7 @@ impl<'s, R: Real> PairPull<'s, R> {
 
     /// What the steps do with a matrix.
     pub fn uses(&self) -> Uses<'static, R> {
-        Uses::backward(self.halves, self.pairs.line.schedule.steps)
+        Uses::backward(self.halves, self.pairs.line.schedule.once())
     }
 
     /// Real numbers of scratch that a member needs.

@@ -16,6 +16,7 @@ use crate::budget::Budget;
 use crate::error::Error;
 use crate::scalar::{Scalar, c32, c64};
 use crate::testing::{fill, near, within_work};
+use isometry_kernels::recurrence::FEW;
 use problem::{Case, Marks, Matrix, Problem, Results, remembers};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -71,12 +72,17 @@ fn check<T: Scalar>(case: Case) {
         assert!(again == results, "{threads} threads, {checkpoint:?}, beside others: {case}");
     }
     problem.beside = false;
-    let packs = problem.packs();
+    let (packs, single) = (problem.packs(), size_of::<T::Real>() == 4);
+    let [steps, batch, ..] = case.sizes;
     for packs in [None, Some(&packs[..])] {
         let states = problem.states(packs, &Budget::of(2)).unwrap();
-        assert!(states == results[0].1, "states depend on what is saved, or packed before: {case}");
+        if packs.is_some() && steps == 1 && batch <= FEW {
+            // otherwise the matrices are read in place, in another order
+            near(&states, &results[0].1, if single { 1e-5 } else { 1e-13 }, format!("packed before: {case}"));
+        } else {
+            assert!(states == results[0].1, "states depend on what is saved, or packed before: {case}");
+        }
     }
-    let single = size_of::<T::Real>() == 4;
     let close = |found: &Results, expected: &Results, tolerance: f64| {
         for ((name, found), (_, expected)) in found.iter().zip(expected) {
             let outcome = ["states", "last", "memory"].contains(&&name[..]);
@@ -102,8 +108,10 @@ fn check<T: Scalar>(case: Case) {
 fn sweep<T: Scalar>() {
     let sizes = [[1, 1, 1, 1], [9, 5, 3, 6], [20, 1, 2, 38], [12, 3, 1, 36], [11, 2, 9, 70], [5, 13, 0, 34]];
     let mut turn = 0;
-    let many = [[1, 3, 5, 37], [4, 3, 40, 9], [3, 40, 33, 8]];
-    for sizes in sizes.into_iter().chain(many).chain([[3, 40, 2, 20]]) {
+    let many = [[4, 3, 40, 9], [3, 40, 33, 8]];
+    // a single step, whose matrices are read in place up to three sequences, with whole vectors and others
+    let single = [[1, 1, 40, 20], [1, 2, 16, 16], [1, 3, 5, 37], [1, 4, 17, 33]];
+    for sizes in sizes.into_iter().chain(many).chain(single).chain([[3, 40, 2, 20]]) {
         let [steps, batch, _, n] = sizes;
         let activations: Vec<_> = all::<T>();
         for case in variants(T::PARTS == 2, n) {

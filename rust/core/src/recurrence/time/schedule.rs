@@ -39,6 +39,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// The rows of the only step; None where there are more.
+    pub fn once(&self) -> Option<usize> {
+        (self.steps == 1).then_some(self.batch)
+    }
+
     /// Refuses lengths above T, or that increase.
     pub fn check(steps: usize, batch: usize, lengths: Option<&[usize]>) -> Result<()> {
         let Some(lengths) = lengths else { return Ok(()) };
