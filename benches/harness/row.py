@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ Results = dict[str, Any]
 # tolerances of the relative error against float64 for one operator: of the value, of the gradients
 TOLERANCE = (2e-5, 2e-4)
 PEAK_SIZE = 512
-LIMIT, LIMIT_ROUNDS = "multiply-adds", 1 << 16  # a loop of these in registers
+LIMIT, LIMIT_ROUNDS = "multiply-adds", 1 << 17  # a loop of these in registers, shared by the threads
 QUICK_SHARE = 1 / 6
 ROUNDS, QUICK_ROUNDS = 7, 3
 _TITLES = ("ours ms", 9), ("peer ms", 9), ("ratio", 6), ("bar", 5), ("goal", 5), ("share", 12), ("limit", 6)
@@ -101,14 +102,17 @@ class Row:
         entry["peak_bytes"] = peak_of(self.ours.run)
         seconds, rounds = (frame.seconds * QUICK_SHARE, QUICK_ROUNDS) if settings.quick else (frame.seconds, ROUNDS)
         functions = {side.name: side.run for side in (self.ours, *right)} | {frame.peak: frame.product}
-        limit = partial(_core.multiply_adds, LIMIT_ROUNDS, settings.threads)
-        operations, functions[LIMIT] = limit(), limit
+        limit = getattr(_core, "multiply_adds", None)  # an older build, which compare.py measures, has none
+        operations = limit(LIMIT_ROUNDS, settings.threads) if limit else 0
+        if limit:
+            functions[LIMIT] = partial(limit, LIMIT_ROUNDS, settings.threads)
         samples = alternate(functions, seconds, min_rounds=rounds, pause=frame.pause)
         medians = {name: statistics.median(times) for name, times in samples.items()}
         own, peak = medians[self.ours.name], 2 * PEAK_SIZE**3 / medians[frame.peak]
-        share, most = self.flops / own / peak, operations / medians[LIMIT]
+        share, most = self.flops / own / peak, operations / medians[LIMIT] if limit else math.inf
         entry |= {"ours": self.ours.name, "seconds": medians, "flops": self.flops, "share": share}
-        entry |= {"peak_gflops": peak / 1e9, "limit": self.flops / own / most, "limit_gflops": most / 1e9}
+        entry |= {"limit": self.flops / own / most, "limit_gflops": most / 1e9 if limit else None}
+        entry |= {"peak_gflops": peak / 1e9}
         entry["samples"] = {name: [float(f"{t:.4g}") for t in times] for name, times in samples.items()}
         for bar in self.bars:
             rivals = {peer.name: medians[peer.name] for peer in right if bar.peers is None or peer.name in bar.peers}

@@ -12,7 +12,7 @@ pub mod delta {
 
 /// Products, the instruction set that computes them, and its limit.
 pub mod kernels {
-    pub use isometry_kernels::peak::multiply_adds;
+    pub use isometry_kernels::limit::multiply_adds;
 
     pub use crate::kernels::{Isa, Operand, Product, chosen, isa};
 }

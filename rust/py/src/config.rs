@@ -18,13 +18,13 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ACTIVATIONS", PyTuple::new(module.py(), NAMES)?)
 }
 
-/// Multiplies and adds in the registers of up to `threads` threads: what no call exceeds. Returns the operations made.
+/// Rounds of multiply-adds in the registers of up to `threads` threads, which share them: what no call exceeds. Returns the operations made.
 #[pyfunction]
 pub fn multiply_adds(py: Python<'_>, rounds: usize, threads: usize) -> PyResult<usize> {
     let made = AtomicUsize::new(0);
     detached::run(py, || {
-        parallel::run(threads, &|_| {
-            made.fetch_add(kernels::multiply_adds(rounds), Ordering::Relaxed);
+        parallel::run(threads, &|member| {
+            made.fetch_add(kernels::multiply_adds(member.share(rounds, 1).len()).0, Ordering::Relaxed);
         });
         Ok(made.load(Ordering::Relaxed))
     })

@@ -2,8 +2,8 @@
 
 What is held is computed from the layer's parameters and buffers. Every use checks whether the identity, version,
 address or ``requires_grad`` of one of them has changed, and then computes it again. So results do not depend on whether
-a layer is cached, except after a change through ``.data``, which has no version, or of an attribute such as
-``nonlinearity``.
+a layer is cached, up to rounding, except after a change through ``.data``, which has no version, or of an attribute
+such as ``nonlinearity``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 mod balance;
 mod buffer;
+#[cfg(test)]
+mod few;
 mod identity;
 mod inverse;
 mod lu;
@@ -39,6 +41,14 @@ pub(crate) use unitarity::{Unitarity, not_unitary};
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isometry_kernels::limit::{STEP, multiply_adds};
+
+    #[test]
+    fn every_lane_of_every_sum_counts() {
+        let (operations, total) = multiply_adds(1000);
+        assert_eq!(operations, 24_000 * lanes::<f32>());
+        assert_eq!(total, operations as f32 / 2.0 * STEP);
+    }
 
     #[test]
     fn a_missing_instruction_set_is_an_error() {

@@ -4,8 +4,8 @@
 //! a `Cell` (`driver/cell.rs`) owns the arithmetic of one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b),
 //! has a [`Transition`] W: a matrix, any operator on rows, or an object with a step of its own. The gated
 //! recurrent unit ([`gru`]), the LSTM ([`lstm`]), the rotational unit ([`rum`]), the network of oscillators ([`cornn`]) and the long expressive memory ([`lem`]) are cells of their own. Each state is summed in
-//! an order that depends on the sizes of the problem only, so that results are the same for any number of
-//! threads.
+//! an order that depends on the sizes of the problem only (in one step of up to three sequences also on whether the matrices
+//! were packed before), so that results are the same for any number of threads.
 //!
 //! A forward pass keeps all states, or with a [`Checkpoint`] those at the borders of segments; backward then obtains
 //! the others again, chunk by chunk (`driver/replay.rs`), in the memory of a window (`driver/window.rs`).

@@ -32,9 +32,9 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
     ) -> Self {
         let Uses { forward, backward, given, once } = uses;
         let w = Operand::new(weight.as_ptr(), q);
-        let forward = forward.then(|| Packed::new(arena, q, p, given).once(w.t(), once));
+        let forward = forward.then(|| Packed::of(arena, [q, p], given, (w.t(), once)));
         let outer = Outer::carve(arena, [p, q], bar.filter(|_| backward.is_some()), backward.unwrap_or(1));
-        let backward = backward.map(|_| Packed::new(arena, p, q, None).once(w.conj(), once));
+        let backward = backward.map(|_| Packed::of(arena, [p, q], None, (w.conj(), once)));
         DenseStep { p, q, apart: q * T::PARTS, weight, forward, backward, outer }
     }
 

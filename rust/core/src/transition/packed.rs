@@ -1,5 +1,5 @@
 //! Right-hand operands of the steps: packed once per call by all members together, or packed by the caller, who then
-//! makes many calls of few steps with the same matrices.
+//! makes many calls of few steps with the same matrices, or not packed where one step of few rows reads them once.
 
 use crate::error::Result;
 use crate::kernels::{Operand, lanes, packed_len};
@@ -25,7 +25,7 @@ pub struct Packed<T: Scalar> {
     once: Option<(Shared<T::Real>, [usize; 2])>,
     /// Whether its columns are contiguous and the rows so few that it is not packed at all.
     in_place: bool,
-    /// Whether it is packed so.
+    /// Whether a single member packs it panel by panel.
     late: AtomicBool,
 }
 
@@ -42,8 +42,8 @@ pub fn packed<T: Scalar>(n: usize, k: usize) -> usize {
 
 /// Packs W (n, k) for W h, into [`packed`] numbers.
 ///
-/// A program that makes many calls of few steps packs once. (A single step of up to three sequences reads what is not packed
-/// in place, and rounds differently.)
+/// A program that makes many calls of few steps packs once. (Without packs a single step of up to three sequences reads W in
+/// place, and rounds differently.)
 ///
 /// ```
 /// use isometry_core::operators::dense::Dense;
@@ -113,11 +113,19 @@ impl<T: Scalar> Packed<T> {
         Packed { k, n, data, given, once: None, in_place: false, late: AtomicBool::new(false) }
     }
 
-    /// The same for an operand that is multiplied once, by so many rows.
-    pub fn once(self, b: Operand<T>, rows: Option<usize>) -> Self {
-        let rows = rows.filter(|_| T::PARTS == 1 && !self.given);
+    /// The same for the operand b, which is multiplied once if the rows of the only step are given.
+    pub fn of(
+        arena: &mut Arena,
+        [k, n]: [usize; 2],
+        given: Option<&[T::Real]>,
+        (b, once): (Operand<T>, Option<usize>),
+    ) -> Self {
+        let rows = once.filter(|_| T::PARTS == 1 && given.is_none());
         let once = rows.map(|_| (Shared(b.data.cast_mut().cast()), [b.rows, b.cols]));
-        Packed { once, in_place: b.rows == 1 && rows.is_some_and(|rows| rows <= FEW), ..self }
+        let in_place = b.rows == 1 && rows.is_some_and(|rows| rows <= FEW);
+        let none = Shared(std::ptr::null_mut());
+        let own = if in_place { Packed::at([k, n], none, false) } else { Packed::new(arena, k, n, given) };
+        Packed { once, in_place, ..own }
     }
 
     /// Packs this member's panels of b; must be followed by a barrier.
@@ -147,7 +155,7 @@ impl<T: Scalar> Packed<T> {
         Term::rows(a, rows, self.k * T::PARTS, self.data.0)
     }
 
-    /// Makes it the i-th product of a map; the only way to multiply by an operand that is packed late.
+    /// Makes it the i-th product of a map; the only way to multiply by an operand that is packed late, or not at all.
     pub fn join(&self, map: &mut Affine<T::Real>, i: usize, a: *const T::Real, rows: usize) {
         map.terms[i] = self.times_apart(a, rows);
         if let Some((data, [rows, cols])) = self.once.filter(|_| self.in_place || self.late.load(Relaxed)) {

@@ -1,11 +1,11 @@
 //! The kernel of every step: rows of out = phi(base E + A_0 B_0 + A_1 B_1 + add + bias), or the gradient of phi.
 //!
-//! A_i are read in place by broadcast, B_i are packed, E is diagonal (one factor per real number, or a rotation of the
+//! A_i are read in place by broadcast, B_i are packed, or for few rows read in place too, E is diagonal (one factor per real number, or a rotation of the
 //! pairs). Columns are processed in groups of panels: the tiles store their sums, then the activation runs as a pass
 //! over them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are
 //! contiguous: a step of a sequence array (T, B, width) is used in place.
 
-use super::few::{FEW, LANES, few};
+use super::few::{FEW, WIDEST, few};
 use crate::activation::{Pass, Phi, Source, TOGETHER};
 use crate::dispatch::Kernel;
 use crate::pack::{Operand, Panel};
@@ -32,7 +32,9 @@ pub enum Finish<R> {
 ///
 /// # Safety
 /// Every non-null pointer has the rows and columns; out overlaps none of the A (it may be `add`); columns start at a
-/// multiple of two vectors; an activation in the epilogue does not need whole rows.
+/// multiple of two vectors; an activation in the epilogue does not need whole rows. A matrix that is read in place is not
+/// null, has rows at a distance of one number and as many of them as its term steps of unit strides; there are at most
+/// [`FEW`] rows then.
 #[derive(Clone, Copy)]
 pub struct Affine<R> {
     /// Numbers per row of base, add, h and out.
@@ -43,10 +45,10 @@ pub struct Affine<R> {
     pub whole: usize,
     /// The products.
     pub terms: [Term<R>; 2],
-    /// B_i as matrices, packed panel by panel as they are used; their terms then have room for one panel. Null where the
+    /// B_i as matrices, packed panel by panel as they are used, for which their terms have room, or read in place. Null where the
     /// term is packed.
     pub matrices: [Operand<R>; 2],
-    /// Whether a matrix of contiguous columns is read in place instead, for at most [`FEW`] rows.
+    /// Whether a matrix is read in place.
     pub in_place: [bool; 2],
     /// Whether the panels are taken from the last to the first: of matrices that do not fit in a cache, steps of alternating
     /// order find there what the step before read last.
@@ -181,7 +183,7 @@ unsafe fn sums<S: Simd>(
     // SAFETY: the rows and panels exist, a matrix has the rows and columns of its term, which has room for a panel (contract
     // of `Affine`).
     unsafe {
-        let mut sums = [num_traits::Zero::zero(); 2 * FEW * LANES];
+        let mut with: [S::R; 2 * FEW * WIDEST];
         let term = |i: usize| {
             let (term, matrix) = (q.terms[i], q.matrices[i]);
             if q.in_place[i] {
@@ -204,8 +206,10 @@ unsafe fn sums<S: Simd>(
             }
         };
         let (base, base_rows) = if q.in_place.contains(&true) {
-            in_place::<S>(q, rows, col, (moved(base, at), &mut sums));
-            (sums.as_ptr(), 2 * LANES)
+            debug_assert!(rows.len() <= FEW && panels == 1);
+            with = [num_traits::Zero::zero(); 2 * FEW * WIDEST];
+            add_in_place::<S>(q, rows, col, (moved(base, at), &mut with));
+            (with.as_ptr(), 2 * WIDEST)
         } else {
             (moved(base, at), q.apart)
         };
@@ -228,13 +232,13 @@ unsafe fn sums<S: Simd>(
     }
 }
 
-/// sums = base + the products with matrices that are read in place, of a panel of columns, 2 LANES numbers a row.
+/// sums = base + the products with matrices that are read in place, of a panel of columns, 2 WIDEST numbers a row.
 #[inline(always)]
-unsafe fn in_place<S: Simd>(
+unsafe fn add_in_place<S: Simd>(
     q: &Affine<S::R>,
     rows: &Range<usize>,
     panel: usize,
-    (base, sums): (*const S::R, &mut [S::R; 2 * FEW * LANES]),
+    (base, sums): (*const S::R, &mut [S::R; 2 * FEW * WIDEST]),
 ) {
     // SAFETY: the rows exist, at most FEW; columns from the width on are neither read nor written (contract of `Affine`).
     unsafe {
@@ -247,7 +251,7 @@ unsafe fn in_place<S: Simd>(
                     let a = q.terms[t].a.wrapping_add(row * q.terms[t].rows);
                     v = few::<S>(v, (a, q.terms[t].depth), &q.matrices[t], (col, q.width));
                 }
-                S::store(sums.as_mut_ptr().wrapping_add(2 * LANES * i + col - panel), v);
+                S::store(sums.as_mut_ptr().wrapping_add(2 * WIDEST * i + col - panel), v);
             }
         }
     }

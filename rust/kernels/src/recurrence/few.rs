@@ -9,7 +9,7 @@ use crate::simd::Simd;
 /// The most rows of the whole batch for which this is faster than packing.
 pub const FEW: usize = 3;
 /// Numbers of a vector on any instruction set, at most.
-pub(super) const LANES: usize = 16;
+pub(super) const WIDEST: usize = 16;
 
 /// base + sum_k a_k B[k, col..] in one vector, for a matrix of `n` columns whose columns are contiguous, `cols` numbers apart.
 ///
@@ -22,10 +22,10 @@ pub(super) unsafe fn few<S: Simd>(
     b: &Operand<S::R>,
     (col, n): (usize, usize),
 ) -> S::V {
-    const { assert!(S::LANES <= LANES) };
+    const { assert!(S::LANES <= WIDEST) };
     // SAFETY: columns from n on are read as the last one; the rest follows from the contract above.
     unsafe {
-        let mut sums = [S::zero(); LANES];
+        let mut sums = [S::zero(); WIDEST];
         let column = |u: usize| b.data.wrapping_add((col + u).min(n - 1) * b.cols);
         let whole = k / S::LANES * S::LANES;
         for at in (0..whole).step_by(S::LANES) {
@@ -49,36 +49,5 @@ pub(super) unsafe fn few<S: Simd>(
             }
         }
         S::add(base, sums[0])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recurrence::Affine;
-
-    /// Arrays of just so many numbers, for tools that see each access.
-    #[test]
-    fn whole_and_partial_vectors() {
-        for (k, n) in [(1, 1), (15, 5), (16, 16), (17, 33), (40, 20)] {
-            for rows in 1..=FEW {
-                let number = |i: usize| ((7 * i + 3) % 11) as f32 - 5.0;
-                let [a, b, base]: [Vec<f32>; 3] =
-                    [rows * k, n * k, rows * n].map(|len| (0..len).map(number).collect());
-                let mut out = vec![f32::NAN; rows * n];
-                let mut map = Affine::new(n, rows, out.as_mut_ptr());
-                map.terms[1] = crate::tile::Term::rows(a.as_ptr(), k, k, std::ptr::null());
-                map.matrices[1] = Operand::new(b.as_ptr(), k).t();
-                map.in_place[1] = true;
-                map.add = base.as_ptr();
-                // SAFETY: the rows and columns exist.
-                unsafe { map.run(0..rows, 0..n) }
-                for (i, &found) in out.iter().enumerate() {
-                    let (row, column) = (&a[i / n * k..][..k], &b[i % n * k..][..k]);
-                    let expected = base[i] + row.iter().zip(column).map(|(a, b)| a * b).sum::<f32>();
-                    assert_eq!(found, expected, "{k} {n} {rows}"); // small integers: no rounding
-                }
-            }
-        }
     }
 }

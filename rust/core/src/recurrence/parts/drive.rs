@@ -60,8 +60,12 @@ impl<'s, T: Scalar> Drive<'s, T> {
         Drive {
             line,
             u,
-            packed: Packed::new(arena, features, rows, given)
-                .once(transposed(u, features), line.schedule.once()),
+            packed: Packed::of(
+                arena,
+                [features, rows],
+                given,
+                (transposed(u, features), line.schedule.once()),
+            ),
             bias,
             width,
             span,

@@ -58,7 +58,7 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         let sums = ColumnSums::carve(arena, bars.bias.is_some(), halves, width);
         let [k, count] = if bars.x.is_some() { [n, features] } else { [0; 2] };
         let own = Operand::new(weight.as_ptr(), features).conj();
-        let packed = Packed::new(arena, k, count, None).once(own, line.schedule.once());
+        let packed = Packed::of(arena, [k, count], None, (own, line.schedule.once()));
         let weight = Shared(weight.as_ptr().cast_mut());
         Inputs { line, weight, n, packed, bars, outer, products, sums, halves }
     }

@@ -76,7 +76,7 @@ fn check<T: Scalar>(case: Case) {
     let [steps, batch, ..] = case.sizes;
     for packs in [None, Some(&packs[..])] {
         let states = problem.states(packs, &Budget::of(2)).unwrap();
-        if packs.is_some() && steps == 1 && batch <= FEW {
+        if packs.is_some() && steps == 1 && batch <= FEW && T::PARTS == 1 {
             // otherwise the matrices are read in place, in another order
             near(&states, &results[0].1, if single { 1e-5 } else { 1e-13 }, format!("packed before: {case}"));
         } else {

@@ -9,6 +9,7 @@ use crate::recurrence::{
     Checkpoint, Cotangent, Outcome, Trajectory, Written, pack, packed, sequence, sequence_vjp,
 };
 use crate::testing::drawn::{Drawn, Held};
+use crate::testing::near;
 
 fn refusal(problem: &Problem<f32>) -> String {
     problem.run(1, None).err().map_or(String::new(), |error| error.to_string())
@@ -154,6 +155,10 @@ fn some_of_the_packs_serve_too() {
     let (all, of_v) = (problem.packs(), packed::<f32>(4, 2));
     let states = |packs| problem.states(packs, &Budget::of(1)).unwrap();
     assert!(states(Some(&all[..of_v])) == states(None));
+    // of a single step W is then read in place
+    let problem = Problem::<f32>::new(Case { sizes: [1, 2, 17, 33], ..plain(&CELLS[0]) });
+    let (packs, states) = (problem.packs(), |packs| problem.states(packs, &Budget::of(2)).unwrap());
+    near(&states(Some(&packs[..packed::<f32>(33, 17)])), &states(None), 1e-6, "V packed before");
     let mut room = all;
     assert!(pack(&[0.0f32; 8], 4, 3, &mut room[..of_v]).is_err());
     assert!(pack(&[0.0f32; 8], 4, 2, &mut room[..1]).is_err());
