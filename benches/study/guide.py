@@ -179,10 +179,11 @@ def tables(scores: Table, share: Table, found: Sequence[Tried], new: Sequence[Tr
     return "\n".join(parts)
 
 
-def seeds(results: Results, updates: int) -> str:
-    """How many each layer has, in words."""
+def seeds(results: Results, updates: int, layers: Collection[str]) -> str:
+    """How many each of these layers has, in words."""
     runs = (name.split(" | ") for name in results if name.endswith(f" | {updates}"))
-    counts = Counter((task, layer) for task, layer, *_ in {(task, layer, seed) for task, layer, _, seed, _ in runs})
+    each = {(task, layer, seed) for task, layer, _, seed, _ in runs if layer in layers}
+    counts = Counter((task, layer) for task, layer, _ in each)
     least, most = min(counts.values()), max(counts.values())
     return ("1 seed" if most == 1 else f"{most} seeds") if least == most else f"{least} to {most} seeds"
 
@@ -204,7 +205,7 @@ def guide(results: Results, updates: int = UPDATES) -> tuple[str, str]:
         sizes.setdefault(name.split(" | ")[1], []).append(each["parameters"])
     parameters = {name: round(statistics.median(counts)) for name, counts in sizes.items()}
     beside = json.loads(TIMES.read_text(encoding="utf-8"))
-    budget = f"After {updates:,} updates, {seeds(own, updates)}:\n"
+    budget = f"After {updates:,} updates, {seeds(own, updates, next(iter(scores.values())))}:\n"
     page = "\n".join([budget, kinds(share), verdict(found, new), overall(share, beside, parameters)])
     return tables(scores, share, found, new, screened), page
 
