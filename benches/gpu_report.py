@@ -37,6 +37,7 @@ from isometry.cli.errors import FAILURE, Failure
 from rows import gpu, gpu_calls, gpu_torch
 
 ROOT = Path(__file__).resolve().parents[1]
+# pytest-benchmark, where it is installed, warns beside pytest-xdist, and warnings are errors
 LAWS = ["-q", "-p", "no:cacheprovider", "-p", "no:benchmark", "tests/laws", "--backend", "gpu"]
 SHORT = ["-k", "householder and float32 and test_dense", "-n", "0"]
 TILES = (16, 32, 64)

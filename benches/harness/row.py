@@ -101,18 +101,17 @@ class Row:
         right = [peer for peer in peers if errors.get(peer.name, (0.0, ""))[0] <= 1]
         entry["peak_bytes"] = peak_of(self.ours.run)
         seconds, rounds = (frame.seconds * QUICK_SHARE, QUICK_ROUNDS) if settings.quick else (frame.seconds, ROUNDS)
-        functions = {side.name: side.run for side in (self.ours, *right)} | {frame.peak: frame.product}
-        limit = getattr(_core, "multiply_adds", None)  # an older build, which compare.py measures, has none
-        operations = limit(LIMIT_ROUNDS, settings.threads) if limit else 0
-        if limit:
-            functions[LIMIT] = partial(limit, LIMIT_ROUNDS, settings.threads)
+        functions: dict[str, Callable[[], Any]] = {side.name: side.run for side in (self.ours, *right)}
+        functions[frame.peak] = frame.product
+        # an older build, which compare.py measures, has none
+        functions[LIMIT] = partial(getattr(_core, "multiply_adds", lambda *_: 0), LIMIT_ROUNDS, settings.threads)
+        operations = functions[LIMIT]()
         samples = alternate(functions, seconds, min_rounds=rounds, pause=frame.pause)
         medians = {name: statistics.median(times) for name, times in samples.items()}
         own, peak = medians[self.ours.name], 2 * PEAK_SIZE**3 / medians[frame.peak]
-        share, most = self.flops / own / peak, operations / medians[LIMIT] if limit else math.inf
+        share, most = self.flops / own / peak, (operations or math.nan) / medians[LIMIT]
         entry |= {"ours": self.ours.name, "seconds": medians, "flops": self.flops, "share": share}
-        entry |= {"limit": self.flops / own / most, "limit_gflops": most / 1e9 if limit else None}
-        entry |= {"peak_gflops": peak / 1e9}
+        entry |= {"peak_gflops": peak / 1e9, "limit": self.flops / own / most, "limit_gflops": most / 1e9}
         entry["samples"] = {name: [float(f"{t:.4g}") for t in times] for name, times in samples.items()}
         for bar in self.bars:
             rivals = {peer.name: medians[peer.name] for peer in right if bar.peers is None or peer.name in bar.peers}

@@ -36,6 +36,10 @@ def pairs(device: str, short: bool = False) -> Iterator[tuple[str, Functions]]:
             sides["compiled"] = waited(trained(torch.compile(layer, mode="reduce-overhead"), x))
         yield f"{name}, n = {n}, B = {batch}, T = {steps}", {**sides, **peers}
     yield f"delta rule, T = {steps}", called(delta(device, steps, n // 4), device)
+    tokens, heads, size = (70, 2, 16) if short else (4096, 16, 128)
+    for gated in (False, True):
+        name = f"{'gated ' if gated else ''}delta rule, T = {tokens}, {heads} heads of {size}"
+        yield name, of_a_model(device, tokens, heads, size, gated)
     for name in PARAMETRISATIONS:
         sides = {}
         for side, module in (("isometry", it.parametrizations), ("torch", nn.utils.parametrizations)):
@@ -115,3 +119,26 @@ def delta(device: str, steps: int, n: int) -> Callable[[], object]:
         return torch.autograd.grad(out.square().sum(), (q, k, v))
 
     return call
+
+
+def of_a_model(device: str, tokens: int, heads: int, size: int, gated: bool) -> Functions:
+    """The delta rule at the size of a language model."""
+    shape = (1, tokens, heads)
+    q, k = (nn.functional.normalize(torch.randn(*shape, size), dim=-1) for _ in range(2))
+    given = [q, k, torch.randn(*shape, size), torch.rand(shape), *([-0.1 * torch.rand(shape)] if gated else [])]
+
+    def side(device: str, dtype: torch.dtype) -> Callable[[], object]:
+        leaves = [t.to(device, dtype).requires_grad_() for t in given]
+
+        def call() -> object:
+            out, _ = it.delta_rule(*leaves[:4], g=leaves[4] if gated else None)
+            return torch.autograd.grad(out.square().sum(), leaves)
+
+        return call
+
+    here = side("cpu", torch.float32)
+    sides = {"isometry": waited(side(device, torch.float32)), "the CPU": here}
+    if device.startswith("cuda"):
+        sides['backend="gpu"'] = on_the_gpu(here)
+        sides["bfloat16"] = waited(side(device, torch.bfloat16))  # by flash-linear-attention where it is installed
+    return sides

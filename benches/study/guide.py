@@ -124,7 +124,7 @@ def overall(share: Table, beside: Mapping[str, float], parameters: Mapping[str, 
 def verdict(found: Sequence[Tried], new: Sequence[Tried]) -> str:
     near, below = sum(each.near for each in found), sum(each.below_torch for each in found)
     said = (
-        f"Each of the {len(found)} tasks was left out in turn, from kinds that were formed with the scores known."
+        f"Each of the {len(found)} tasks was left out in turn (the kinds were chosen after the scores were seen)."
         " The first pick made from the others is within 5 points of the best layer, or 10 % of the way from chance to"
         f" it, on {near} of them; torch's GRU or LSTM is better"
         f" than it on {below}, so train one of them too."

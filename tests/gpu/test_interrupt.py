@@ -16,7 +16,7 @@ LONG = """
     n, batch, steps, whole = 512, 16, 100, 0
     CALL
     most = next(adapter.most_bytes for adapter in iso.gpu.adapters() if adapter.used)
-    while whole < 0.4 and 36 * steps * batch * n < most:  # the largest array that is kept, of the RUM
+    while whole < 0.4 and 36 * steps * batch * n < most:  # bytes of the largest array, 9 n floats a row, of the RUM
         x = np.ones((steps, batch, 1), np.float32)
         computed(x[:2], "gpu")
         start = time.perf_counter()

@@ -1,18 +1,16 @@
 //! A loop of fused multiply-adds in registers, whose rate no computation of this instruction set exceeds.
 
 use crate::dispatch::{Kernel, dispatch, lanes};
-use crate::simd::Simd;
+use crate::simd::{Simd, WIDEST};
 use std::hint::black_box;
 
 /// Sums that do not wait for each other: two multiply-adds per cycle that take four or five cycles each need ten.
 const SUMS: usize = 12;
-/// Numbers of a vector on any instruction set, at most.
-const WIDEST: usize = 16;
 const FACTORS: [f32; 2] = [0.5, 0.25];
 /// What a multiply-add adds: a power of two, so that nothing is rounded.
 pub const STEP: f32 = FACTORS[0] * FACTORS[1];
 
-/// Rounds of sums, each from zero; the numbers of all.
+/// Adds to all sums in every round, from zero; returns the lanes of all.
 struct Sums {
     rounds: usize,
 }
@@ -23,7 +21,7 @@ impl Kernel<f32> for Sums {
     #[inline(always)]
     unsafe fn run<S: Simd<R = f32>>(&self) -> Self::Output {
         const { assert!(S::LANES <= WIDEST) };
-        // the compiler knows no number of them: it can leave out no lane, and no sum for another
+        // opaque values: otherwise the compiler drops lanes, or computes equal sums once
         let (numbers, factors) =
             (black_box([[0.0; WIDEST]; SUMS]), black_box([[FACTORS[0]; WIDEST], [FACTORS[1]; WIDEST]]));
         let mut found = numbers;
@@ -47,8 +45,8 @@ impl Kernel<f32> for Sums {
     }
 }
 
-/// Multiplies and adds on this thread: the number of operations, two for each multiply-add, and the total of all lanes of the sums,
-/// to each of which a round adds [`STEP`].
+/// Runs the loop on this thread. Returns the number of operations, two per multiply-add, and the total of all lanes; each round
+/// adds [`STEP`] to each lane.
 pub fn multiply_adds(rounds: usize) -> (usize, f32) {
     // SAFETY: the kernel has no data.
     let found = unsafe { dispatch::<f32, _>(&Sums { rounds }) };

@@ -18,7 +18,8 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ACTIVATIONS", PyTuple::new(module.py(), NAMES)?)
 }
 
-/// Rounds of multiply-adds in the registers of up to `threads` threads, which share them: what no call exceeds. Returns the operations made.
+/// Runs a loop of multiply-adds in registers, its rounds shared by up to `threads` threads: a rate that no call exceeds. Returns
+/// the number of operations.
 #[pyfunction]
 pub fn multiply_adds(py: Python<'_>, rounds: usize, threads: usize) -> PyResult<usize> {
     let made = AtomicUsize::new(0);

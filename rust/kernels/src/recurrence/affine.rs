@@ -1,16 +1,16 @@
 //! The kernel of every step: rows of out = phi(base E + A_0 B_0 + A_1 B_1 + add + bias), or the gradient of phi.
 //!
-//! A_i are read in place by broadcast, B_i are packed, or for few rows read in place too, E is diagonal (one factor per real number, or a rotation of the
-//! pairs). Columns are processed in groups of panels: the tiles store their sums, then the activation runs as a pass
+//! A_i are read in place by broadcast; B_i are packed, or for few rows read in place too; E is diagonal (one factor per real
+//! number, or a rotation of the pairs). Columns are processed in groups of panels: the tiles store their sums, then the activation runs as a pass
 //! over them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are
 //! contiguous: a step of a sequence array (T, B, width) is used in place.
 
-use super::few::{FEW, WIDEST, few};
+use super::few::{FEW, few};
 use crate::activation::{Pass, Phi, Source, TOGETHER};
 use crate::dispatch::Kernel;
 use crate::pack::{Operand, Panel};
 use crate::scalar::Real;
-use crate::simd::Simd;
+use crate::simd::{Simd, WIDEST};
 use crate::tile::{Grid, Term, compute_rows, heights};
 use std::ops::Range;
 
@@ -45,8 +45,8 @@ pub struct Affine<R> {
     pub whole: usize,
     /// The products.
     pub terms: [Term<R>; 2],
-    /// B_i as matrices, packed panel by panel as they are used, for which their terms have room, or read in place. Null where the
-    /// term is packed.
+    /// B_i as matrices, packed panel by panel as they are used (their terms then have room for one panel), or read in place. Null
+    /// where the term is packed.
     pub matrices: [Operand<R>; 2],
     /// Whether a matrix is read in place.
     pub in_place: [bool; 2],

@@ -4,12 +4,10 @@
 //! transposed and added. So neither threads nor tiles change the order of a sum.
 
 use crate::pack::Operand;
-use crate::simd::Simd;
+use crate::simd::{Simd, WIDEST};
 
 /// The most rows of the whole batch for which this is faster than packing.
 pub const FEW: usize = 3;
-/// Numbers of a vector on any instruction set, at most.
-pub(super) const WIDEST: usize = 16;
 
 /// base + sum_k a_k B[k, col..] in one vector, for a matrix of `n` columns whose columns are contiguous, `cols` numbers apart.
 ///

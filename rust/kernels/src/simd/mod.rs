@@ -21,6 +21,9 @@ use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::tile::four_steps;
 
+/// The most lanes of a vector on any instruction set.
+pub(crate) const WIDEST: usize = 16;
+
 /// On other targets the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]
 pub type Avx512<R> = Portable<R>;
