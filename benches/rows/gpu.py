@@ -21,6 +21,7 @@ from harness.sizes import SOLVED
 from isometry.cli.errors import Failure
 from isometry.gpu import Array
 from rows.torch import formulas
+from rows.torch.delta import CHUNK, chunked, triangular
 
 Given = Mapping[str, Any]
 Call = Callable[[Given], Results]
@@ -40,6 +41,7 @@ def rows(quick: bool = False) -> Iterator[Row]:
             yield of_cayley(batch, n)
         yield of_householder(128, 32, 32) if quick else of_householder(1024, 256, 256)
         yield of_recurrence(64, 8, 50) if quick else of_recurrence(512, 64, 784)
+        yield of_delta(128, 2, 16) if quick else of_delta(4096, 16, 128)
 
 
 @contextmanager
@@ -175,3 +177,30 @@ def of_recurrence(n: int, batch: int, steps: int) -> Row:
         f"gpu recurrence {n}/B{batch}/T{steps}", given, call, by_rnn, "torch.nn.RNN", goal=1.0, flops=flops,
         tolerance=LONG,
     )  # fmt: skip
+
+
+def of_delta(tokens: int, heads: int, size: int) -> Row:
+    rng, shape = np.random.default_rng(0), (1, tokens, heads)
+    names = "q", "k", "v", "beta", "g"
+    given = {key: rng.standard_normal((*shape, size)) for key in ("q", "k", "v", "ct")}
+    given["k"] /= np.linalg.norm(given["k"], axis=-1, keepdims=True)
+    given |= {"beta": rng.random(shape), "g": -0.5 * rng.random(shape)}
+    given |= {"state_bar": np.zeros((1, heads, size, size))}
+    given = {key: a.astype(np.float32) for key, a in given.items()}
+
+    def call(given: Given) -> Results:
+        q, k, v, beta, g = (given[name] for name in names)
+        bars = iso.delta_rule_vjp(q, k, v, beta, given["ct"], given["state_bar"], g=g)
+        return {
+            "value": iso.delta_rule(q, k, v, beta, g=g)[0],
+            **{f"gradient of {name}": bars[name] for name in names},
+        }
+
+    def by_chunks(given: Given) -> Results:
+        leaves = {name: given[name].clone().requires_grad_() for name in names}
+        out = chunked(**leaves, solve=triangular, sliced=False)
+        return pulled(out, leaves, given["ct"])
+
+    flops = (20.0 * size + 15.0 * CHUNK) * size * tokens * heads
+    name = f"gpu delta rule H{heads} K{size} T{tokens}"
+    return make_row(name, given, call, by_chunks, "chunks of torch", goal=1.0, flops=flops, tolerance=LONG)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core
+from isometry import _core, gpu
 from isometry._arrays import INT64, Array, common, finite, gradient, ready, taken_integers, taken_real, writable
-from isometry._backend import serve
-from isometry._rules import check, check_delta
+from isometry._backend import Place, serve
+from isometry._rules import check, check_delta, check_gpu
+from isometry.gpu import _calls
 
 __all__ = ["delta_rule", "delta_rule_vjp"]
 
@@ -72,7 +73,8 @@ def delta_rule(
         An array for the last states, of their shape and dtype. It may be `initial_state`: the states are then continued
         in place. After an error or ctrl-C its numbers are unspecified.
     backend
-        "cpu" or "gpu", as `use_backend` says by default.
+        "cpu" or "gpu", as `use_backend` says by default. With "gpu" an `isometry.gpu.Array` may stand in place of any
+        array of numbers; the results are then of this class.
     check_finite
         Reject NaN and infinity; without it g = -inf forgets everything.
 
@@ -90,7 +92,7 @@ def delta_rule(
         `out_state` is not contiguous or shares memory with part of another array.
     TypeError
         If an array is not real, `cu_seqlens` or `householders` is not of integers, or `out_state` is no array of the
-        dtype of the result; float64 on the GPU.
+        dtype of the result; float64 on the GPU, or `out_state` with an `isometry.gpu.Array`.
     NotImplementedError
         If there is no GPU for the backend "gpu".
 
@@ -114,12 +116,16 @@ def delta_rule(
     given = {"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state}
     arrays = _taken(given, check_finite)
     options = cu_seqlens, householders, scale, normalise, check_finite
-    call, (out, states) = _prepared(arrays, options, common(*arrays.values()))
+    call, (out, states) = _prepared(arrays, options, common(*arrays.values()), place)
     inputs, *rest = call
     dtype, initial = inputs[0].dtype, inputs[5]
-    o = np.empty(out, dtype)
-    state = np.empty(states, dtype) if out_state is None else writable("out_state", out_state, states, dtype)
-    continued = initial is not None and initial.ctypes.data == state.ctypes.data
+    resident = _calls.resident(*inputs)
+    if resident and out_state is not None:
+        check_gpu.unchanged("out_state")
+    room: Any = gpu.Array.room if resident else np.empty
+    o = room(out, dtype)
+    state = room(states, dtype) if out_state is None else writable("out_state", out_state, states, dtype)
+    continued = out_state is not None and initial is not None and initial.ctypes.data == state.ctypes.data
     if continued and place == "gpu":  # which does not compute in place
         inputs, continued = (*inputs[:5], initial.copy()), False
     if continued:
@@ -188,7 +194,7 @@ def delta_rule_vjp(
     arrays = _taken(given | {"o_bar": o_bar, "state_bar": state_bar}, check_finite)
     own = {name: arrays[name] for name in _NAMES}
     dtype, options = common(*arrays.values()), (cu_seqlens, householders, scale, normalise, check_finite)
-    call, (out, states) = _prepared(own, options, dtype)
+    call, (out, states) = _prepared(own, options, dtype, place)
     cts = []
     for name, shape, form in (("o_bar", out, "(B, T, HV, V)"), ("state_bar", states, "(N, HV, K, V)")):
         ct = arrays[name]
@@ -196,7 +202,8 @@ def delta_rule_vjp(
         check.exact(name, ct.shape, shape, form)
         cts.append(ready(ct, dtype))
     inputs = call[0]
-    bars = tuple(None if a is None else np.empty_like(a) for a in inputs)
+    empty: Any = gpu.Array.like if _calls.resident(*arrays.values()) else np.empty_like
+    bars = tuple(None if a is None else empty(a) for a in inputs)
     saved = None
     if place != "gpu":  # which computes the states itself
         saved = np.empty(check_delta.saved(out, states[2], call[2]), dtype)
@@ -211,6 +218,8 @@ def delta_rule_vjp(
 def _taken(given: dict[str, Any], check_finite: bool) -> dict[str, Array | None]:
     """The arguments as real arrays."""
     optional, check_finite = ("g", "initial_state"), check.flag("check_finite", check_finite)
+    if _calls.resident(*given.values()):
+        given = {name: _calls.single(x) for name, x in given.items()}
     arrays = {name: None if x is None and name in optional else taken_real(name, x) for name, x in given.items()}
     if check_finite:
         for name, a in arrays.items():
@@ -218,8 +227,10 @@ def _taken(given: dict[str, Any], check_finite: bool) -> dict[str, Array | None]
     return arrays
 
 
-def _prepared(arrays: dict[str, Array | None], options: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+def _prepared(arrays: dict[str, Array | None], options: Any, dtype: np.dtype[Any], place: Place) -> tuple[Any, Any]:
     """The call as the extension takes it, and the shapes of outputs and states."""
+    if place == "gpu":
+        _calls.fits(dtype, **arrays)
     cu_seqlens, householders, scale, normalise, check_finite = options
     householders, normalise = check.count("householders", householders, 1), check.flag("normalise", normalise)
     ends = None if cu_seqlens is None else taken_integers("cu_seqlens", cu_seqlens)

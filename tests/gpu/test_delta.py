@@ -119,6 +119,50 @@ def test_states_continue_in_place():
     assert last is rest["initial_state"] and np.array_equal(last.numpy(), state) and np.array_equal(again.numpy(), o)
 
 
+@pytest.mark.parametrize("there", [NAMES, ("v",), ("initial_state", "state_bar"), ("o_bar",)], ids=str)
+def test_arrays_on_the_gpu_stay_there(there):
+    """All or some of them, the others being NumPy arrays or None; the bits are those of a call that copies."""
+    held = lambda name, x: iso.gpu.Array(x) if x is not None and (name in there or there is NAMES) else x
+    sizes, ends = (1, 70, 2, 1, 2, 6, 5, "head"), [0, 30, 70]
+    given, cts = drawn(sizes, state=False), cotangents(sizes, 2)
+    given["initial_state"] = np.ones((2, 2, 6, 5), np.float32)
+    keywords = {"householders": 2, "cu_seqlens": ends, "backend": "gpu"}
+    expected = results(given, cts, **keywords)
+    given = {name: held(name, x) for name, x in given.items()}
+    cts = [held(name, x) for name, x in zip(("o_bar", "state_bar"), cts, strict=True)]
+    found = called(given, iso.delta_rule_vjp, *cts, **keywords)
+    if any(type(x) is iso.gpu.Array for x in given.values()):
+        found["o"], found["state"] = called(given, **keywords)
+    for name, x in found.items():
+        assert type(x) is iso.gpu.Array and x.shape == expected[name].shape, name
+        assert np.array_equal(x.download(), expected[name]), name
+
+
+def test_nothing_is_copied_or_awaited_between_calls():
+    given = {name: iso.gpu.Array(x) for name, x in drawn((1, 70, 1, 1, 2, 6, 5, "head")).items()}
+    before = iso.gpu.statistics()
+    _, given["initial_state"] = called(given, backend="gpu")
+    called(given, backend="gpu")
+    spent = {name: count - before[name] for name, count in iso.gpu.statistics().items()}
+    assert spent["dispatches"] and not spent["downloaded"] and not spent["waits"]
+    assert spent["uploaded"] < 100  # the tables of the chunks
+
+
+def test_what_arrays_on_the_gpu_cannot_be():
+    given = drawn((1, 7, 1, 1, 2, 6, 5, None))
+    on_gpu, state = given | {"v": iso.gpu.Array(given["v"])}, given["initial_state"]
+    for error, match, call in (
+        (TypeError, "memory of the GPU", lambda: called(on_gpu)),
+        (TypeError, "memory of the GPU", lambda: called(on_gpu, iso.delta_rule_vjp, given["v"], state)),
+        (TypeError, "out_state", lambda: called(on_gpu, out_state=state, backend="gpu")),
+        (TypeError, "float64", lambda: called(on_gpu | {"q": given["q"].astype(float)}, backend="gpu")),
+        (TypeError, "v must be real", lambda: called(on_gpu | {"v": iso.gpu.Array(1j * given["v"])}, backend="gpu")),
+        (ValueError, "v must have shape", lambda: called(on_gpu | {"v": on_gpu["v"].reshape(1, 7, 10)}, backend="gpu")),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+
+
 def dispatches(call):
     before = iso.gpu.statistics()["dispatches"]
     call()

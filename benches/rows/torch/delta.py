@@ -121,14 +121,14 @@ def chunked(
     v_beta, k_beta = v * beta.unsqueeze(-1), k * beta.unsqueeze(-1)
     q, k, k_beta, v_beta = (x.unflatten(2, (-1, CHUNK)) for x in (q, k, k_beta, v_beta))
     decay = g.unflatten(2, (-1, CHUNK)).cumsum(3)
-    above = torch.ones(CHUNK, CHUNK, dtype=torch.bool).triu(1)
+    above = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=q.device).triu(1)
     pairwise = (decay.unsqueeze(4) - decay.unsqueeze(3)).masked_fill(above, float("-inf")).exp()
     system, inside = (k_beta @ k.mT) * pairwise, (q @ k.mT) * pairwise
     values, keys = solve(system, v_beta), solve(system, k_beta * decay.exp().unsqueeze(-1))
     q = q * decay.exp().unsqueeze(-1)
     k = k * (decay[..., -1:] - decay).exp().unsqueeze(-1)
     fade = decay[..., -1].exp()[..., None, None]
-    count, state = q.shape[2], torch.zeros_like(values[:, :, 0, :1]).expand(*values.shape[:2], WIDTH, -1)
+    count, state = q.shape[2], torch.zeros_like(values[:, :, 0, :1]).expand(*values.shape[:2], k.shape[-1], -1)
     if sliced:
         out = torch.zeros_like(values)
         for i in range(count):

@@ -21,3 +21,8 @@ def laid_out(argument: str, found: Shape, needed: Shape) -> NoReturn:
 def unconverted(argument: str, found: str, needed: str) -> NoReturn:
     """An array of another dtype than that of the call."""
     raise TypeError(f"{argument} must be of {needed}, not {found}: on the GPU nothing is converted")
+
+
+def unchanged(argument: str) -> NoReturn:
+    """An array for the result of a call whose results are on the GPU."""
+    raise TypeError(f"{argument} cannot be given beside an array on the GPU: the results are new arrays there")

@@ -37,16 +37,12 @@ struct Arrays<'py, R: Number> {
 }
 
 impl<'py, R: Number + Real> Arrays<'py, R> {
-    fn new(given: &Given<'py>) -> PyResult<Self> {
+    fn new(given: &Given<'py>, place: Place) -> PyResult<Self> {
         let ((q, k, v, beta, g, initial), ends, householders, scale, normalise) = given;
-        let any = |name: &'static str, x: &Optional<'py>| x.as_ref().map(|x| Input::new(name, x)).transpose();
+        let one = |name: &'static str, x: &Any<'py>| Input::at(place, name, x);
+        let any = |name: &'static str, x: &Optional<'py>| x.as_ref().map(|x| one(name, x)).transpose();
         Ok(Arrays {
-            required: [
-                Input::new("q", q)?,
-                Input::new("k", k)?,
-                Input::new("v", v)?,
-                Input::new("beta", beta)?,
-            ],
+            required: [one("q", q)?, one("k", k)?, one("v", v)?, one("beta", beta)?],
             g: any("g", g)?,
             initial: any("initial_state", initial)?,
             ends: ends.as_ref().map(|ends| Input::new("cu_seqlens", ends)?.copied(Ok)).transpose()?,
@@ -113,13 +109,13 @@ pub fn delta_rule(
 ) -> PyResult<()> {
     let (o, state, saved, continued) = outcome;
     by_real!("q", &given.0.0, R, py => {
-        let arrays = Arrays::<R>::new(&given)?;
+        let arrays = Arrays::<R>::new(&given, place)?;
         #[cfg(feature = "gpu")]
         if let Place::Gpu = place {
             if continued {
                 return Err(exception(Error::Unsupported("backend='gpu' does not continue states in place".into())));
             }
-            let (mut o, mut state) = (Output::new("o", &o)?, Output::new("out_state", &state)?);
+            let (mut o, mut state) = (Output::at(place, "o", &o)?, Output::at(place, "out_state", &state)?);
             let (call, results) = (arrays.call(), (o.bar().0, state.bar().0));
             return detached::run_interruptible(py, |cancel| {
                 hosted::delta_rule(&call, results, &Budget { threads: place.threads(), cancel })
@@ -146,10 +142,10 @@ pub fn delta_rule_vjp<'py>(
     place: Place,
 ) -> PyResult<()> {
     by_real!("q", &given.0.0, R, py => {
-        let arrays = Arrays::<R>::new(&given)?;
-        let (o_bar, state_bar) = (Input::<R>::new("o_bar", &cts.0)?, Input::<R>::new("state_bar", &cts.1)?);
+        let arrays = Arrays::<R>::new(&given, place)?;
+        let (o_bar, state_bar) = (Input::<R>::at(place, "o_bar", &cts.0)?, Input::<R>::at(place, "state_bar", &cts.1)?);
         let any = |name: &'static str, x: &Optional<'py>| {
-            x.as_ref().map(|x| Output::<R>::new(name, x)).transpose()
+            x.as_ref().map(|x| Output::<R>::at(place, name, x)).transpose()
         };
         let (q, k, v, beta, g, initial) = &bars;
         let (mut q, mut k, mut v) = (any("q_bar", q)?, any("k_bar", k)?, any("v_bar", v)?);
