@@ -10,13 +10,15 @@ from tolerance import close
 pytest.importorskip("fla")
 
 K, V = 64, 32
-#: What computes it -> (H, HV, reflections of a token, gate).
-FORMS = {
-    "delta_rule.chunk_delta_rule": (2, 2, 1, None),
-    "gated_delta_rule.chunk_gated_delta_rule": (2, 4, 1, "head"),
-    "gated_delta_product.chunk_gated_delta_product": (2, 2, 2, "head"),
-    "kda.chunk_kda": (2, 2, 1, "row"),
-}
+#: What computes it, and (H, HV, reflections of a token, gate).
+FORMS = [
+    ("delta_rule.chunk_delta_rule", (2, 2, 1, None)),
+    ("gated_delta_rule.chunk_gated_delta_rule", (2, 2, 1, "head")),
+    ("gated_delta_rule.chunk_gated_delta_rule", (2, 4, 1, "head")),
+    ("gated_delta_product.chunk_gated_delta_product", (2, 2, 2, None)),
+    ("gated_delta_product.chunk_gated_delta_product", (2, 2, 2, "head")),
+    ("kda.chunk_kda", (2, 2, 1, "row")),
+]
 ENDS = {"a batch": None, "packed": (0, 70, 71, 200)}
 
 
@@ -49,15 +51,15 @@ def results(named, cts, **keywords):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("ends", ENDS)
-@pytest.mark.parametrize("name", FORMS)
-def test_values_and_gradients(name, ends, dtype, monkeypatch):
+@pytest.mark.parametrize(("name", "form"), FORMS, ids=str)
+def test_values_and_gradients(name, form, ends, dtype, monkeypatch):
     """By the library, with a state, normalised keys and shared heads where it has them."""
     calls, function = [], _library._function
     monkeypatch.setattr(_library, "_function", lambda name: calls.append(name) or function(name))
     assert function(name) is not None, "the installed release of the library has it"
     sequences = 1 if ENDS[ends] is None else len(ENDS[ends]) - 1
-    named = drawn(FORMS[name], sequences, 200, dtype)
-    keywords = {"householders": FORMS[name][2]}
+    named = drawn(form, sequences, 200, dtype)
+    keywords = {"householders": form[2]}
     if ENDS[ends]:
         keywords["cu_seqlens"] = torch.tensor(ENDS[ends])
     generator = torch.Generator().manual_seed(1)
