@@ -59,8 +59,10 @@ def taken_real(argument: str, value: object) -> Array:
 
 
 def taken_integers(argument: str, value: object) -> Array:
-    """The value as an array of integers."""
+    """The value as an array of integers; an empty list has no type of its own."""
     a = read(argument, value)
+    if not a.size and isinstance(value, (list, tuple)):
+        return a.astype(INT64)
     check.integer(argument, a.dtype.name)
     return a
 

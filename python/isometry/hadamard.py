@@ -60,7 +60,7 @@ def hadamard_transform(
     """
     check_finite = check.flag("check_finite", check_finite)
     resident = out is None and _backend.serve(None) == "gpu" and _calls.resident(x)
-    x, scale = taken("x", x), check.number("scale", scale)
+    x, scale = taken("x", x), (check.finite_number if check_finite else check.number)("scale", scale)
     of_rows(x.shape)
     if resident:
         return _rows.hadamard_transform(x, scale)  # type: ignore[arg-type, return-value]

@@ -6,7 +6,8 @@ which is zero in value,
 
     2 S_0 = I + W_0,     Z = X S_0,     W = 2 (I + A_0 + X)^{-1} - I = W_0 + 2 S_0 (-Z + Z^2 - Z^3 + ...).
 
-Z^k contributes to derivatives from order k on, so the sum up to Z^7 gives all of them up to order 7.
+Z^k contributes to derivatives from order k on, so the sum up to Z^7 gives all of them up to order 7; those above
+are NaN.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from torch import Tensor
 from ... import _core
 from ..._objects._declaration import packed_size
 from .._dispatch.function import empty, readable, threads
+from ._order import limited
 from ._precision import full_precision
 from ._skew import skew
 from ._solve import solve
 
-DOUBLINGS = 2  # the sum up to Z^(2^(DOUBLINGS + 1) - 1)
+DOUBLINGS = 2
+ORDER = 2 ** (DOUBLINGS + 1) - 1  # of the last power in the sum
 
 
 @torch.library.custom_op("isometry::cayley_values", mutates_args=(), device_types="cpu")
@@ -64,12 +67,13 @@ def transform(upper: Tensor, diagonal: Tensor | None) -> Tensor:
     fixed = upper.detach(), None if diagonal is None else diagonal.detach()
     w = _values(*fixed)
     twice = eye + w
-    power = (a - skew(*fixed, n)) @ twice / 2
+    apart = a - skew(*fixed, n)
+    power = apart @ twice / 2
     series = -power
     for _ in range(DOUBLINGS):
         power = power @ power
         series = series + power + series @ power
-    return w + twice @ series
+    return w + twice @ series + limited(apart, ORDER)
 
 
 @full_precision

@@ -13,11 +13,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._order import limited
 from ._precision import full_precision
 from ._scale import scale
 
 # W and its first two derivatives.
-_STEPS = 2
+ORDER = 2
 
 
 @full_precision
@@ -46,7 +47,7 @@ def nearest(a: Tensor, special: bool) -> Tensor:
     pairs = _inverse(s.unsqueeze(-1) + s.unsqueeze(-2), least.unsqueeze(-1))
     inverse = v @ (_inverse(s, least).unsqueeze(-1) * vh)
     eye = torch.eye(n, dtype=a.dtype, device=a.device)
-    for _ in range(_STEPS):
+    for _ in range(ORDER):
         h = w.mH @ a
         k = vh @ h @ v
         # skew to the last bit: the diagonal of a real matrix divides by nothing
@@ -54,7 +55,7 @@ def nearest(a: Tensor, special: bool) -> Tensor:
         if m > n:
             moved = moved + (a - w @ h) @ inverse
         w = moved @ (1.5 * eye - 0.5 * moved.mH @ moved)
-    return w
+    return w + limited(a - a.detach(), ORDER)
 
 
 def _inverse(s: Tensor, least: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from .._dispatch.mode import mode
 from .._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
 from .._dispatch.results import computed
 from ..formulas import procrustes as formula
+from ..formulas._order import limited
 from ..operators._operator import tensor
 from ._reflectors import folded
 
@@ -70,7 +71,7 @@ def procrustes(a: Tensor, *, special: bool = False, return_scale: bool = False) 
     keep their bits. Matrices of at most 8 rows or columns are decomposed one per lane, larger ones by some six
     iterations of 2 m n^2 + n^3 multiply-adds, and up to thirty where A is singular. The gradient of these takes some
     eight iterations of 2 n^3, and eigenvectors where the condition of A exceeds 64 n or W is not its polar factor.
-    Gradients of gradients exist to the second order.
+    Derivatives exist to the second order; those above are NaN.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def _scale(w: Tensor, a: Tensor) -> Tensor:
     second term is zero and has the second derivative, half of it in each factor.
     """
     fixed, at = w.detach(), a.detach()
-    return _inner(fixed, a) + 0.5 * _inner(w - fixed, a - at)
+    return _inner(fixed, a) + 0.5 * _inner(w - fixed, a - at) + limited(a - at, formula.ORDER)[..., 0, 0]
 
 
 def _inner(w: Tensor, a: Tensor) -> Tensor:

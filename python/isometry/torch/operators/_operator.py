@@ -59,12 +59,15 @@ def real_tensor(
 
 
 def integers(name: str, value: object, device: torch.device | None = None) -> Tensor:
-    """An argument of integers, as a tensor on the device, by default its own; the CPU for numbers."""
+    """An argument of integers, as a tensor on the device, by default its own; the CPU for numbers. An empty list has no
+    type of its own."""
     if not isinstance(value, Tensor):
+        listed = isinstance(value, (list, tuple))
         try:
             value = torch.as_tensor(value, device="cpu")
         except (TypeError, ValueError, RuntimeError, OverflowError) as error:
             check.unreadable(name, error)
+        value = value.to(torch.int64) if listed and not value.numel() else value
     check.integer(name, dtype_name(value.dtype))
     return value.to(device or value.device, torch.int64)
 

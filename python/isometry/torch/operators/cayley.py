@@ -59,7 +59,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
     below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks the limit of
     double precision: if A is singular, as every real A of odd n > 3 is, I + A is numerically singular for ||A|| around
     1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. In forward mode and where
-    gradients are themselves differentiated, derivatives are exact up to order 7.
+    gradients are themselves differentiated, derivatives are exact up to order 7, and NaN above.
 
     On other devices values are not checked: W is the solution of a linear system with I + A in the precision of
     the arguments, orthogonal up to about ||A|| eps.
