@@ -283,16 +283,17 @@ def test_every_mode_of_torch(seed):
     assert (alone - torch.autograd.grad((w**3).sum(), a)[0]).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("special", [False, True], ids=["orthogonal", "rotation"])
 @pytest.mark.parametrize("part", [0, 1], ids=["w", "scale"])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
-def test_third_derivatives_are_nan_rather_than_wrong(dtype, part, special):
+@pytest.mark.parametrize(
+    ("shape", "special", "dtype"),
+    [((2, 4, 3), False, torch.float64), ((3, 4), False, torch.complex128), ((2, 3, 3), True, torch.float64)],
+    ids=["thin", "complex", "rotation"],
+)
+def test_third_derivatives_are_nan_rather_than_wrong(part, shape, special, dtype):
     torch.manual_seed(0)
-    shape = (2, 3, 3) if special else (2, 4, 3)
-    if special and dtype.is_complex:
-        return  # refused
     a, ct = torch.randn(shape, dtype=dtype), torch.randn(shape, dtype=dtype)
-    call = lambda a: (it.linalg.procrustes(a, special=special, return_scale=True)[part] * (1 if part else ct)).real.sum()
+    by = 1 if part else ct
+    call = lambda a: (it.linalg.procrustes(a, special=special, return_scale=True)[part] * by).real.sum()
     along = lambda f: lambda t: torch.func.jvp(f, (t,), (torch.ones_like(t),))[1]
     line = along(along(lambda t: call(a + t * ct)))
     assert line(torch.zeros((), dtype=torch.float64)).isfinite()

@@ -375,6 +375,7 @@ KEYWORDS = {
         ("waveform", "--data", "a.wav", "--length", 3, "--set", "piece=7"),
         "--set piece must be smaller",
     ),
+    "a file that is too short": (("waveform", "--data", "a.wav", "--length", 10**6), "--length must be at most"),
     "silence": (("waveform", "--data", "a.wav", "--length", 3), "--set piece must be another"),
 }
 

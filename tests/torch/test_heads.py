@@ -75,6 +75,23 @@ def test_steps_with_whole_matrices(name, layers):
 
 
 @each_layer
+@pytest.mark.parametrize("layers", [1, 2])
+def test_steps_of_one_sequence(name, layers):
+    """Without an axis of sequences, from a trained state and from that of the step before."""
+    layer, x = build(name, layers, trainable_h0=True), draw(T, 1, D)
+    each = lambda f, state: tuple(map(f, state)) if isinstance(state, tuple) else f(state)
+    with torch.no_grad(), layer.cached():
+        state = whole = None
+        for x_t in x:
+            alone, state = layer(x_t, state)
+            whole = layer.step(x_t, whole)
+            assert alone.shape == (1, layer.output_size // (2 if alone.is_complex() else 1))
+            close(each(lambda s: s[:, None], state), whole)
+            close(each(lambda s: s[:, None], layer.step(x_t[0])), layer.step(x_t))
+    close(layer(x[:, 0])[1], state, "the sequence")
+
+
+@each_layer
 def test_directions_packing_and_checkpoints(name):
     keywords = {"bidirectional": True, "num_layers": 2, "trainable_h0": True}
     layer, sequences = build(name, **keywords), [draw(k, D, seed=k) for k in (3, 5, 1)]

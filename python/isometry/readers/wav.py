@@ -68,7 +68,9 @@ def read_wav(path: Path_) -> tuple[Array, int]:
         wrong(path, f"has samples of coding {coding} with {bits} bits; integers (1) and floating point (3) can be read")
     if not channels or frame != channels * bits // 8:
         wrong(path, f"is damaged: {channels} channels of {bits} bits in frames of {frame} bytes")
-    if not body or len(body) % frame:
+    if not body:
+        wrong(path, "has no samples")
+    if len(body) % frame:
         wrong(path, f"is truncated: {len(body)} bytes of data in frames of {frame} bytes")
     return mono(path, _numbers(body, coding, bits), channels), rate(path, frequency)
 
@@ -80,7 +82,8 @@ def _chunks(path: Path_, data: bytes) -> dict[bytes, bytes]:
     while k + 8 <= len(data) and b"data" not in found:
         name, (size,) = data[k : k + 4], struct.unpack("<I", data[k + 4 : k + 8])
         if k + 8 + size > len(data):
-            wrong(path, f"is truncated: its chunk {name!r} has {len(data) - k - 8} of {size} bytes")
+            told = ascii(name.decode("latin-1"))
+            wrong(path, f"is truncated: its chunk {told} has {len(data) - k - 8} of {size} bytes")
         found.setdefault(name, data[k + 8 : k + 8 + size])
         k += 8 + size + size % 2
     return found

@@ -6,8 +6,8 @@ from torch import Tensor
 
 
 def limited(apart: Tensor, order: int) -> Tensor:
-    """0 of shape (*, 1, 1) for matrices X (*, m, n) that are 0 in value, with derivatives of 0 up to that order, and NaN
-    above it instead of numbers that are wrong: 0 x^(order + 1/2).
+    """0 of shape (*, 1, 1) for matrices X (*, m, n) that are 0 in value; its derivatives are 0 up to that order, and
+    NaN above it instead of numbers that would be wrong: 0 x^(order + 1/2).
     """
     apart = apart.contiguous()
     parts = [apart.real, apart.imag] if apart.is_complex() else [apart]

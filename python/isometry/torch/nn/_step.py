@@ -54,20 +54,22 @@ class Step(NamedTuple):
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
         """The output, which is the states or their first numbers, and the states."""
-        blocks, width = self.blocks, shape[-1] // self.units
+        blocks, width, own = self.blocks, shape[-1] // self.units, shape
         if h0 is None and self.start is not None:
             h0 = self.start.expand(shape[1:])
-        if blocks is not None:
-            x, h0 = x.expand(1, 1, *x.shape[-2:]), None if h0 is None else pieces(h0, -1, width, blocks)
-        states, h = empty(shape, x.dtype)
+        if blocks is not None:  # whose arrays have an axis of sequences even for one
+            rows = x.shape[-2]
+            x, own = x.expand(1, 1, *x.shape[-2:]), (1, rows, shape[-1])
+            h0 = None if h0 is None else pieces(h0.expand(rows, shape[-1]), -1, width, blocks)
+        states, h = empty(own, x.dtype)
         tensors = list(self.tensors)
         tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
         read = self.own, tuple(tensors), None, None
         forward(self.call, read, (h, None, None), at, self.packs, blocks)
+        if blocks is not None:
+            states = states.view(*own[:-1], blocks, width, -1).transpose(-3, -2).reshape(shape)
         if width == 1:
             return states, states
-        if blocks is not None:
-            states = states.view(*shape[:-1], blocks, width, -1).transpose(-3, -2).reshape(shape)
         return states[..., : self.units], states
 
 

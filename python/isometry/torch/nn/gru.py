@@ -43,8 +43,8 @@ class GRU(GatedLayer):
     bias_l{k}[_reverse] : Parameter
         b_z, b_r and b_h (3, hidden_size).
     hidden_bias_l{k}[_reverse] : Parameter
-        With ``reset="after"``, torch's second bias b' (3, hidden_size); those of z and r add to b. A state dict without
-        it loads as zeros.
+        With ``reset="after"``, torch's second bias b' (3, hidden_size); those of z and r add to b. A state dict that
+        has all but the second biases loads with zeros.
 
     References
     ----------
@@ -106,7 +106,7 @@ class GRU(GatedLayer):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Torch's own names and shapes are recognised; without second biases these are zero."""
         errors = rest[-1]
-        if is_torch(state_dict, prefix, self._suffixes[0]):
+        if any(is_torch(state_dict, prefix, suffix) for suffix in self._suffixes):
             if self.reset != "after":
                 errors.append(
                     f"{type(self).__name__}(reset='before') cannot take the weights of torch.nn.GRU, which resets "
@@ -115,10 +115,17 @@ class GRU(GatedLayer):
             else:
                 reordered(state_dict, prefix, self._suffixes)
         elif self._second:
-            for suffix in self._suffixes:
-                own: Tensor = getattr(self, "hidden_bias" + suffix)
-                state_dict.setdefault(f"{prefix}hidden_bias{suffix}", torch.zeros_like(own))
+            self._completed(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _completed(self, state: dict[str, Any], prefix: str) -> None:
+        """Zeros for second biases, if the state has none, where the rest of a recurrence is there."""
+        second = {suffix: f"{prefix}hidden_bias{suffix}" for suffix in self._suffixes}
+        if state.keys().isdisjoint(second.values()):
+            for suffix, key in second.items():
+                first = [state.get(f"{prefix}{name}{suffix}") for name in ("bias", "weight_ih", "weight_hh")]
+                if all(isinstance(t, Tensor) for t in first):
+                    state[key] = torch.zeros_like(first[0])  # type: ignore[arg-type]
 
 
 def _as_torch(kind: type[GRU], name: str, suffix: str) -> str:

@@ -1,0 +1,96 @@
+"""`load_state_dict(strict=False)` of a part of a state: what it has not is reported, and stays."""
+
+import functools
+
+import pytest
+import torch
+
+import isometry.torch as it
+from layers import FORMS, HEADED, KINDS, D, N, build
+
+
+def orthogonal(name, **keywords):
+    return it.parametrizations.orthogonal(torch.nn.Linear(4, 6), orthogonal_map=name, **keywords)
+
+
+MODULES = {name: functools.partial(build, name, 2, bidirectional=True) for name in KINDS}
+MODULES |= {
+    form: functools.partial(build, kind, **keywords) for form, (kind, keywords) in (FORMS | HEADED).items() if keywords
+}
+MODULES |= {
+    f"GRU of torch, {n} units": functools.partial(it.nn.from_torch, torch.nn.GRU(D, n, 2, bidirectional=True))
+    for n in (1, N)
+}
+MODULES |= {
+    f"orthogonal, {name}, {based}": functools.partial(orthogonal, name, use_trivialization=based)
+    for name in ("householder", "cayley", "matrix_exp")
+    for based in (False, True)
+}
+each_module = pytest.mark.parametrize("name", MODULES)
+
+
+def values(module):
+    return {key: t.clone() for key, t in module.state_dict().items()}
+
+
+def same(found, expected):
+    assert found.keys() == expected.keys()
+    for key, t in found.items():
+        assert torch.equal(t, expected[key]), key
+
+
+@each_module
+@pytest.mark.parametrize("assign", [False, True], ids=["copied", "assigned"])
+def test_one_entry_at_a_time(name, assign):
+    module = MODULES[name]()
+    expected = values(module)
+    result = module.load_state_dict({}, strict=False, assign=assign)
+    assert set(result.missing_keys) == set(expected) and not result.unexpected_keys
+    same(values(module), expected)
+    other = {key: t.detach() for key, t in MODULES[name]().state_dict().items()}
+    for key, t in other.items():
+        result = module.load_state_dict({key: t}, strict=False, assign=assign)
+        assert set(result.missing_keys) == set(expected) - {key} and not result.unexpected_keys
+        expected[key] = t
+        same(values(module), expected)
+
+
+@each_module
+def test_what_a_failed_load_reports(name):
+    """Every missing entry, and what was not loaded stays."""
+    module = MODULES[name]()
+    state, expected = module.state_dict(), values(module)
+    missing = {next(iter(state)), next(reversed(state))}
+    for key in missing:
+        del state[key]
+    with pytest.raises(RuntimeError, match="Missing key") as raised:
+        module.load_state_dict(state)
+    assert all(f'"{key}"' in str(raised.value) for key in missing)
+    same(values(module), expected)
+
+
+def test_second_biases_of_an_older_state_are_zero_where_the_first_are():
+    """On the device of the state, for a layer that has none yet."""
+    state = it.nn.GRU(D, N, 2, reset="after").state_dict()
+    state = {key: t for key, t in state.items() if "hidden" not in key}
+    with torch.device("meta"):
+        layer = it.nn.GRU(D, N, 2, reset="after")
+    layer.load_state_dict(state, assign=True)
+    for suffix in ("_l0", "_l1"):
+        bias = getattr(layer, f"hidden_bias{suffix}")
+        assert bias.device.type == "cpu" and not bias.any()
+    assert layer(torch.randn(5, 2, D))[0].isfinite().all()
+    part = {key: t for key, t in state.items() if key.endswith("l1")}
+    layer = it.nn.GRU(D, N, 2, reset="after")
+    before = values(layer)
+    layer.load_state_dict(part, strict=False)
+    same(values(layer), before | part | {"hidden_bias_l1": torch.zeros(3, N)})
+
+
+def test_the_second_layer_of_torch_alone():
+    """Torch's names and shapes are recognised in every recurrence."""
+    theirs, layer = torch.nn.GRU(D, N, 2), it.nn.GRU(D, N, 2, reset="after")
+    before = values(layer)
+    layer.load_state_dict({key: t for key, t in theirs.state_dict().items() if key.endswith("l1")}, strict=False)
+    whole = values(it.nn.from_torch(theirs))
+    same(values(layer), {key: (whole if key.endswith("l1") else before)[key] for key in before})
