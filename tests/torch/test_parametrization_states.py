@@ -8,6 +8,7 @@ from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal as torchs
 
 import isometry.torch as it
+import modules
 from orthogonal_weights import EVERY, MAPS, TIGHT, Holder, gap, linear, original
 from tolerance import close
 
@@ -242,3 +243,50 @@ def test_weights_without_columns(name, trivialization, shape, dtype):
     assert module.weight.shape == shape
     module.weight.abs().sum().backward()
     assert original(module).grad.shape == shape
+
+
+@WAYS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5)], ids=str)
+@EVERY
+def test_states_of_divided_weights(name, shape, dtype, trivialization):
+    """fully_shard: saved and loaded as those of a whole weight, with the signs that weight decay would turn."""
+    from torch.distributed.tensor import distribute_tensor  # takes seconds to import
+
+    def build(seed):
+        torch.manual_seed(seed)
+        module = Holder(torch.randn(shape, dtype=dtype))
+        it.parametrizations.orthogonal(module, "weight", name, use_trivialization=trivialization)
+        with torch.no_grad():
+            original(module).mul_(0.1)  # below 1/4: the signs that were kept count
+        return module
+
+    whole = lambda state: {key: t.full_tensor() if hasattr(t, "full_tensor") else t for key, t in state.items()}
+    with modules.Process():
+        module, twin, other = build(0), build(0), build(1)
+        modules.sharded(module)
+        found, expected = whole(module.state_dict()), twin.state_dict()
+        assert found.keys() == expected.keys()
+        for key, t in found.items():
+            assert torch.equal(t, expected[key]), key
+        parts = module.state_dict()
+        state = {
+            key: distribute_tensor(t, parts[key].device_mesh, parts[key].placements)
+            if hasattr(parts[key], "full_tensor")
+            else t
+            for key, t in other.state_dict().items()
+        }
+        module.load_state_dict(state)
+        module.unshard()
+        close(module.weight.detach(), other.weight.detach(), 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5)], ids=str)
+@EVERY
+def test_a_module_without_memory_gets_it_from_a_state(name, shape):
+    with torch.device("meta"):
+        module = it.parametrizations.orthogonal(linear(*shape), orthogonal_map=name)
+    other = it.parametrizations.orthogonal(linear(*shape), orthogonal_map=name)
+    assert module.weight.is_meta
+    module.load_state_dict(other.state_dict(), assign=True)
+    assert torch.equal(module.weight, other.weight)

@@ -184,7 +184,7 @@ class Declaration:
             self._refuse(argument, shape, sizes, at)
         for axis, size in zip(axes, own, strict=True):
             if axis == TRIANGLE:
-                size, axis = packed_size(argument.name, size, whole=shape[-2:] == (size, size)), "n"
+                size, axis = packed_size(argument.name, size, beside=shape[-2:-1]), "n"
             if axis.isdecimal():
                 if size != int(axis):
                     self._refuse(argument, shape, sizes, at)
@@ -201,14 +201,15 @@ class Declaration:
         raise ValueError(f"{argument.name} must have shape {argument.form()}{rule}, not {tuple(shape)}{at}")
 
 
-def packed_size(argument: str, length: int, *, whole: bool = False) -> int:
-    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle; `whole`: the last two
-    axes are those of a square matrix."""
+def packed_size(argument: str, length: int, *, beside: Shape = ()) -> int:
+    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle, and the axis before it,
+    for the message alone.
+    """
     # A symbolic size of torch.compile becomes a number first: it has no square root.
     length = index(length)
     n = (1 + isqrt(1 + 8 * length)) // 2
     if n * (n - 1) // 2 != length:
-        hint = "; from_skew takes whole skew matrices" if whole else ""
+        hint = "; from_skew takes whole skew matrices" if beside == (length,) else ""
         raise ValueError(
             f"{argument} must have n(n-1)/2 entries in its last axis (0, 1, 3, 6, 10, ...), not {length}{hint}"
         )

@@ -27,7 +27,7 @@ def masked(layer: Any, input: Tensor | PackedSequence, hx: Tensor | None, mask: 
     _check(mask, input)
     x, mask = (t.transpose(0, 1) if layer.batch_first else t for t in (input, mask))
     layer._check_forward(x, hx, 3, x.size(1))
-    if len(x) == 0:
+    if x.shape[0] == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     counts = mask.sum(0)
     # What stands outside the mask may be anything, and one sequence without a step is computed as one of one step.
@@ -44,7 +44,7 @@ def masked(layer: Any, input: Tensor | PackedSequence, hx: Tensor | None, mask: 
         start = first[direction].unsqueeze(0)
         if direction:  # read from the end: outside the mask the state of the next step in it
             following = rank - mask.to(rank.dtype)
-            rows, index = torch.cat((states, start)), torch.where(following == counts, len(x), following)
+            rows, index = torch.cat((states, start)), torch.where(following == counts, x.shape[0], following)
         else:
             rows, index = torch.cat((start, states)), rank
         outputs.append(rows.gather(0, index.unsqueeze(-1).expand(*index.shape, n)))

@@ -363,7 +363,7 @@ def _pieces(starts: Tensor, reverse: bool) -> _Pieces | None:
     """The pieces of columns with these marks (T, B), whose values are read; None if `vmap` maps over them."""
     marks = starts.detach().cpu().transpose(0, 1)
     batch, steps = marks.shape
-    heads = torch.cat((torch.ones_like(marks[:, :1]), marks[:, 1:]), 1)
+    heads = marks | (torch.arange(steps, device="cpu") == 0)
     try:
         first = heads.flatten().nonzero().squeeze(1)
     except RuntimeError:

@@ -197,6 +197,21 @@ def kept_signs(x: Tensor, kept: Tensor) -> Tensor:
     return torch.copysign(torch.ones_like(own), own)
 
 
+def diagonal(x: Tensor, kept: Tensor) -> Tensor:
+    """A matrix of the shape of X that is zero but for these signs on its diagonal."""
+    found = torch.zeros(x.shape, dtype=kept.dtype, device=x.device)
+    found.diagonal(dim1=-2, dim2=-1).copy_(kept)
+    return found
+
+
+def with_signs(x: Tensor, kept: Tensor) -> Tensor:
+    """X with `kept_signs` on its diagonal, one number at a time: X may be divided among processes, as `diagonal` is."""
+    real = x.real
+    own = torch.where(real.abs() >= 0.25, real, kept.to(real.dtype))
+    found = torch.where(kept != 0, torch.copysign(torch.ones_like(own), own), real)
+    return torch.complex(found, x.imag) if x.is_complex() else found
+
+
 def packed(q: Tensor) -> Tensor:
     """X with `reflected(X, signs(X))` = Q, if the columns of Q are orthonormal; else Q made so by Gram and Schmidt."""
     a, tau = geqrf(q)
@@ -214,7 +229,7 @@ def base(q: Tensor) -> Tensor:
     n, k = q.shape[-2:]
     if n == k:
         gap = q.mH @ q - torch.eye(n, dtype=q.dtype, device=q.device)
-        if not gap.numel() or gap.abs().max() <= 10 * n * torch.finfo(q.dtype).eps:
+        if gap.is_meta or not gap.numel() or gap.abs().max() <= 10 * n * torch.finfo(q.dtype).eps:
             return q.clone()
     x = packed(q)
     return reflected(x, signs(x)) if n == k else x

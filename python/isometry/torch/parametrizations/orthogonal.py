@@ -16,6 +16,7 @@ from torch.nn.utils import parametrize
 
 from .._bases import Orthonormal, nearest
 from .._dispatch.function import HALF, widened
+from .._divided import divided, gathered, is_divided, known_to_all
 from .._stored import Contiguous, arrange
 from . import _maps
 
@@ -197,15 +198,16 @@ def _adopt(chain: Any, state: dict[str, Any], prefix: str, metadata: dict[str, A
         return  # `load_state_dict` reports it
     wide = x.shape[-2] < x.shape[-1]
     with torch.no_grad():
-        tall = widened(x.mT if wide else x)
+        whole = gathered(x)
+        tall = widened(whole.mT if wide else whole)
         if law.orthogonal_map == "householder":
-            like = x.real if law.signs.is_meta else law.signs
+            like = whole.real if law.signs.is_meta else law.signs
             law.signs = _maps.signs(tall).to(like.device, like.dtype)
         n, k = tall.shape[-2:]
         if law.use_trivialization and isinstance(base, Tensor) and n > k and base.shape[-2:] == (n, n):
-            thin, tall = _maps.thinned(widened(base), tall)
-            state[f"{prefix}0.base"] = thin.to(base.dtype)
-            state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype).contiguous()
+            thin, tall = _maps.thinned(widened(gathered(base)), tall)
+            state[f"{prefix}0.base"] = divided(thin.to(base.dtype), base)
+            state[prefix + "original"] = divided((tall.mT if wide else tall).to(x.dtype).contiguous(), x)
         elif law._orthonormal is not None and isinstance(base, Tensor) and law.base is not None:
             own = base if metadata.get("assign_to_params_buffers") else base.to(law.base.dtype)
             settled = _settled(own)
@@ -217,6 +219,9 @@ def _write_signs(chain: Any, state: dict[str, Any], prefix: str, _: object) -> N
     """In a saved state the diagonal of X has the signs, whatever an optimiser made of it."""
     law, x = chain[0], state.get(prefix + "original")
     if law.orthogonal_map == "householder" and isinstance(x, Tensor) and not x.requires_grad:
+        if is_divided(x):
+            state[prefix + "original"] = _maps.with_signs(x, known_to_all(_maps.diagonal(x, law.signs), x))
+            return
         signs = _maps.kept_signs(x, law.signs)
         if not x.is_meta and not torch.equal(x.diagonal(dim1=-2, dim2=-1).real, signs):
             x = x.clone()

@@ -1,0 +1,35 @@
+"""Tensors that ``fully_shard`` has divided among processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+
+def is_divided(t: Tensor) -> bool:
+    """Whether a tensor is a DTensor."""
+    return hasattr(t, "full_tensor")
+
+
+def gathered(t: Any) -> Tensor:
+    """The whole tensor; all processes call it."""
+    whole: Tensor = t.full_tensor() if is_divided(t) else t
+    return whole
+
+
+def divided(t: Tensor, like: Any) -> Tensor:
+    """A whole tensor, divided as another is; all processes call it."""
+    if not is_divided(like):
+        return t
+    from torch.distributed.tensor import distribute_tensor  # takes seconds to import
+
+    return distribute_tensor(t, like.device_mesh, like.placements)
+
+
+def known_to_all(t: Tensor, like: Any) -> Tensor:
+    """A tensor that every process has, beside one that is divided; without a message."""
+    from torch.distributed.tensor import DTensor, Replicate
+
+    mesh = like.device_mesh
+    return DTensor.from_local(t, mesh, [Replicate()] * mesh.ndim, run_check=False)
