@@ -66,8 +66,8 @@ def export(
     TypeError
         Complex states or operators: ONNX has no complex numbers.
     NotImplementedError
-        A model that calls a layer with a PackedSequence, or a recurrence with lengths; a Cayley transform of the
-        model's input, since ONNX solves no equations.
+        A model that calls a layer with a PackedSequence, a mask or marks, or a recurrence with lengths; a Cayley
+        transform of the model's input, since ONNX solves no equations.
 
     Notes
     -----
@@ -227,7 +227,7 @@ def _scanned(
 ) -> list[Tensor]:
     """`isometry::sequence` as a scan of torch."""
     if tensors[-1] is not None:
-        raise NotImplementedError("ONNX export needs sequences of one length, without lengths or a PackedSequence")
+        raise NotImplementedError("ONNX export needs sequences of one length, without lengths, masks or a PackedSequence")
     if tensors[-2] is not None:
         raise NotImplementedError("ONNX export needs sequences without starts")
     assert stem in ("", "dense"), stem
