@@ -45,7 +45,7 @@ def test_layers(name, argument):
             torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("subject", OPERATORS, ids=str)
+@pytest.mark.parametrize("subject", [case for case in OPERATORS if case.first], ids=str)
 def test_stacks_of_operators(subject, seed):
     """As many rows as members, as sizes of a member, and others."""
     n = subject.size(N)
