@@ -227,7 +227,7 @@ def _scanned(
 ) -> list[Tensor]:
     """`isometry::sequence` as a scan of torch."""
     if tensors[-1] is not None:
-        raise NotImplementedError("ONNX export needs sequences of one length, without lengths, masks or a PackedSequence")
+        raise NotImplementedError("ONNX export needs sequences of one length, without lengths, mask or PackedSequence")
     if tensors[-2] is not None:
         raise NotImplementedError("ONNX export needs sequences without starts")
     assert stem in ("", "dense"), stem

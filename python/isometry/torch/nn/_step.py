@@ -67,7 +67,9 @@ class Step(NamedTuple):
         read = self.own, tuple(tensors), None, None
         forward(self.call, read, (h, None, None), at, self.packs, blocks)
         if blocks is not None:
-            states = states.view(*own[:-1], blocks, width, -1).transpose(-3, -2).reshape(shape)
+            if width > 1:
+                states = states.view(*own[:-1], blocks, width, -1).transpose(-3, -2)
+            states = states.reshape(shape)
         if width == 1:
             return states, states
         return states[..., : self.units], states

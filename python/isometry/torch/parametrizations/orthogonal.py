@@ -196,17 +196,20 @@ def _adopt(chain: Any, state: dict[str, Any], prefix: str, metadata: dict[str, A
     law, x, base = chain[0], state.get(prefix + "original"), state.get(f"{prefix}0.base")
     if not isinstance(x, Tensor) or x.shape != law.shape:
         return  # `load_state_dict` reports it
-    wide = x.shape[-2] < x.shape[-1]
+    k, n = sorted(x.shape[-2:])
+    wide, reflected = x.shape[-1] > k, law.orthogonal_map == "householder"
+    thin = n > k and law.use_trivialization
+    of_torch = base if thin and isinstance(base, Tensor) and base.shape[-2:] == (n, n) else None
     with torch.no_grad():
-        whole = gathered(x)
-        tall = widened(whole.mT if wide else whole)
-        if law.orthogonal_map == "householder":
+        if reflected or of_torch is not None:
+            whole = gathered(x)
+            tall = widened(whole.mT if wide else whole)
+        if reflected:
             like = whole.real if law.signs.is_meta else law.signs
             law.signs = _maps.signs(tall).to(like.device, like.dtype)
-        n, k = tall.shape[-2:]
-        if law.use_trivialization and isinstance(base, Tensor) and n > k and base.shape[-2:] == (n, n):
-            thin, tall = _maps.thinned(widened(gathered(base)), tall)
-            state[f"{prefix}0.base"] = divided(thin.to(base.dtype), base)
+        if of_torch is not None:
+            packed, tall = _maps.thinned(widened(gathered(of_torch)), tall)
+            state[f"{prefix}0.base"] = divided(packed.to(of_torch.dtype), of_torch)
             state[prefix + "original"] = divided((tall.mT if wide else tall).to(x.dtype).contiguous(), x)
         elif law._orthonormal is not None and isinstance(base, Tensor) and law.base is not None:
             own = base if metadata.get("assign_to_params_buffers") else base.to(law.base.dtype)
