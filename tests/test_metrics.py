@@ -41,6 +41,16 @@ def test_orthogonality_error_of_any_layout(dtype, shape, seed):
         identical(it.orthogonality_error(change(tensor(w))), expected, layout)
 
 
+@pytest.mark.parametrize("w", [np.eye(3) * 1e200, np.full((2, 2), 1e200), np.full((2, 2), 1e200 + 1e200j)], ids=str)
+def test_orthogonality_error_of_huge_entries(w):
+    """Infinity, even where products cancel; no warning, which would be an error."""
+    signed = w * np.where(np.tri(len(w), k=-1).T, -1, 1)
+    assert iso.orthogonality_error(w) == iso.orthogonality_error(signed) == np.inf
+    stack = np.stack([np.eye(len(w)), w])
+    assert iso.orthogonality_error(stack).tolist() == [0, np.inf]
+    assert np.isnan(iso.orthogonality_error(w * np.nan, check_finite=False))
+
+
 def test_orthogonality_error_of_an_operator(seed):
     op = it.Householder(tensor(ref.normal(seed, 3, 5, 2, dtype=np.float32)))
     assert torch.equal(it.orthogonality_error(op), it.orthogonality_error(op.matrix()))

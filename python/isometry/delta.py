@@ -73,16 +73,16 @@ def delta_rule(
         An array for the last states, of their shape and dtype. It may be `initial_state`: the states are then continued
         in place. After an error or ctrl-C its numbers are unspecified.
     backend
-        "cpu" or "gpu", as `use_backend` says by default. With "gpu" an `isometry.gpu.Array` may stand in place of any
-        array of numbers; the results are then of this class.
+        "cpu" or "gpu", as `use_backend` says by default. With "gpu" an `isometry.gpu.Array` may stand in place
+        of q, k, v, beta, g or `initial_state`; the results are then of this class.
     check_finite
         Reject NaN and infinity; without it g = -inf forgets everything.
 
     Returns
     -------
-    o : numpy.ndarray
+    o : numpy.ndarray or isometry.gpu.Array
         Shape (B, T, HV, V).
-    state : numpy.ndarray
+    state : numpy.ndarray or isometry.gpu.Array
         The states after the sequences, shape (B, HV, K, V), or (N, HV, K, V): `out_state` or a new array.
 
     Raises
@@ -119,7 +119,7 @@ def delta_rule(
     call, (out, states) = _prepared(arrays, options, common(*arrays.values()), place)
     inputs, *rest = call
     dtype, initial = inputs[0].dtype, inputs[5]
-    resident = _calls.resident(*inputs)
+    resident = place == "gpu" and _calls.resident(*inputs)
     if resident and out_state is not None:
         check_gpu.unchanged("out_state")
     room: Any = gpu.Array.room if resident else np.empty
@@ -202,7 +202,7 @@ def delta_rule_vjp(
         check.exact(name, ct.shape, shape, form)
         cts.append(ready(ct, dtype))
     inputs = call[0]
-    empty: Any = gpu.Array.like if _calls.resident(*arrays.values()) else np.empty_like
+    empty: Any = gpu.Array.like if place == "gpu" and _calls.resident(*arrays.values()) else np.empty_like
     bars = tuple(None if a is None else empty(a) for a in inputs)
     saved = None
     if place != "gpu":  # which computes the states itself

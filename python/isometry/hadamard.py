@@ -33,7 +33,7 @@ def hadamard_transform(
         An array for the result, of the shape and dtype of the result, contiguous, apart from x. Large results take
         two to three times as long without it, since the system provides and clears their memory.
     check_finite
-        Reject NaN and infinity in x, which takes as long as the transform of short rows.
+        Reject NaN and infinity in x and in `scale`, which takes as long as the transform of short rows.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def hadamard_transform(
     """
     check_finite = check.flag("check_finite", check_finite)
     resident = out is None and _backend.serve(None) == "gpu" and _calls.resident(x)
-    x, scale = taken("x", x), (check.finite_number if check_finite else check.number)("scale", scale)
+    x, scale = taken("x", x), check.factor("scale", scale, check_finite)
     of_rows(x.shape)
     if resident:
         return _rows.hadamard_transform(x, scale)  # type: ignore[arg-type, return-value]

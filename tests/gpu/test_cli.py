@@ -83,7 +83,7 @@ def test_the_bench(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert err == "" and "left out" not in out
     found = json.loads(file.read_text())["rows"]
-    assert len(found) == 4 and all(row["seconds"].keys() >= {"isometry", "with copies", "cpu"} for row in found)
+    assert len(found) == 5 and all(row["seconds"].keys() >= {"isometry", "with copies", "cpu"} for row in found)
 
 
 def test_torch_on_cuda_stays_there(monkeypatch):

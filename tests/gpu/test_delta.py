@@ -154,6 +154,8 @@ def test_what_arrays_on_the_gpu_cannot_be():
     for error, match, call in (
         (TypeError, "memory of the GPU", lambda: called(on_gpu)),
         (TypeError, "memory of the GPU", lambda: called(on_gpu, iso.delta_rule_vjp, given["v"], state)),
+        (TypeError, "memory of the GPU", lambda: called(on_gpu, out_state=state)),
+        (TypeError, "memory of the GPU", lambda: called(on_gpu | {"q": given["q"].astype(float)}, backend="cpu")),
         (TypeError, "out_state", lambda: called(on_gpu, out_state=state, backend="gpu")),
         (TypeError, "float64", lambda: called(on_gpu | {"q": given["q"].astype(float)}, backend="gpu")),
         (TypeError, "v must be real", lambda: called(on_gpu | {"v": iso.gpu.Array(1j * given["v"])}, backend="gpu")),

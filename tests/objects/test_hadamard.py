@@ -91,6 +91,10 @@ def test_what_the_transform_takes_and_refuses(api):
         api.hadamard_transform(own(api, np.zeros((2, 0))))
     with pytest.raises(TypeError, match="^scale must be a number, not str"):
         api.hadamard_transform(own(api, np.ones(4)), "1")
+    for scale in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="^scale must be finite"):
+            iso.hadamard_transform(np.ones(4), scale)
+        assert not np.isfinite(iso.hadamard_transform(np.ones(4), scale, check_finite=False)).any()
 
 
 def test_nan_is_refused_or_passes():

@@ -6,7 +6,7 @@ import site_widths
 def missing():
     """Why which tests are not run: fixture, or "" for all -> reason."""
     found = {} if (site_widths.BUILT / "index.html").is_file() else {"": "the site is not built (make site)"}
-    return found if found or site_widths.browser() else {"widths": "there is no Chromium (apt install chromium)"}
+    return found if found or site_widths.browser() else {"browser": "there is no Chromium (apt install chromium)"}
 
 
 def pytest_collection_modifyitems(config, items):

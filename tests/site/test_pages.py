@@ -51,9 +51,15 @@ def test_the_bar_leads_to_the_guides():
 
 
 @pytest.fixture(scope="module")
-def widths(tmp_path_factory):
+def browser(tmp_path_factory):
+    """A function of a browser with a folder of its own."""
+    return lambda function, *arguments: function(*arguments, tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture(scope="module")
+def widths(browser):
     """What some pages show at a width, on a telephone by default."""
-    return lambda pages, width=TELEPHONE: site_widths.measured(pages, width, tmp_path_factory.mktemp("browser"))
+    return lambda pages, width=TELEPHONE: browser(site_widths.measured, pages, width)
 
 
 def test_a_screen_shows_text_contents_and_place(widths):
@@ -69,13 +75,13 @@ def test_a_screen_shows_text_contents_and_place(widths):
     )
 
 
-def test_a_search_finds_guides_before_pages_of_the_project(tmp_path):
+def test_a_search_finds_guides_before_pages_of_the_project(browser):
     for query, guide in (
         ("orthogonal weight", "orthogonal-weights"),
         ("rotations", "rotations"),
         ("gru", "faster-gru"),
     ):
-        found = site_widths.results(query, tmp_path)
+        found = browser(site_widths.results, query)
         assert guide in found[:6], (query, found)
         project = [name for name in found if name.startswith("project/") or name == "README"]
         assert all(found.index(guide) < found.index(name) for name in project), (query, found)

@@ -1,14 +1,16 @@
 """States of `parametrizations.orthogonal`: weight decay, saving and loading, torch's checkpoints, copies."""
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal as torchs
 
+import divided_work
 import isometry.torch as it
-import modules
 from orthogonal_weights import EVERY, MAPS, TIGHT, Holder, gap, linear, original
 from tolerance import close
 
@@ -245,40 +247,15 @@ def test_weights_without_columns(name, trivialization, shape, dtype):
     assert original(module).grad.shape == shape
 
 
-@WAYS
-@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
-@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5)], ids=str)
-@EVERY
-def test_states_of_divided_weights(name, shape, dtype, trivialization):
-    """fully_shard: saved and loaded as those of a whole weight, with the signs that weight decay would turn."""
-    from torch.distributed.tensor import distribute_tensor  # takes seconds to import
-
-    def build(seed):
-        torch.manual_seed(seed)
-        module = Holder(torch.randn(shape, dtype=dtype))
-        it.parametrizations.orthogonal(module, "weight", name, use_trivialization=trivialization)
-        with torch.no_grad():
-            original(module).mul_(0.1)  # below 1/4: the signs that were kept count
-        return module
-
-    whole = lambda state: {key: t.full_tensor() if hasattr(t, "full_tensor") else t for key, t in state.items()}
-    with modules.Process():
-        module, twin, other = build(0), build(0), build(1)
-        modules.sharded(module)
-        found, expected = whole(module.state_dict()), twin.state_dict()
-        assert found.keys() == expected.keys()
-        for key, t in found.items():
-            assert torch.equal(t, expected[key]), key
-        parts = module.state_dict()
-        state = {
-            key: distribute_tensor(t, parts[key].device_mesh, parts[key].placements)
-            if hasattr(parts[key], "full_tensor")
-            else t
-            for key, t in other.state_dict().items()
-        }
-        module.load_state_dict(state)
-        module.unshard()
-        close(module.weight.detach(), other.weight.detach(), 1e-5)
+def test_states_of_divided_weights(tmp_path):
+    """fully_shard: saved and loaded as those of whole weights."""
+    command = [sys.executable, divided_work.__file__, str(tmp_path / "store")]
+    runs = [subprocess.Popen([*command, str(rank)]) for rank in range(divided_work.PROCESSES)]
+    try:
+        assert [run.wait(timeout=240) for run in runs] == [0] * divided_work.PROCESSES
+    finally:
+        for run in runs:
+            run.kill()
 
 
 @pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5)], ids=str)

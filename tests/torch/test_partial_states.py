@@ -4,6 +4,7 @@ import functools
 
 import pytest
 import torch
+from torch.nn.utils import prune
 
 import isometry.torch as it
 from layers import FORMS, HEADED, KINDS, D, N, build
@@ -13,6 +14,8 @@ def orthogonal(name, **keywords):
     return it.parametrizations.orthogonal(torch.nn.Linear(4, 6), orthogonal_map=name, **keywords)
 
 
+#: Those of ours for torch's weight_ih, weight_hh, bias_ih and bias_hh.
+NAMES = ("weight_ih", "weight_hh", "bias", "hidden_bias")
 MODULES = {name: functools.partial(build, name, 2, bidirectional=True) for name in KINDS}
 MODULES |= {
     form: functools.partial(build, kind, **keywords) for form, (kind, keywords) in (FORMS | HEADED).items() if keywords
@@ -87,10 +90,30 @@ def test_second_biases_of_an_older_state_are_zero_where_the_first_are():
     same(values(layer), before | part | {"hidden_bias_l1": torch.zeros(3, N)})
 
 
-def test_the_second_layer_of_torch_alone():
-    """Torch's names and shapes are recognised in every recurrence."""
-    theirs, layer = torch.nn.GRU(D, N, 2), it.nn.GRU(D, N, 2, reset="after")
-    before = values(layer)
-    layer.load_state_dict({key: t for key, t in theirs.state_dict().items() if key.endswith("l1")}, strict=False)
-    whole = values(it.nn.from_torch(theirs))
-    same(values(layer), {key: (whole if key.endswith("l1") else before)[key] for key in before})
+@pytest.mark.parametrize("change", [it.parametrizations.orthogonal, prune.identity], ids=["orthogonal", "pruned"])
+def test_an_older_state_of_a_changed_weight(change):
+    layer, other = it.nn.GRU(D, N, 2, reset="after"), it.nn.GRU(D, N, 2, reset="after")
+    for each in (layer, other):
+        change(each, "weight_hh_l0")
+    state = {key: t for key, t in other.state_dict().items() if "hidden" not in key}
+    layer.load_state_dict(state)
+    same(values(layer), state | {key: torch.zeros(3, N) for key in ("hidden_bias_l0", "hidden_bias_l1")})
+
+
+def test_entries_of_torch_one_by_one():
+    """Torch's names and shapes are recognised in every entry of every recurrence, among others in ours."""
+    theirs = torch.nn.GRU(D, N, 2, bidirectional=True)
+    state, whole = theirs.state_dict(), values(it.nn.from_torch(theirs))
+    ours = dict(zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), NAMES, strict=True))
+    layer = it.nn.GRU(D, N, 2, bidirectional=True, reset="after")
+    expected = values(layer)
+    for key, t in state.items():
+        name, _, suffix = key.partition("_l")
+        result = layer.load_state_dict({key: t}, strict=False)
+        assert not result.unexpected_keys
+        expected[f"{ours[name]}_l{suffix}"] = whole[f"{ours[name]}_l{suffix}"]
+        same(values(layer), expected)
+    mixed = {key: t for key, t in state.items() if "_l0" in key} | {key: t for key, t in whole.items() if "_l1" in key}
+    layer = it.nn.GRU(D, N, 2, bidirectional=True, reset="after")
+    layer.load_state_dict(mixed)
+    same(values(layer), whole)

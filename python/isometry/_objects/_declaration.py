@@ -202,8 +202,8 @@ class Declaration:
 
 
 def packed_size(argument: str, length: int, *, beside: Shape = ()) -> int:
-    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle, and the axis before it,
-    for the message alone.
+    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle; `beside` is the axis
+    before it, which only the message needs.
     """
     # A symbolic size of torch.compile becomes a number first: it has no square root.
     length = index(length)

@@ -12,6 +12,7 @@ raises.
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from math import isfinite
 from numbers import Real
 from operator import index
 from typing import NoReturn
@@ -100,6 +101,14 @@ def number(argument: str, value: object) -> float:
         return float(value)
     except OverflowError:
         raise ValueError(f"{argument} must lie in the range of float64") from None
+
+
+def factor(argument: str, value: object, finite: bool) -> float:
+    """A number, which with `finite` is not infinite and not NaN."""
+    found = number(argument, value)
+    if finite and not isfinite(found):
+        not_finite(argument)
+    return found
 
 
 def finite_number(argument: str, value: object) -> float:

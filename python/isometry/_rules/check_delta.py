@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 from itertools import pairwise
-from math import isfinite
 from typing import Any
 
 from isometry._rules import check
@@ -74,10 +73,7 @@ def ends_values(ends: list[int], tokens: int) -> None:
 
 def factor(scale: Any, key: int, finite: bool = False) -> float:
     """The factor of the outputs."""
-    factor = key**-0.5 if scale is None else check.number("scale", scale)
-    if finite and not isfinite(factor):
-        check.not_finite("scale")
-    return factor
+    return key**-0.5 if scale is None else check.factor("scale", scale, finite)
 
 
 def saved(out: Shape, key: int, householders: int) -> Shape:

@@ -26,9 +26,9 @@ else:
 class Array(_Memory):
     """An array in the memory of the GPU, of float32 or complex64.
 
-    It cannot be changed. Operators and recurrences with ``backend="gpu"`` take it in place of any array, and then
-    return arrays of this class; only `download` waits for the GPU. Sums, differences, and multiples by numbers are
-    computed there, too.
+    It cannot be changed. Operators, recurrences and the delta rule with ``backend="gpu"`` take it in place of any
+    array, and then return arrays of this class; only `download` waits for the GPU. Sums, differences, and multiples by
+    numbers are computed there, too.
 
     Parameters
     ----------

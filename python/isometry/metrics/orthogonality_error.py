@@ -53,6 +53,8 @@ def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
     n, eps = w.shape[-1], np.finfo(w.dtype).eps
     # A copy in C order, because other layouts change the order of summation.
     wide = np.array(w, np.result_type(w.dtype, np.float64), order="C")
-    with np.errstate(over="ignore", invalid="ignore"):  # huge entries: infinity, without a warning
+    with np.errstate(over="ignore", invalid="ignore"):  # products of huge entries
         gram = np.conj(np.swapaxes(wide, -1, -2)) @ wide
-    return np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))
+    gap = np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))
+    # infinite products may cancel to NaN
+    return np.where(np.isnan(gap) & np.isfinite(wide).all((-2, -1)), np.inf, gap)[()]

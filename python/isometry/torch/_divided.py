@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -27,9 +29,15 @@ def divided(t: Tensor, like: Any) -> Tensor:
     return distribute_tensor(t, like.device_mesh, like.placements)
 
 
-def known_to_all(t: Tensor, like: Any) -> Tensor:
-    """A tensor that every process has, beside one that is divided; without a message."""
+def changed(t: Any, change: Callable[[Tensor, Tensor], Tensor], beside: Tensor) -> Tensor:
+    """A divided tensor whose parts are changed, each with the same part of a whole one; without communication."""
     from torch.distributed.tensor import DTensor, Replicate
 
-    mesh = like.device_mesh
-    return DTensor.from_local(t, mesh, [Replicate()] * mesh.ndim, run_check=False)
+    mesh = t.device_mesh
+    known = DTensor.from_local(beside, mesh, [Replicate()] * mesh.ndim, run_check=False)
+    part: Any = known.redistribute(placements=t.placements)
+    with torch.no_grad():
+        found = t.clone()
+        own = found.to_local()
+        own.copy_(change(own, part.to_local()))
+    return found

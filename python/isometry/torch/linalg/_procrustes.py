@@ -19,7 +19,7 @@ from .._dispatch.mode import mode
 from .._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
 from .._dispatch.results import computed
 from ..formulas import procrustes as formula
-from ..formulas._order import limited
+from ..formulas._order import vanishing
 from ..operators._operator import tensor
 from ._reflectors import folded
 
@@ -91,13 +91,10 @@ def _scale(w: Tensor, a: Tensor) -> Tensor:
     """<W, A>, whose gradient is W itself: the products of W's derivative with A are zero, and are not computed. The
     second term is zero and has the second derivative, half of it in each factor.
     """
-    fixed, at = w.detach(), a.detach()
-    return _inner(fixed, a) + 0.5 * _inner(w - fixed, a - at) + limited(a - at, formula.ORDER)[..., 0, 0]
-
-
-def _inner(w: Tensor, a: Tensor) -> Tensor:
-    """The real part of the inner products of matrices."""
-    return (w.conj() * a.contiguous()).real.sum((-2, -1))
+    a = a.contiguous()
+    fixed, apart = w.detach(), a - a.detach()
+    products = (fixed.conj() * a).real + 0.5 * ((w - fixed).conj() * apart).real
+    return (products + vanishing(apart, formula.ORDER)).sum((-2, -1))
 
 
 class Procrustes(Plan):

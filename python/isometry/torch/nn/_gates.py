@@ -43,9 +43,10 @@ class GatedLayer(CellLayer):
 
 
 def is_torch(state: MutableMapping[str, Tensor], prefix: str, suffix: str) -> bool:
-    """Whether a state dict has the names or shapes of torch; the suffix is that of one recurrence."""
-    weight = state.get(f"{prefix}weight_hh{suffix}")
-    return f"{prefix}bias_ih{suffix}" in state or (weight is not None and weight.dim() == 2)
+    """Whether a state dict has names or shapes of torch; the suffix is that of one recurrence."""
+    weights = [state.get(f"{prefix}{name}{suffix}") for name in ("weight_hh", "weight_ih")]
+    named = any(f"{prefix}{name}{suffix}" in state for name in ("bias_ih", "bias_hh"))
+    return named or any(weight is not None and weight.dim() == 2 for weight in weights)
 
 
 def apart(t: Tensor) -> Tensor:

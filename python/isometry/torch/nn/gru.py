@@ -43,8 +43,8 @@ class GRU(GatedLayer):
     bias_l{k}[_reverse] : Parameter
         b_z, b_r and b_h (3, hidden_size).
     hidden_bias_l{k}[_reverse] : Parameter
-        With ``reset="after"``, torch's second bias b' (3, hidden_size); those of z and r add to b. A state dict that
-        has all but the second biases loads with zeros.
+        With ``reset="after"``, torch's second bias b' (3, hidden_size); those of z and r add to b. From a state dict
+        without second biases they are zero.
 
     References
     ----------
@@ -106,26 +106,26 @@ class GRU(GatedLayer):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Torch's own names and shapes are recognised; without second biases these are zero."""
         errors = rest[-1]
-        if any(is_torch(state_dict, prefix, suffix) for suffix in self._suffixes):
-            if self.reset != "after":
-                errors.append(
-                    f"{type(self).__name__}(reset='before') cannot take the weights of torch.nn.GRU, which resets "
-                    "after the product: make the layer with reset='after'"
-                )
-            else:
-                reordered(state_dict, prefix, self._suffixes)
+        theirs = [suffix for suffix in self._suffixes if is_torch(state_dict, prefix, suffix)]
+        if theirs and self.reset != "after":
+            errors.append(
+                f"{type(self).__name__}(reset='before') cannot take the weights of torch.nn.GRU, which resets "
+                "after the product: make the layer with reset='after'"
+            )
+        elif theirs:
+            reordered(state_dict, prefix, theirs)
         elif self._second:
             self._completed(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _completed(self, state: dict[str, Any], prefix: str) -> None:
         """Zeros for second biases, if the state has none, where the rest of a recurrence is there."""
-        second = {suffix: f"{prefix}hidden_bias{suffix}" for suffix in self._suffixes}
-        if state.keys().isdisjoint(second.values()):
-            for suffix, key in second.items():
-                first = [state.get(f"{prefix}{name}{suffix}") for name in ("bias", "weight_ih", "weight_hh")]
-                if all(isinstance(t, Tensor) for t in first):
-                    state[key] = torch.zeros_like(first[0])  # type: ignore[arg-type]
+        second = {suffix: name for suffix in self._suffixes if (name := "hidden_bias" + suffix) in self._parameters}
+        if not any(prefix + name in state for name in second.values()):
+            for suffix, name in second.items():
+                rest = [own for own in self._parameters if own.endswith(suffix) and own != name]
+                if rest and all(isinstance(state.get(prefix + own), Tensor) for own in rest):
+                    state[prefix + name] = torch.zeros_like(state.get(f"{prefix}bias{suffix}", getattr(self, name)))
 
 
 def _as_torch(kind: type[GRU], name: str, suffix: str) -> str:

@@ -192,23 +192,24 @@ def signs(x: Tensor) -> Tensor:
 
 def kept_signs(x: Tensor, kept: Tensor) -> Tensor:
     """The signs on the diagonal of X; where weight decay has brought it below 1/4, those that were kept."""
-    diagonal = x.detach().diagonal(dim1=-2, dim2=-1).real
-    own = torch.where(diagonal.abs() >= 0.25, diagonal, kept.real.to(diagonal.device, diagonal.dtype))
+    return _signs_of(x.detach().diagonal(dim1=-2, dim2=-1).real, kept)
+
+
+def _signs_of(x: Tensor, kept: Tensor) -> Tensor:
+    own = torch.where(x.abs() >= 0.25, x, kept.real.to(x.device, x.dtype))
     return torch.copysign(torch.ones_like(own), own)
 
 
-def diagonal(x: Tensor, kept: Tensor) -> Tensor:
+def on_diagonal(x: Tensor, kept: Tensor) -> Tensor:
     """A matrix of the shape of X that is zero but for these signs on its diagonal."""
-    found = torch.zeros(x.shape, dtype=kept.dtype, device=x.device)
+    found = torch.zeros(x.shape, dtype=kept.dtype, device=kept.device)
     found.diagonal(dim1=-2, dim2=-1).copy_(kept)
     return found
 
 
 def with_signs(x: Tensor, kept: Tensor) -> Tensor:
-    """X with `kept_signs` on its diagonal, one number at a time: X may be divided among processes, as `diagonal` is."""
-    real = x.real
-    own = torch.where(real.abs() >= 0.25, real, kept.to(real.dtype))
-    found = torch.where(kept != 0, torch.copysign(torch.ones_like(own), own), real)
+    """A part of X with `kept_signs` on the diagonal of X, from the same part of what `on_diagonal` returns."""
+    found = torch.where(kept.to(x.device) != 0, _signs_of(x.real, kept), x.real)
     return torch.complex(found, x.imag) if x.is_complex() else found
 
 

@@ -16,7 +16,7 @@ from torch.nn.utils import parametrize
 
 from .._bases import Orthonormal, nearest
 from .._dispatch.function import HALF, widened
-from .._divided import divided, gathered, is_divided, known_to_all
+from .._divided import changed, divided, gathered, is_divided
 from .._stored import Contiguous, arrange
 from . import _maps
 
@@ -223,7 +223,8 @@ def _write_signs(chain: Any, state: dict[str, Any], prefix: str, _: object) -> N
     law, x = chain[0], state.get(prefix + "original")
     if law.orthogonal_map == "householder" and isinstance(x, Tensor) and not x.requires_grad:
         if is_divided(x):
-            state[prefix + "original"] = _maps.with_signs(x, known_to_all(_maps.diagonal(x, law.signs), x))
+            signs = _maps.on_diagonal(x, law.signs)
+            state[prefix + "original"] = changed(x, _maps.with_signs, signs)
             return
         signs = _maps.kept_signs(x, law.signs)
         if not x.is_meta and not torch.equal(x.diagonal(dim1=-2, dim2=-1).real, signs):
