@@ -1,7 +1,7 @@
 """Unit quaternions (x, y, z, w) of rotations of space, as in the NumPy face, differentiable.
 
 Lengths are those of vectors divided by a number that is held constant, since results do not depend on it; at zero they
-are series, whose errors are of the order of eps^(3/2).
+are series, whose errors are of the order of eps^(3/2), and whose derivatives are right up to order 5.
 """
 
 from __future__ import annotations

@@ -161,7 +161,8 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
 
     @classmethod
     def from_quat(cls, quat: Tensor, *, scalar_first: bool = False) -> Exponential:
-        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention; differentiable.
+        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention; differentiable, near the
+        identity up to order 5.
 
         Parameters
         ----------
@@ -182,7 +183,8 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         """The quaternion (*, 4) of length 1 with w >= 0, for n = 3: (x, y, z, w), or w first; the inverse of
         `from_quat`.
 
-        Differentiable. A ValueError for another n, a TypeError for a complex operator. At half a turn either sign.
+        Differentiable, near the identity up to order 5. A ValueError for another n, a TypeError for a complex operator.
+        At half a turn either sign.
 
         Examples
         --------
