@@ -161,8 +161,9 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
 
     @classmethod
     def from_quat(cls, quat: Tensor, *, scalar_first: bool = False) -> Exponential:
-        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention; differentiable, near the
-        identity up to order 5.
+        """The rotation of R^3 of a quaternion (x, y, z, w), in SciPy's convention; differentiable.
+
+        Near the identity derivatives are right up to order 5.
 
         Parameters
         ----------
