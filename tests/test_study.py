@@ -105,8 +105,8 @@ def test_the_guide(tmp_path, monkeypatch):
     assert text.startswith("Before.\n") and text.endswith("After.\n") and "old" not in text
     first = f"| {TASKS['adding'].kind} | `A` tanh **0.83** |"  # the mean of 0.89, 1, and 0.6 of the other kinds
     assert first in text
-    assert "on 1 of them; torch's GRU or LSTM is better than it on 1, so" in text
-    assert "do not contain (brackets) the pick is near the best on 0, and torch's is better on 1." in text
+    assert "On 1 the pick is within 5 points" in text and "On 1 torch's GRU or LSTM is better, so" in text
+    assert "do not contain (brackets), the pick is near the best on 0; torch's layer is better on 1." in text
     assert "| `A` tanh | 0.77 | 0.50 | 1 |" in text and "After 1,200 updates, 3 seeds:" in text
     assert "| adding | A, tanh | 0.800 | torch GRU | 0.900 | no | yes |" in guide.TABLES.read_text(encoding="utf-8")
 

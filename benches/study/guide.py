@@ -124,18 +124,18 @@ def overall(share: Table, beside: Mapping[str, float], parameters: Mapping[str, 
 def verdict(found: Sequence[Tried], new: Sequence[Tried]) -> str:
     near, below = sum(each.near for each in found), sum(each.below_torch for each in found)
     said = (
-        f"Each of the {len(found)} tasks was left out in turn (the kinds were chosen after the scores were seen)."
-        " The first pick made from the others is within 5 points of the best layer, or 10 % of the way from chance to"
-        f" it, on {near} of them; torch's GRU or LSTM is better"
-        f" than it on {below}, so train one of them too."
+        f"For each of the {len(found)} tasks a layer was picked from the scores of the others (their kinds were chosen"
+        f" after all scores were seen). On {near} the pick is within 5 points of the best layer, or within 10 % of the"
+        f" distance between chance and the best score. On {below} torch's GRU or LSTM is better, so train one of them"
+        " too."
     )
     if new:
         near, below = sum(each.near for each in new), sum(each.below_torch for each in new)
         names = ", ".join(each.task for each in new)
         said += (
-            f" Of {len(new)} tasks that the tables do not contain ({names}) the pick is near the best on {near}, and"
+            f" Of {len(new)} further tasks that the tables do not contain ({names}), the pick is near the best on"
+            f" {near}; torch's layer is better on {below}."
         )
-        said += f" torch's is better on {below}."
     return said + "\n"
 
 

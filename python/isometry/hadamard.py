@@ -33,7 +33,7 @@ def hadamard_transform(
         An array for the result, of the shape and dtype of the result, contiguous, apart from x. Large results take
         two to three times as long without it, since the system provides and clears their memory.
     check_finite
-        Reject NaN and infinity in x and in `scale`, which takes as long as the transform of short rows.
+        Reject NaN and infinity in x and `scale`. To look at x takes as long as the transform of short rows.
 
     Returns
     -------

@@ -10,24 +10,29 @@ import isometry.torch as it
 from layers import FORMS, HEADED, KINDS, D, N, build
 
 
-def orthogonal(name, **keywords):
-    return it.parametrizations.orthogonal(torch.nn.Linear(4, 6), orthogonal_map=name, **keywords)
+def converted(units, seed):
+    torch.manual_seed(seed)
+    return it.nn.from_torch(torch.nn.GRU(D, units, 2, bidirectional=True))
+
+
+def orthogonal(name, based, width, seed):
+    torch.manual_seed(seed)
+    return it.parametrizations.orthogonal(torch.nn.Linear(4, width), orthogonal_map=name, use_trivialization=based)
 
 
 #: Those of ours for torch's weight_ih, weight_hh, bias_ih and bias_hh.
 NAMES = ("weight_ih", "weight_hh", "bias", "hidden_bias")
+#: Name -> a module of random entries by `seed`.
 MODULES = {name: functools.partial(build, name, 2, bidirectional=True) for name in KINDS}
 MODULES |= {
     form: functools.partial(build, kind, **keywords) for form, (kind, keywords) in (FORMS | HEADED).items() if keywords
 }
+MODULES |= {f"GRU of torch, {units} units": functools.partial(converted, units) for units in (1, N)}
 MODULES |= {
-    f"GRU of torch, {n} units": functools.partial(it.nn.from_torch, torch.nn.GRU(D, n, 2, bidirectional=True))
-    for n in (1, N)
-}
-MODULES |= {
-    f"orthogonal, {name}, {based}": functools.partial(orthogonal, name, use_trivialization=based)
+    f"orthogonal, {name}, {based}, {width}": functools.partial(orthogonal, name, based, width)
     for name in ("householder", "cayley", "matrix_exp")
     for based in (False, True)
+    for width in (4, 6)
 }
 each_module = pytest.mark.parametrize("name", MODULES)
 
@@ -45,12 +50,12 @@ def same(found, expected):
 @each_module
 @pytest.mark.parametrize("assign", [False, True], ids=["copied", "assigned"])
 def test_one_entry_at_a_time(name, assign):
-    module = MODULES[name]()
+    module = MODULES[name](seed=0)
     expected = values(module)
     result = module.load_state_dict({}, strict=False, assign=assign)
     assert set(result.missing_keys) == set(expected) and not result.unexpected_keys
     same(values(module), expected)
-    other = {key: t.detach() for key, t in MODULES[name]().state_dict().items()}
+    other = {key: t.detach() for key, t in MODULES[name](seed=1).state_dict().items()}
     for key, t in other.items():
         result = module.load_state_dict({key: t}, strict=False, assign=assign)
         assert set(result.missing_keys) == set(expected) - {key} and not result.unexpected_keys
@@ -61,7 +66,7 @@ def test_one_entry_at_a_time(name, assign):
 @each_module
 def test_what_a_failed_load_reports(name):
     """Every missing entry, and what was not loaded stays."""
-    module = MODULES[name]()
+    module = MODULES[name](seed=0)
     state, expected = module.state_dict(), values(module)
     missing = {next(iter(state)), next(reversed(state))}
     for key in missing:

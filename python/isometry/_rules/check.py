@@ -206,7 +206,7 @@ def broadcast(**shapes: Shape) -> Shape:
     """The common shape of batch shapes under NumPy's rule; the message names the arguments that do not fit."""
     result: Shape = ()
     for shape in shapes.values():
-        # Lengths first: tuples compare their first sizes, of which an export would make a condition.
+        # Lengths first: comparing tuples compares their first sizes, which torch.export records as a condition.
         if len(shape) != len(result) or shape != result:
             short, long = (shape, result) if len(shape) < len(result) else (result, shape)
             extra = len(long) - len(short)

@@ -66,8 +66,8 @@ def export(
     TypeError
         Complex states or operators: ONNX has no complex numbers.
     NotImplementedError
-        A model that calls a layer with a PackedSequence, a mask or marks, or a recurrence with lengths; a Cayley
-        transform of the model's input, since ONNX solves no equations.
+        The model calls a layer with a PackedSequence, a mask or marks, or a recurrence with lengths; or it forms a
+        Cayley transform from its input, since ONNX has no linear solver.
 
     Notes
     -----

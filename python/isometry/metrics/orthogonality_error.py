@@ -56,5 +56,7 @@ def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):  # products of huge entries
         gram = np.conj(np.swapaxes(wide, -1, -2)) @ wide
     gap = np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))
-    # infinite products may cancel to NaN
-    return np.where(np.isnan(gap) & np.isfinite(wide).all((-2, -1)), np.inf, gap)[()]
+    lost = np.isnan(gap)
+    if lost.any():  # products that are infinite, and cancel
+        gap = np.where(lost & np.isfinite(wide).all((-2, -1)), np.inf, gap)[()]
+    return gap

@@ -11,7 +11,7 @@ from torch import Tensor
 
 def is_divided(t: Tensor) -> bool:
     """Whether a tensor is a DTensor."""
-    return hasattr(t, "full_tensor")
+    return hasattr(t, "device_mesh")
 
 
 def gathered(t: Any) -> Tensor:

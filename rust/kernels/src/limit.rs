@@ -45,8 +45,8 @@ impl Kernel<f32> for Sums {
     }
 }
 
-/// Runs the loop on this thread. Returns the number of operations, two per multiply-add, and the total of all lanes; each round
-/// adds [`STEP`] to each lane.
+/// Runs the loop on this thread. Returns the number of operations, two for a multiply-add, and the sum over all lanes, to each of
+/// which a round adds [`STEP`].
 pub fn multiply_adds(rounds: usize) -> (usize, f32) {
     // SAFETY: the kernel has no data.
     let found = unsafe { dispatch::<f32, _>(&Sums { rounds }) };

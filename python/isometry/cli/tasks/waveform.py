@@ -49,9 +49,9 @@ class Waveform:
 def excerpt(data: str, piece: int, length: int) -> np.ndarray:
     """Samples piece * length, ... of a file, divided by the largest; shape (length, 1, 1)."""
     samples, _ = read_audio(data)
-    y = samples[piece * length : (piece + 1) * length]
     if samples.size < length:
         raise ValueError(f"length must be at most {samples.size}, the samples of {data}")
+    y = samples[piece * length : (piece + 1) * length]
     if y.size < length:
         raise ValueError(f"piece must be smaller: {data} has {samples.size} samples, {samples.size // length} pieces")
     return (y / (np.abs(y).max() or 1.0))[:, None, None]

@@ -15,7 +15,7 @@ from ..._inverse import procrustes as kernels
 from ..._rules import check, check_linalg
 from .._dispatch.function import dtype_name
 from .._dispatch.graph import custom_operators
-from .._dispatch.mode import mode
+from .._dispatch.mode import KERNEL, Mode, mode
 from .._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
 from .._dispatch.results import computed
 from ..formulas import procrustes as formula
@@ -83,18 +83,22 @@ def procrustes(a: Tensor, *, special: bool = False, return_scale: bool = False) 
     a, special = tensor("a", a), check.flag("special", special)
     batch = check_linalg.nearest(tuple(a.shape), dtype_name(a.dtype), special=special)
     return_scale = check.flag("return_scale", return_scale)
-    w = computed(PROCRUSTES, mode(a), None, (special,), (folded(a, batch, 2),))[0].reshape(a.shape)
-    return (w, _scale(w, a)) if return_scale else w
+    how = mode(a)
+    w = computed(PROCRUSTES, how, None, (special,), (folded(a, batch, 2),))[0].reshape(a.shape)
+    return (w, _scale(w, a, how)) if return_scale else w
 
 
-def _scale(w: Tensor, a: Tensor) -> Tensor:
+def _scale(w: Tensor, a: Tensor, how: Mode) -> Tensor:
     """<W, A>, whose gradient is W itself: the products of W's derivative with A are zero, and are not computed. The
     second term is zero and has the second derivative, half of it in each factor.
     """
     a = a.contiguous()
-    fixed, apart = w.detach(), a - a.detach()
-    products = (fixed.conj() * a).real + 0.5 * ((w - fixed).conj() * apart).real
-    return (products + vanishing(apart, formula.ORDER)).sum((-2, -1))
+    fixed = w.detach()
+    products = (fixed.conj() * a).real
+    if how is not KERNEL:  # which has no derivatives
+        apart = a - a.detach()
+        products = products + 0.5 * ((w - fixed).conj() * apart).real + vanishing(apart, formula.ORDER)
+    return products.sum((-2, -1))
 
 
 class Procrustes(Plan):

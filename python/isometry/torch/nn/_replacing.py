@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ..._rules import check
 from .._dispatch.function import HALF, REAL_OF, dtype_name
+from .._divided import is_divided
 
 #: Where torch keeps the hooks of modules and of tensors: looked up, so that a kind which a release adds is known.
 _HOOKS = tuple(name for name, value in vars(nn.Module()).items() if "hooks" in name and isinstance(value, Mapping))
@@ -137,5 +138,5 @@ def check_weight(argument: str, weight: Any) -> None:
         check.strided(argument, weight.layout)
     if weight.dtype not in HALF and REAL_OF.get(weight.dtype) is not weight.dtype:
         check.stored(argument, dtype_name(weight.dtype))
-    if hasattr(weight, "device_mesh"):
+    if is_divided(weight):
         raise TypeError(f"{argument} must be whole, not a sharded {type(weight).__name__}: shard the model afterwards")

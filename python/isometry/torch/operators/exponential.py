@@ -184,8 +184,8 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         """The quaternion (*, 4) of length 1 with w >= 0, for n = 3: (x, y, z, w), or w first; the inverse of
         `from_quat`.
 
-        Differentiable, near the identity up to order 5. A ValueError for another n, a TypeError for a complex operator.
-        At half a turn either sign.
+        Differentiable; near the identity derivatives are right up to order 5. A ValueError for another n, a TypeError
+        for a complex operator. At half a turn either sign.
 
         Examples
         --------

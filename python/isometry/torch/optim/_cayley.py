@@ -11,6 +11,7 @@ from torch.optim.optimizer import Optimizer, ParamsT
 
 from ..._rules import check, check_stiefel
 from .._dispatch.function import REAL_OF, dtype_name
+from .._divided import is_divided
 from ..stiefel import moved, product
 
 
@@ -57,7 +58,7 @@ class _Cayley(Optimizer):
         check_stiefel.rate("lr", lr)
         check.flag("reorthogonalize", group["reorthogonalize"])
         for p in group["params"]:
-            if hasattr(p, "device_mesh"):
+            if is_divided(p):
                 raise TypeError(f"a parameter must be whole, not a sharded {type(p).__name__}")
             self._holds_pairs(p, group)
 

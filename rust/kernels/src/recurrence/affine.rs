@@ -45,8 +45,8 @@ pub struct Affine<R> {
     pub whole: usize,
     /// The products.
     pub terms: [Term<R>; 2],
-    /// B_i as matrices, packed panel by panel as they are used (their terms then have room for one panel), or read in place. Null
-    /// where the term is packed.
+    /// The matrices B_i, packed one panel at a time when used, for which the term has room, or read in place; null where the term
+    /// is packed already.
     pub matrices: [Operand<R>; 2],
     /// Whether a matrix is read in place.
     pub in_place: [bool; 2],
