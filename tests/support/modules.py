@@ -112,6 +112,36 @@ COPIES = {
 }
 
 
+def _tensor_by_tensor(module, state):
+    """As accelerate's `load_checkpoint_and_dispatch` does."""
+    module.to("meta")
+    for key, t in state.items():
+        owner, _, name = key.rpartition(".")
+        owner = module.get_submodule(owner)
+        own = owner._parameters if name in owner._parameters else owner._buffers
+        own[name] = nn.Parameter(t.clone()) if own is owner._parameters else t.clone()
+
+
+def _exchanged(module, state):
+    """As torch will load states by default."""
+    before = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        module.load_state_dict(state)
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(before)
+
+
+#: name -> function(module, state) that gives the module the values of the state.
+LOADS = {
+    "copied": lambda module, state: module.load_state_dict(state),
+    "assigned": lambda module, state: module.to("meta").load_state_dict(state, assign=True),
+    "tensor by tensor": _tensor_by_tensor,
+    "exchanged": _exchanged,
+    "copied in place": lambda module, state: [t.copy_(state[key]) for key, t in module.state_dict().items()],
+}
+
+
 class Process:
     """A process group of this process alone."""
 

@@ -10,6 +10,7 @@ import torch
 import isometry.torch as it
 from derivatives import compiled, same
 from faces import tensor
+from modules import LOADS
 from tolerance import close
 
 
@@ -119,6 +120,21 @@ def test_it_is_a_module(dtype):
         optimiser.zero_grad(), loss().backward(), optimiser.step()
     w = module.matrix().detach()
     assert loss().item() < first and (w.mH @ w - torch.eye(6)).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("way", LOADS)
+def test_every_way_to_load(way, case):
+    """Into a module of other values; the state of the other one, whatever form the operator has."""
+    drawn = lambda seed: {name: tensor(a) for name, a in case.draw(np.random.default_rng(seed), 4).items()}
+    one, other = (case.build(it, drawn(seed), 4) for seed in (0, 1))
+    for into, source in zip(forms(one), forms(other), strict=True):
+        module, source = it.nn.OperatorModule(into), it.nn.OperatorModule(source)
+        module.matrix().detach()
+        LOADS[way](module, source.state_dict())
+        assert torch.equal(module.matrix(), source.matrix())
+
+
+test_every_way_to_load.select = test_it_is_the_operator.select
 
 
 def test_vectors_that_decay_to_zero():

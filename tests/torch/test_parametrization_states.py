@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from torch.nn.utils import parametrize
+from torch.nn.utils import parameters_to_vector, parametrize, vector_to_parameters
 from torch.nn.utils.parametrizations import orthogonal as torchs
 
 import divided_work
@@ -65,29 +65,80 @@ def test_a_thousand_steps_with_weight_decay(trivialization, shape, name):
     assert max(gaps) < 1e-5 and last < first
 
 
+#: Name -> an optimiser that moves the diagonal of X, which has no gradient, far.
+MOVERS = {
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.02, weight_decay=0.1),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=5),
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.02, weight_decay=5),
+}
+if hasattr(torch.optim, "Muon"):  # from torch 2.9 on
+    MOVERS |= {f"Muon {lr}": lambda p, lr=lr: torch.optim.Muon(p, lr=lr) for lr in (0.02, 0.1)}
+
+
 @WAYS
+@pytest.mark.parametrize("shape", [(5, 5), (9, 4), (4, 9)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
-def test_signs_survive_any_optimiser(dtype, trivialization):
-    """Adam's own weight decay moves the diagonal through zero: W turns continuously, and is what is saved, for torch
-    too."""
-    module = it.parametrizations.orthogonal(linear(5, 5, dtype=dtype), "weight", "householder",
-                                            use_trivialization=trivialization)  # fmt: skip
-    optimiser = torch.optim.Adam(module.parameters(), lr=0.02, weight_decay=0.1)
-    before = module.weight.detach()
+@pytest.mark.parametrize("mover", MOVERS)
+def test_signs_survive_any_optimiser(mover, dtype, shape, trivialization):
+    """W turns continuously where an optimiser moves the diagonal through zero, and is what is saved, for torch too."""
+    build = lambda make=it.parametrizations.orthogonal: make(
+        linear(*shape, dtype=dtype), "weight", "householder", use_trivialization=trivialization
+    )
+    if mover.startswith("Muon") and dtype.is_complex:
+        dtype = torch.float64  # it has no complex arithmetic
+    module = build()
+    optimiser, target = (
+        MOVERS[mover](module.parameters()),
+        torch.linalg.qr(torch.randn(max(shape), min(shape), dtype=dtype))[0],
+    )
+    target = target if shape[0] >= shape[1] else target.mT
+    diagonal = lambda: original(module).detach().diagonal().real.clone()
+    largest, moved, before = 0.0, 0.0, module.weight.detach()
     for _ in range(100):
         optimiser.zero_grad()
-        module.weight.real.sum().mul(1e-3).backward()
+        (module.weight - target).abs().square().sum().mul(1e-3 if mover == "Adam" else 1).backward()
+        signs = diagonal()
         optimiser.step()
+        moved = moved + (diagonal() - signs).abs()
         now = module.weight.detach()
-        assert (now - before).abs().max() < 0.3
+        largest = max(largest, (now - before).norm(dim=0 if shape[0] >= shape[1] else 1).max().item())
         before = now
-    diagonal = original(module).detach().diagonal().real
-    assert diagonal.abs().max() < 0.9, "the test reaches the place that it is about"
-    builds = [it.parametrizations.orthogonal] + ([] if dtype.is_complex else [torchs])
-    for build in builds:
-        other = build(linear(5, 5, dtype=dtype), "weight", "householder", use_trivialization=trivialization)
+    assert moved.max() > 0.3, "the test reaches what it is about"
+    assert largest < 1, largest  # a column that turns around moves by 2
+    for make in [it.parametrizations.orthogonal] + ([] if dtype.is_complex or shape[0] != shape[1] else [torchs]):
+        other = build(make)
         other.load_state_dict(module.state_dict())
         close(other.weight.detach(), before, TIGHT)
+
+
+COPIES = {
+    "copy_": lambda target, source: [t.copy_(s) for t, s in zip(target.parameters(), source.parameters(), strict=True)],
+    "vector": lambda target, source: vector_to_parameters(
+        parameters_to_vector(source.parameters()), target.parameters()
+    ),
+    "state": lambda target, source: target.load_state_dict(source.state_dict()),
+    "state kept": lambda target, source: target.load_state_dict(copy.deepcopy(source.state_dict())),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128, torch.bfloat16], ids=str)
+def test_w_is_a_function_of_its_parameter(dtype, way):
+    """Whatever was assigned or loaded before: signs are those of the diagonal, however small it has become."""
+    for first in (1.0, 0.3, -0.3):
+        source, target = (
+            it.parametrizations.orthogonal(linear(6, 6, dtype=dtype), "weight", "householder", use_trivialization=False)
+            for _ in range(2)
+        )
+        original(source).diagonal().mul_(first)
+        expected = source.weight.clone()
+        for scale in (1.0, 0.2, 0.6, 1e-30, 1e-300):
+            for module in (source, target):
+                original(module).diagonal().real.mul_(scale)
+            assert torch.equal(source.weight, expected)
+            COPIES[way](target, source)
+            assert torch.equal(target.weight, expected)
 
 
 @EVERY
@@ -139,13 +190,6 @@ def test_a_state_is_a_thirtieth():
         assert sizes[0] >= 30 * sizes[1]
 
 
-def test_states_are_not_copied_without_need():
-    module = it.parametrizations.orthogonal(linear(6, 4))
-    state = module.state_dict()
-    assert list(state) == ["parametrizations.weight.original", "parametrizations.weight.0.base"]
-    assert state["parametrizations.weight.original"].data_ptr() == original(module).data_ptr()
-
-
 @EVERY
 def test_copies_caches_and_several_weights(name):
     layer = torch.nn.RNN(3, 6, num_layers=2, bidirectional=True)
@@ -186,15 +230,10 @@ def test_behind_another_parametrization():
         assert gap(first.weight) < 1e-12 and torch.equal(first.weight, second.weight)
 
 
-def test_loading_by_assignment_and_from_the_meta_device():
-    module = it.parametrizations.orthogonal(linear(5, 3), "weight", "householder", use_trivialization=False)
-    other = it.parametrizations.orthogonal(linear(5, 3), "weight", "householder", use_trivialization=False)
-    other.to("meta").load_state_dict(module.state_dict(), assign=True)
-    assert torch.equal(other.weight, module.weight)
+def test_a_state_of_another_shape():
+    module, other = (it.parametrizations.orthogonal(linear(n, 3), orthogonal_map="householder") for n in (5, 6))
     with pytest.raises(RuntimeError, match="size mismatch"):
-        module.load_state_dict(
-            it.parametrizations.orthogonal(linear(6, 3), orthogonal_map="householder").state_dict(), False
-        )
+        module.load_state_dict(other.state_dict(), False)
 
 
 # ---------------------------------------------------------------- the weight as a function of the parameters

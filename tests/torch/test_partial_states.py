@@ -1,4 +1,5 @@
-"""`load_state_dict(strict=False)` of a part of a state: what it has not is reported, and stays."""
+"""States: every entry is the memory of its module, every way to load gives the module that was saved, and
+`load_state_dict(strict=False)` of a part reports what it has not, and leaves it."""
 
 import functools
 
@@ -7,7 +8,8 @@ import torch
 from torch.nn.utils import prune
 
 import isometry.torch as it
-from layers import FORMS, HEADED, KINDS, D, N, build
+from layers import FORMS, HEADED, KINDS, B, D, N, T, build, draw
+from modules import LOADS
 
 
 def converted(units, seed):
@@ -35,6 +37,37 @@ MODULES |= {
     for width in (4, 6)
 }
 each_module = pytest.mark.parametrize("name", MODULES)
+
+
+def read(module):
+    return (
+        module(draw(T, B, D, dtype=module.weight_ih_l0.dtype))[0] if hasattr(module, "weight_ih_l0") else module.weight
+    )
+
+
+@each_module
+def test_entries_are_the_memory_of_the_module(name):
+    """Also after an optimiser has moved what has no gradient, with the module read or not."""
+    module = MODULES[name](seed=0)
+    own = dict(module.named_parameters()) | dict(module.named_buffers())
+    for change in (lambda p: p, lambda p: 0.2 * p, lambda p: -p + 0.1 * p):
+        with torch.no_grad():
+            for p in module.parameters():
+                p.copy_(change(p))
+        before = read(module).detach().clone()
+        for key, t in module.state_dict().items():
+            assert t.data_ptr() == own[key].data_ptr() and t.untyped_storage().nbytes() == t.nbytes, key
+        assert torch.equal(read(module), before)
+
+
+@each_module
+@pytest.mark.parametrize("way", LOADS)
+def test_every_way_to_load(name, way):
+    """Into a module that was read before."""
+    module, other = MODULES[name](seed=0), MODULES[name](seed=1)
+    read(module).detach()  # torch exchanges no parameters of a graph
+    LOADS[way](module, other.state_dict())
+    assert torch.equal(read(module), read(other))
 
 
 def values(module):

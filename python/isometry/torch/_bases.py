@@ -9,11 +9,11 @@ where ||B^H B - I|| is below 1/2, as for any rounding, else by `procrustes`.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._dispatch.graph import custom_operators
 from ._dispatch.mode import DEVICE, KERNEL, mode
@@ -28,11 +28,11 @@ class Orthonormal:
     """The nearest orthonormal matrices of a base, found again when the base has changed.
 
     The sum of the entries shows the changes of which torch keeps no count, through `.data` or by a collective of
-    torch.distributed.
+    torch.distributed. The storage is remembered, not the tensor: torch exchanges no tensors that have weak references.
     """
 
     def __init__(self) -> None:
-        self._found: tuple[Any, Any, Tensor | None] = (None, None, None)
+        self._found: tuple[StorageWeakRef | None, Any, Tensor | None] = (None, None, None)
 
     def __reduce__(self) -> Any:
         return Orthonormal, ()
@@ -52,13 +52,13 @@ class Orthonormal:
             dtype,
             (base.data_ptr(), base.sum().item()) if here else None,
         )
-        of, at, found = self._found
-        if of is None or of() is not base or at != state:
+        now, (of, at, found) = StorageWeakRef(base.untyped_storage()), self._found
+        if of is None or of.cdata != now.cdata or at != state:
             with torch.inference_mode(False), torch.no_grad():
                 wide = base.to(dtype)
                 found = nearest(wide) if here else _formula(wide)  # which waits for no value
                 found = None if found is base else found
-            self._found = weakref.ref(base), state, found
+            self._found = now, state, found
         return base if found is None else found
 
 

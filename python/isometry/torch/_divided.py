@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 
@@ -29,15 +27,14 @@ def divided(t: Tensor, like: Any) -> Tensor:
     return distribute_tensor(t, like.device_mesh, like.placements)
 
 
-def changed(t: Any, change: Callable[[Tensor, Tensor], Tensor], beside: Tensor) -> Tensor:
-    """A divided tensor whose parts are changed, each with the same part of a whole one; without communication."""
+def of_part(whole: Tensor, like: Any) -> Tensor:
+    """The part of a tensor, which every process has whole, that lies where the part of a divided one does; without
+    communication.
+    """
     from torch.distributed.tensor import DTensor, Replicate
 
-    mesh = t.device_mesh
-    known = DTensor.from_local(beside, mesh, [Replicate()] * mesh.ndim, run_check=False)
-    part: Any = known.redistribute(placements=t.placements)
-    with torch.no_grad():
-        found = t.clone()
-        own = found.to_local()
-        own.copy_(change(own, part.to_local()))
+    mesh = like.device_mesh
+    known = DTensor.from_local(whole, mesh, [Replicate()] * mesh.ndim, run_check=False)
+    part: Any = known.redistribute(placements=like.placements)
+    found: Tensor = part.to_local()
     return found

@@ -63,7 +63,7 @@ class OperatorModule(Contiguous):
         super().__init__()
         self._kind = type(operator)
         self._count = operator.shape[1] if isinstance(operator, Columns) else 0
-        self._names: list[str | None] = []
+        self._names: list[str | tuple[int, ...] | None] = []
         if isinstance(operator, Composition):
             self.operators = nn.ModuleList(OperatorModule(factor) for factor in operator.operators)
         elif isinstance(operator, Adjoint | BlockDiagonal | Columns):
@@ -80,14 +80,15 @@ class OperatorModule(Contiguous):
         required = declaration.arguments[: declaration.required]
         for i, (argument, t) in enumerate(zip(operator._flat, operator._arrays, strict=True)):
             name = f"{argument.name}_{i}" if argument.list else argument.name
-            self._names.append(None if t is None else name)
-            if t is None:
+            if t is None or argument.kind == "shape":  # has no elements
+                self._names.append(None if t is None else tuple(t.shape))
                 continue
+            self._names.append(name)
             stored = t if isinstance(t, nn.Parameter) and not t.is_complex() else paired(t.detach()).clone()
             if argument.trained and (argument in required or argument.name not in declaration.loose):
                 self.register_parameter(name, stored if isinstance(stored, nn.Parameter) else nn.Parameter(stored))
             else:
-                self.register_buffer(name, stored.detach(), persistent=argument.kind != "shape")
+                self.register_buffer(name, stored.detach())
         arrange(self)
         self._complex = tuple(t is not None and t.is_complex() for t in operator._arrays)
 
@@ -115,7 +116,7 @@ class OperatorModule(Contiguous):
     def _declared(self) -> Any:
         kind: Any = self._kind
         given = zip(self._names, self._complex, strict=True)
-        values = [None if name is None else self._value(name, complex_) for name, complex_ in given]
+        values = [self._value(name, complex_) if isinstance(name, str) else name for name, complex_ in given]
         return built(lambda *arrays: kind._of(arrays), kind._declaration.flat(len(values)), values)
 
     def _value(self, name: str, complex_: bool) -> Tensor:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +29,7 @@ from torch.nn.functional import pad
 from ..._rules import check
 from .._dispatch.function import HALF, REAL_OF, dtype_name
 from .._dispatch.mode import DEVICE, mode, visible
+from .._divided import is_divided, of_part
 from ..formulas._precision import doubled, full_precision
 from ..formulas._solve import triangular
 from ..linalg import geqrf, householder_product, ormqr
@@ -43,22 +45,22 @@ def check_weight(name: str, weight: Tensor) -> None:
         check.stored(name, dtype_name(weight.dtype), or_complex=True)
 
 
-def weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> Tensor:
-    """B M(X), by the map of this name; reflections have signs that are kept. The base is square, or packed."""
+def weight(name: str, x: Tensor, base: Tensor | None) -> Tensor:
+    """B M(X), by the map of this name. The base is square, or packed."""
     elsewhere = not x.is_cpu and mode(x, base) is DEVICE
     if elsewhere and _has_steps(name, x) and (base is None or not base.requires_grad):
         if x.shape[-2] == x.shape[-1]:
-            return _square.weight(lambda x, base: _weight(name, x, kept, base), x, base)
-        return _thin.weight(name, partial(_weight, name), x, kept, base)
-    return _weight(name, x, kept, base)[0]
+            return _square.weight(partial(_weight, name), x, base)
+        return _thin.weight(name, partial(_weight, name), x, base)
+    return _weight(name, x, base)[0]
 
 
-def _weight(name: str, x: Tensor, kept: Tensor | None, base: Tensor | None) -> tuple[Tensor]:
+def _weight(name: str, x: Tensor, base: Tensor | None) -> tuple[Tensor]:
     square = base is not None and base.shape[-2] == base.shape[-1]
-    if kept is None:
+    if name in SKEW:
         w = SKEW[name](x)
     else:
-        w = reflected(x, kept_signs(x, kept), base if square else None)
+        w = reflected(x, signs(x.detach()), base if square else None)
         base = None if square else base
     return (w if base is None else based(base, w),)
 
@@ -185,32 +187,25 @@ SKEW: dict[str, Callable[[Tensor], Tensor]] = {"matrix_exp": exponential, "cayle
 
 
 def signs(x: Tensor) -> Tensor:
-    """The signs on the diagonal of X."""
+    """The sign bits on the diagonal of X, as 1 and -1."""
+    return _signs_of(x.diagonal(dim1=-2, dim2=-1).real)
+
+
+def _signs_of(diagonal: Tensor) -> Tensor:
+    return torch.copysign(torch.ones_like(diagonal), diagonal)
+
+
+def settle_signs(x: Any) -> None:
+    """Write `signs` to the diagonal of X, or of the part of it that this process has."""
+    if is_divided(x):
+        of_diagonal = of_part(torch.eye(*x.shape[-2:], dtype=torch.bool, device=x.device).expand(x.shape), x)
+        own = x.to_local().real
+        own.copy_(torch.where(of_diagonal, _signs_of(own), own))
+        return
     diagonal = x.diagonal(dim1=-2, dim2=-1).real
-    return torch.where(diagonal < 0, -1.0, 1.0).to(diagonal.dtype)
-
-
-def kept_signs(x: Tensor, kept: Tensor) -> Tensor:
-    """The signs on the diagonal of X; where weight decay has brought it below 1/4, those that were kept."""
-    return _signs_of(x.detach().diagonal(dim1=-2, dim2=-1).real, kept)
-
-
-def _signs_of(x: Tensor, kept: Tensor) -> Tensor:
-    own = torch.where(x.abs() >= 0.25, x, kept.real.to(x.device, x.dtype))
-    return torch.copysign(torch.ones_like(own), own)
-
-
-def on_diagonal(x: Tensor, kept: Tensor) -> Tensor:
-    """A matrix of the shape of X that is zero but for these signs on its diagonal."""
-    found = torch.zeros(x.shape, dtype=kept.dtype, device=kept.device)
-    found.diagonal(dim1=-2, dim2=-1).copy_(kept)
-    return found
-
-
-def with_signs(x: Tensor, kept: Tensor) -> Tensor:
-    """A part of X with `kept_signs` on the diagonal of X, from the same part of what `on_diagonal` returns."""
-    found = torch.where(kept.to(x.device) != 0, _signs_of(x.real, kept), x.real)
-    return torch.complex(found, x.imag) if x.is_complex() else found
+    found = _signs_of(diagonal)
+    if not x.is_cpu or not torch.equal(diagonal, found):  # a device would have to be waited for
+        diagonal.copy_(found)
 
 
 def packed(q: Tensor) -> Tensor:

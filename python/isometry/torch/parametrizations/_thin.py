@@ -22,15 +22,13 @@ from ._square import matrices, unitary
 Saved = tuple[Tensor, ...]
 
 
-def weight(
-    name: str, formula: Callable[..., tuple[Tensor, ...]], x: Tensor, signs: Tensor | None, base: Tensor | None
-) -> Tensor:
+def weight(name: str, formula: Callable[..., tuple[Tensor, ...]], x: Tensor, base: Tensor | None) -> Tensor:
     """B M(X) for a thin X (..., n, k), by the map of this name; the formula has the same tensors."""
-    return computed_there(_Weight(name, formula), (x, signs, base))[0]
+    return computed_there(_Weight(name, formula), (x, base))[0]
 
 
 class _Weight(NamedTuple):
-    """A call; its tensors are X, the signs that reflections keep, and the packed base."""
+    """A call; its tensors are X and the packed base."""
 
     name: str
     formula: Callable[..., tuple[Tensor, ...]]
@@ -38,9 +36,8 @@ class _Weight(NamedTuple):
     def run(self, given: Sequence[Any], saving: bool) -> tuple[tuple[Tensor], Saved]:
         """W, and what the map and the base save."""
         del saving
-        x, signs, base = given
-        x, base = matrices(x), None if base is None else matrices(base)
-        w, saved = _forward(x, self.name, None if signs is None else signs.reshape(-1, x.shape[-1]), base)
+        x, base = (None if t is None else matrices(t) for t in given)
+        w, saved = _forward(x, self.name, base)
         return (w.reshape(given[0].shape),), saved
 
     def pull(
@@ -48,8 +45,8 @@ class _Weight(NamedTuple):
     ) -> tuple[Tensor | None, ...]:
         """The gradient of X."""
         del wanted
-        ct, base = cts[0], given[2]
-        return _backward(matrices(ct), self.name, base is not None, tuple(saved)).reshape(ct.shape), None, None
+        ct, base = cts[0], given[1]
+        return _backward(matrices(ct), self.name, base is not None, tuple(saved)).reshape(ct.shape), None
 
 
 def _diagonal(t: Tensor) -> Tensor:
@@ -57,10 +54,10 @@ def _diagonal(t: Tensor) -> Tensor:
 
 
 @full_precision
-def _forward(x: Tensor, name: str, kept: Tensor | None, base: Tensor | None) -> tuple[Tensor, Saved]:
+def _forward(x: Tensor, name: str, base: Tensor | None) -> tuple[Tensor, Saved]:
     turn: Reflections | None
     if name == "householder":
-        every = _reflections(x, kept) if base is None else _reflections(torch.cat((x, base)), kept, 2)
+        every = _reflections(x if base is None else torch.cat((x, base)))
         parts = zip(*[t.tensor_split((len(x),)) for t in every], strict=True)
         own, turn = (Reflections(*part) for part in parts)
         w, saved = _product(own)
@@ -115,15 +112,11 @@ class Reflections(NamedTuple):
 _PARTS = len(Reflections._fields)
 
 
-def _reflections(a: Tensor, kept: Tensor | None = None, count: int = 1) -> Reflections:
-    """Those of packed matrices; of `count` stacks, X and the base, with the signs that are kept, real ones."""
+def _reflections(a: Tensor) -> Reflections:
+    """Those of packed matrices."""
     own = _diagonal(a)
     turns = own.is_complex()
     signed = own.real if turns else own
-    if kept is not None:
-        of_x, *of_base = signed.tensor_split(count)
-        of_x = torch.where(of_x.abs() >= 0.25, of_x, kept.to(of_x))
-        signed = torch.cat((of_x, *of_base)) if of_base else of_x
     signs = torch.copysign(torch.ones_like(signed), signed)
     v = a.tril(-1)
     _diagonal(v).fill_(1)

@@ -16,7 +16,7 @@ from torch.nn.utils import parametrize
 
 from .._bases import Orthonormal, nearest
 from .._dispatch.function import HALF, widened
-from .._divided import changed, divided, gathered, is_divided
+from .._divided import divided, gathered
 from .._stored import Contiguous, arrange
 from . import _maps
 
@@ -65,9 +65,14 @@ def orthogonal(
     the signs that it multiplies by are part of the trained tensor); complex weights have reflections too; float16 and
     bfloat16 weights are computed in float32 and rounded once; W stays orthogonal in another precision and in an average
     of weights; a thin weight of shape (n, k) has a base of its own size, not (n, n), and no n x n intermediate. State
-    dicts of torch load, with the same weight, those of a square weight into torch as well. With reflections the signs
-    of W are those on the (real part of the) diagonal of the trained tensor, or where weight decay has brought an entry
-    below 1/4, those last assigned or loaded.
+    dicts of torch load, with the same weight, those of a square weight into torch as well.
+
+    With reflections the signs of W are the sign bits on the (real part of the) diagonal of the trained tensor, which
+    has no gradient. A read of the weight that records gradients, and `state_dict`, make these entries 1 or -1 again in
+    the parameter's own memory, so a step of an optimiser that moves them by less than 1, as weight decay does, changes
+    no sign. They stay as they are inside `torch.compile`, behind another parametrization, and in a weight that
+    `fully_shard` has divided: there an optimiser that moves them through zero in many steps, such as
+    ``Adam(weight_decay=...)``, turns a column of W around.
 
     The cost of a forward and a backward pass is of order n k^2.
 
@@ -102,7 +107,8 @@ def orthogonal(
         chain.__class__ = _Chain
         arrange(chain)
         chain.register_load_state_dict_pre_hook(_adopt)
-        chain.register_state_dict_post_hook(_write_signs)
+        if orthogonal_map == "householder":
+            chain.register_state_dict_post_hook(_settle_entry)
     return module
 
 
@@ -114,7 +120,6 @@ class _Orthogonal(Contiguous):
     """W from X, and X and the base from an assigned W."""
 
     base: Tensor | None
-    signs: Tensor
 
     def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool) -> None:
         super().__init__()
@@ -125,11 +130,6 @@ class _Orthogonal(Contiguous):
             self.register_buffer("base", None)
         square = weight.shape[-2] == weight.shape[-1]
         self._orthonormal = Orthonormal() if use_trivialization and square else None
-        if orthogonal_map == "householder":
-            # Those last assigned or loaded: weight decay moves the diagonal of X through zero.
-            size = (*weight.shape[:-2], min(weight.shape[-2:]))
-            ones = torch.ones(size, dtype=weight.real.dtype, device=weight.device)
-            self.register_buffer("signs", -ones, persistent=False)
 
     def extra_repr(self) -> str:
         return f"{self.orthogonal_map}, use_trivialization={self.use_trivialization}"
@@ -137,10 +137,11 @@ class _Orthogonal(Contiguous):
     def forward(self, x: Tensor) -> Tensor:
         if 0 in x.shape[-2:]:  # the maps divide by norms and find n from the number of entries
             return x.clone()
+        if self.orthogonal_map == "householder" and isinstance(x, nn.Parameter) and torch.is_grad_enabled():
+            _settle(x)
         wide = x.shape[-2] < x.shape[-1]
         tall = widened(x.transpose(-2, -1) if wide else x)  # x.mT of a leaf waits with the interpreter's lock
-        kept = self.signs if self.orthogonal_map == "householder" else None
-        w = _maps.weight(self.orthogonal_map, tall, kept, self._full_base(tall.dtype))
+        w = _maps.weight(self.orthogonal_map, tall, self._full_base(tall.dtype))
         return (w.mT if wide else w).to(x.dtype)
 
     def _full_base(self, dtype: torch.dtype) -> Tensor | None:
@@ -177,8 +178,6 @@ class _Orthogonal(Contiguous):
                 "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                 "use_trivialization=False."
             )
-        if self.orthogonal_map == "householder":
-            self.signs = _maps.signs(x).to(self.signs)
         return (x.mT if wide else x).to(w.dtype).contiguous()
 
 
@@ -190,44 +189,40 @@ def _settled(base: Tensor) -> Tensor:
 
 
 def _adopt(chain: Any, state: dict[str, Any], prefix: str, metadata: dict[str, Any], *_: object) -> None:
-    """Before a state is loaded: the signs are those of X; a thin weight's base of torch, n x n, becomes a thin one, and
-    a square one is orthonormal in the precision of this module.
+    """Before a state is loaded: a thin weight's base of torch, n x n, becomes a thin one, and a square one is
+    orthonormal in the precision of this module.
     """
     law, x, base = chain[0], state.get(prefix + "original"), state.get(f"{prefix}0.base")
-    if not isinstance(x, Tensor) or x.shape != law.shape:
+    if not isinstance(x, Tensor) or x.shape != law.shape or not isinstance(base, Tensor):
         return  # `load_state_dict` reports it
     k, n = sorted(x.shape[-2:])
-    wide, reflected = x.shape[-1] > k, law.orthogonal_map == "householder"
-    thin = n > k and law.use_trivialization
-    of_torch = base if thin and isinstance(base, Tensor) and base.shape[-2:] == (n, n) else None
+    wide = x.shape[-1] > k
     with torch.no_grad():
-        if reflected or of_torch is not None:
+        if n > k and law.use_trivialization and base.shape[-2:] == (n, n):
             whole = gathered(x)
-            tall = widened(whole.mT if wide else whole)
-        if reflected:
-            like = whole.real if law.signs.is_meta else law.signs
-            law.signs = _maps.signs(tall).to(like.device, like.dtype)
-        if of_torch is not None:
-            packed, tall = _maps.thinned(widened(gathered(of_torch)), tall)
-            state[f"{prefix}0.base"] = divided(packed.to(of_torch.dtype), of_torch)
+            packed, tall = _maps.thinned(widened(gathered(base)), widened(whole.mT if wide else whole))
+            state[f"{prefix}0.base"] = divided(packed.to(base.dtype), base)
             state[prefix + "original"] = divided((tall.mT if wide else tall).to(x.dtype).contiguous(), x)
-        elif law._orthonormal is not None and isinstance(base, Tensor) and law.base is not None:
+        elif law._orthonormal is not None and law.base is not None:
             own = base if metadata.get("assign_to_params_buffers") else base.to(law.base.dtype)
             settled = _settled(own)
             if settled is not own:
                 state[f"{prefix}0.base"] = settled
 
 
-def _write_signs(chain: Any, state: dict[str, Any], prefix: str, _: object) -> None:
-    """In a saved state the diagonal of X has the signs, whatever an optimiser made of it."""
-    law, x = chain[0], state.get(prefix + "original")
-    if law.orthogonal_map == "householder" and isinstance(x, Tensor) and not x.requires_grad:
-        if is_divided(x):
-            signs = _maps.on_diagonal(x, law.signs)
-            state[prefix + "original"] = changed(x, _maps.with_signs, signs)
-            return
-        signs = _maps.kept_signs(x, law.signs)
-        if not x.is_meta and not torch.equal(x.diagonal(dim1=-2, dim2=-1).real, signs):
-            x = x.clone()
-            x.diagonal(dim1=-2, dim2=-1).real.copy_(signs)
-            state[prefix + "original"] = x
+def _settle_entry(_: Any, state: dict[str, Any], prefix: str, *__: object) -> None:
+    """The entry of X in a saved state, which torch's function reads as 1 or -1 too."""
+    x = state.get(prefix + "original")
+    if isinstance(x, Tensor):
+        _settle(x)
+
+
+def _settle(x: Any) -> None:
+    """Make the diagonal of X 1 or -1 by its sign bits, which changes no W.
+
+    It is written past autograd, which may have saved X.
+    """
+    if torch.compiler.is_compiling():
+        return
+    with torch.inference_mode(x.is_inference()), torch.no_grad():
+        _maps.settle_signs(x.data)
