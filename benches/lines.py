@@ -3,7 +3,8 @@
     python benches/lines.py [CHECKOUT ...]
 
 A table with a column for each checkout (default: this one), so that two states can be compared. The tests of the
-Rust crates are an area of their own, those at the end of a file too.
+Rust crates are an area of their own, those at the end of a file too. The stubs of `make object` and `make cell` stand
+below the total and are not in it.
 """
 
 from __future__ import annotations
@@ -58,25 +59,43 @@ def rust_lines(text: str) -> int:
     return sum(bool(line.strip()) for line in bare.splitlines())
 
 
-def parts(area: str, path: Path) -> Iterator[tuple[str, str]]:
-    """The area and the text of a file; a module `tests` at the end of a Rust file, and `testing`, stand apart."""
+TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod (\w+);")
+
+
+def test_modules(root: Path) -> set[Path]:
+    """The files and folders of Rust modules that are compiled for tests alone, without suffix."""
+    found = {folder for folder in root.glob("rust/*/tests")}
+    for path in root.glob("rust/**/*.rs"):
+        beside = path.parent if path.stem in ("mod", "lib") else path.with_suffix("")
+        found.update(beside / name for name in TEST_MODULE.findall(path.read_text(encoding="utf-8")))
+    return found
+
+
+def parts(area: str, path: Path, tests: set[Path]) -> Iterator[tuple[str, str]]:
+    """The area and the text of a file; modules of Rust that are compiled for tests alone stand apart."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".rs" and (path.name == "tests.rs" or {"tests", "testing"} & {*path.parts}):
+    if tests & {path.with_suffix(""), *path.parents}:
         area = "rust tests"
-    code, mark, tests = text.partition("#[cfg(test)]\nmod tests {") if path.suffix == ".rs" else (text, "", "")
+    code, mark, end = text.partition("#[cfg(test)]\nmod tests {") if path.suffix == ".rs" else (text, "", "")
     yield area, code
-    yield "rust tests", mark + tests
+    yield "rust tests", mark + end
 
 
 def counted(root: Path) -> dict[str, list[int]]:
     """Lines of code and all lines of each area of a checkout."""
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    tests = test_modules(root)
     for path in sorted(p for top in TOPS for p in (root / top).rglob("*") if p.suffix in COUNTERS):
         inside = path.relative_to(root).as_posix()
         area = next(area for area, starts in AREAS.items() if inside.startswith(starts))
-        for name, text in parts(area, path):
+        for name, text in parts(area, path, tests):
             found[name][0] += COUNTERS[path.suffix](text)
             found[name][1] += len(text.splitlines())
+    found["all"] = [sum(sizes) for sizes in zip(*found.values(), strict=True)]
+    for path in (root / "tests/stubs").rglob("*.txt"):
+        text = path.read_text(encoding="utf-8")
+        found["stubs"][0] += sum(bool(line.strip()) for line in text.splitlines())
+        found["stubs"][1] += len(text.splitlines())
     return found
 
 
@@ -87,10 +106,9 @@ TOPS = ("rust", "python", "tests", "benches", "examples")
 def main(roots: Sequence[str]) -> None:
     checkouts = [Path(root) for root in roots] or [Path(__file__).resolve().parents[1]]
     columns = [counted(root) for root in checkouts]
-    for root, column in zip(checkouts, columns, strict=True):
-        column["all"] = [sum(sizes) for sizes in zip(*column.values(), strict=True)]
+    for root in checkouts:
         print(f"{root}: lines of code, all lines")
-    for area in (*AREAS, "rust tests", "all"):
+    for area in (*AREAS, "rust tests", "all", "stubs"):
         print(f"{area:18}" + "".join(f"{column[area][0]:9,}{column[area][1]:9,}" for column in columns))
 
 

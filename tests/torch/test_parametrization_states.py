@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector, parametrize, vector_to_parameters
 from torch.nn.utils.parametrizations import orthogonal as torchs
+from torch.utils.checkpoint import checkpoint
 
 import divided_work
 import isometry.torch as it
+from derivatives import compiled
 from orthogonal_weights import EVERY, MAPS, TIGHT, Holder, gap, linear, original
 from tolerance import close
 
@@ -75,40 +77,52 @@ if hasattr(torch.optim, "Muon"):  # from torch 2.9 on
     MOVERS |= {f"Muon {lr}": lambda p, lr=lr: torch.optim.Muon(p, lr=lr) for lr in (0.02, 0.1)}
 
 
+def moved(module, optimiser, target, scale, graph=lambda module: module):
+    """The largest step of a column of W in training, beside how far the optimiser moved the diagonal of X."""
+    run, axis = graph(module), 0 if target.shape[0] >= target.shape[1] else 1
+    diagonal = lambda: original(module).detach().diagonal().real.clone()
+    largest, far, w = 0.0, 0.0, module.weight.detach()
+    eye = torch.eye(target.shape[1], dtype=target.dtype)
+    for _ in range(100):
+        optimiser.zero_grad()
+        (run(eye).mT - target).abs().square().sum().mul(scale).backward()
+        before, before_step = w, diagonal()
+        optimiser.step()
+        far, w = far + (diagonal() - before_step).abs(), module.weight.detach()
+        largest = max(largest, (w - before).norm(dim=axis).max().item())
+    return largest, far.max().item()
+
+
 @WAYS
 @pytest.mark.parametrize("shape", [(5, 5), (9, 4), (4, 9)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 @pytest.mark.parametrize("mover", MOVERS)
 def test_signs_survive_any_optimiser(mover, dtype, shape, trivialization):
     """W turns continuously where an optimiser moves the diagonal through zero, and is what is saved, for torch too."""
+    dtype = torch.float64 if mover.startswith("Muon") else dtype  # which has no complex arithmetic
     build = lambda make=it.parametrizations.orthogonal: make(
         linear(*shape, dtype=dtype), "weight", "householder", use_trivialization=trivialization
     )
-    if mover.startswith("Muon") and dtype.is_complex:
-        dtype = torch.float64  # it has no complex arithmetic
-    module = build()
-    optimiser, target = (
-        MOVERS[mover](module.parameters()),
-        torch.linalg.qr(torch.randn(max(shape), min(shape), dtype=dtype))[0],
-    )
-    target = target if shape[0] >= shape[1] else target.mT
-    diagonal = lambda: original(module).detach().diagonal().real.clone()
-    largest, moved, before = 0.0, 0.0, module.weight.detach()
-    for _ in range(100):
-        optimiser.zero_grad()
-        (module.weight - target).abs().square().sum().mul(1e-3 if mover == "Adam" else 1).backward()
-        signs = diagonal()
-        optimiser.step()
-        moved = moved + (diagonal() - signs).abs()
-        now = module.weight.detach()
-        largest = max(largest, (now - before).norm(dim=0 if shape[0] >= shape[1] else 1).max().item())
-        before = now
-    assert moved.max() > 0.3, "the test reaches what it is about"
-    assert largest < 1, largest  # a column that turns around moves by 2
+    module, target = build(), torch.randn(shape, dtype=dtype)
+    largest, far = moved(module, MOVERS[mover](module.parameters()), target, 1e-3 if mover == "Adam" else 1)
+    assert far > 0.3, "the test reaches what it is about"
+    assert largest < 1  # a column that turns around moves by 2
+    w = module.weight.detach()
     for make in [it.parametrizations.orthogonal] + ([] if dtype.is_complex or shape[0] != shape[1] else [torchs]):
         other = build(make)
         other.load_state_dict(module.state_dict())
-        close(other.weight.detach(), before, TIGHT)
+        close(other.weight.detach(), w, TIGHT)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (9, 4)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_signs_survive_in_a_compiled_module(dtype, shape):
+    """Called twice before a gradient, and by a module that computes its activations again."""
+    module = it.parametrizations.orthogonal(linear(*shape, dtype=dtype), orthogonal_map="householder")
+    graph = lambda module: compiled(lambda x: (checkpoint(module, x, use_reentrant=False) + module(2 * x)) / 3)
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.02, weight_decay=0.1)
+    largest, far = moved(module, optimiser, torch.randn(shape, dtype=dtype), 1e-3, graph)
+    assert far > 0.3 and largest < 1
 
 
 COPIES = {

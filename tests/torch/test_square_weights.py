@@ -14,7 +14,7 @@ from tolerance import close
 
 TYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 BASES = pytest.mark.parametrize("based", [True, False], ids=["base", "no base"])
-FORMULA = lambda x, base: _maps._weight("matrix_exp", x, base)
+FORMULA = lambda x, base: _maps._weight("matrix_exp", x, None, base)
 
 
 @pytest.fixture(autouse=True)

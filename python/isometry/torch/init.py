@@ -7,7 +7,8 @@ from torch import Tensor
 
 from .._rules import check
 from ._dispatch.function import HALF, dtype_name
-from .parametrizations._maps import packed, reflected, signs
+from .parametrizations._maps import packed, reflected
+from .parametrizations._signs import signs
 
 __all__ = ["orthogonal_"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,8 +30,8 @@ def reflecting(make: Callable[[Tensor], Operator], vectors: Tensor, scale: Calla
     return make(scale(vectors))
 
 
-def built(make: Callable[..., Operator], arguments: Sequence[Argument], values: Sequence[Tensor | None]) -> Operator:
-    """``make(*values)`` for stored values of these arguments, with `reflecting` if vectors are among them."""
+def built(make: Callable[..., Operator], arguments: Sequence[Argument], values: Sequence[Any]) -> Operator:
+    """``make(*values)`` for tensors and sizes of these arguments, with `reflecting` if vectors are among them."""
     for i, (argument, u) in enumerate(zip(arguments, values, strict=True)):
         if argument.name == "vectors" and u is not None:
             axis = argument.axes.split().index("n") - argument.rank

@@ -19,8 +19,6 @@ signs. The diagonal of a complex X has the angles of its reflections as imaginar
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,12 +27,12 @@ from torch.nn.functional import pad
 from ..._rules import check
 from .._dispatch.function import HALF, REAL_OF, dtype_name
 from .._dispatch.mode import DEVICE, mode, visible
-from .._divided import is_divided, of_part
 from ..formulas._precision import doubled, full_precision
 from ..formulas._solve import triangular
 from ..linalg import geqrf, householder_product, ormqr
 from ..operators import Cayley, Exponential
 from . import _square, _thin
+from ._signs import signs
 
 
 def check_weight(name: str, weight: Tensor) -> None:
@@ -45,22 +43,23 @@ def check_weight(name: str, weight: Tensor) -> None:
         check.stored(name, dtype_name(weight.dtype), or_complex=True)
 
 
-def weight(name: str, x: Tensor, base: Tensor | None) -> Tensor:
-    """B M(X), by the map of this name. The base is square, or packed."""
+def weight(name: str, x: Tensor, signs: Tensor | None, base: Tensor | None) -> Tensor:
+    """B M(X), by the map of this name, with the signs of reflections. The base is square, or packed."""
+    formula = lambda x, base: _weight(name, x, signs, base)
     elsewhere = not x.is_cpu and mode(x, base) is DEVICE
     if elsewhere and _has_steps(name, x) and (base is None or not base.requires_grad):
         if x.shape[-2] == x.shape[-1]:
-            return _square.weight(partial(_weight, name), x, base)
-        return _thin.weight(name, partial(_weight, name), x, base)
-    return _weight(name, x, base)[0]
+            return _square.weight(formula, x, base)
+        return _thin.weight(name, formula, x, base)
+    return formula(x, base)[0]
 
 
-def _weight(name: str, x: Tensor, base: Tensor | None) -> tuple[Tensor]:
+def _weight(name: str, x: Tensor, signs: Tensor | None, base: Tensor | None) -> tuple[Tensor]:
     square = base is not None and base.shape[-2] == base.shape[-1]
-    if name in SKEW:
+    if signs is None:
         w = SKEW[name](x)
     else:
-        w = reflected(x, signs(x.detach()), base if square else None)
+        w = reflected(x, signs, base if square else None)
         base = None if square else base
     return (w if base is None else based(base, w),)
 
@@ -184,28 +183,6 @@ SKEW: dict[str, Callable[[Tensor], Tensor]] = {"matrix_exp": exponential, "cayle
 
 
 # ---------------------------------------------------------------- from an orthogonal matrix
-
-
-def signs(x: Tensor) -> Tensor:
-    """The sign bits on the diagonal of X, as 1 and -1."""
-    return _signs_of(x.diagonal(dim1=-2, dim2=-1).real)
-
-
-def _signs_of(diagonal: Tensor) -> Tensor:
-    return torch.copysign(torch.ones_like(diagonal), diagonal)
-
-
-def settle_signs(x: Any) -> None:
-    """Write `signs` to the diagonal of X, or of the part of it that this process has."""
-    if is_divided(x):
-        of_diagonal = of_part(torch.eye(*x.shape[-2:], dtype=torch.bool, device=x.device).expand(x.shape), x)
-        own = x.to_local().real
-        own.copy_(torch.where(of_diagonal, _signs_of(own), own))
-        return
-    diagonal = x.diagonal(dim1=-2, dim2=-1).real
-    found = _signs_of(diagonal)
-    if not x.is_cpu or not torch.equal(diagonal, found):  # a device would have to be waited for
-        diagonal.copy_(found)
 
 
 def packed(q: Tensor) -> Tensor:

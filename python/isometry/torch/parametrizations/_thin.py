@@ -36,8 +36,8 @@ class _Weight(NamedTuple):
     def run(self, given: Sequence[Any], saving: bool) -> tuple[tuple[Tensor], Saved]:
         """W, and what the map and the base save."""
         del saving
-        x, base = (None if t is None else matrices(t) for t in given)
-        w, saved = _forward(x, self.name, base)
+        x, base = given
+        w, saved = _forward(matrices(x), self.name, None if base is None else matrices(base))
         return (w.reshape(given[0].shape),), saved
 
     def pull(

@@ -16,9 +16,10 @@ from torch.nn.utils import parametrize
 
 from .._bases import Orthonormal, nearest
 from .._dispatch.function import HALF, widened
-from .._divided import divided, gathered
+from .._divided import divided, gathered, is_divided
 from .._stored import Contiguous, arrange
 from . import _maps
+from ._signs import settle, settle_part, trained_signs
 
 __all__ = ["orthogonal"]
 
@@ -70,9 +71,9 @@ def orthogonal(
     With reflections the signs of W are the sign bits on the (real part of the) diagonal of the trained tensor, which
     has no gradient. A read of the weight that records gradients, and `state_dict`, make these entries 1 or -1 again in
     the parameter's own memory, so a step of an optimiser that moves them by less than 1, as weight decay does, changes
-    no sign. They stay as they are inside `torch.compile`, behind another parametrization, and in a weight that
-    `fully_shard` has divided: there an optimiser that moves them through zero in many steps, such as
-    ``Adam(weight_decay=...)``, turns a column of W around.
+    no sign. They stay as they are behind another parametrization, and in a weight that `fully_shard` has divided:
+    there an optimiser that moves them through zero in many steps, such as Muon or ``Adam(weight_decay=...)``, turns a
+    column of W around.
 
     The cost of a forward and a backward pass is of order n k^2.
 
@@ -137,11 +138,10 @@ class _Orthogonal(Contiguous):
     def forward(self, x: Tensor) -> Tensor:
         if 0 in x.shape[-2:]:  # the maps divide by norms and find n from the number of entries
             return x.clone()
-        if self.orthogonal_map == "householder" and isinstance(x, nn.Parameter) and torch.is_grad_enabled():
-            _settle(x)
         wide = x.shape[-2] < x.shape[-1]
         tall = widened(x.transpose(-2, -1) if wide else x)  # x.mT of a leaf waits with the interpreter's lock
-        w = _maps.weight(self.orthogonal_map, tall, self._full_base(tall.dtype))
+        signs = trained_signs(x).to(tall.real.dtype) if self.orthogonal_map == "householder" else None
+        w = _maps.weight(self.orthogonal_map, tall, signs, self._full_base(tall.dtype))
         return (w.mT if wide else w).to(x.dtype)
 
     def _full_base(self, dtype: torch.dtype) -> Tensor | None:
@@ -214,15 +214,4 @@ def _settle_entry(_: Any, state: dict[str, Any], prefix: str, *__: object) -> No
     """The entry of X in a saved state, which torch's function reads as 1 or -1 too."""
     x = state.get(prefix + "original")
     if isinstance(x, Tensor):
-        _settle(x)
-
-
-def _settle(x: Any) -> None:
-    """Make the diagonal of X 1 or -1 by its sign bits, which changes no W.
-
-    It is written past autograd, which may have saved X.
-    """
-    if torch.compiler.is_compiling():
-        return
-    with torch.inference_mode(x.is_inference()), torch.no_grad():
-        _maps.settle_signs(x.data)
+        settle_part(x) if is_divided(x) else settle(x)
