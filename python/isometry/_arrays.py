@@ -105,7 +105,8 @@ def ready(a: Array, dtype: DType) -> Array:
     flags = a.flags
     if (a.dtype == dtype and flags.c_contiguous and flags.aligned) or type(a) is gpu.Array:
         return a
-    return np.array(a, dtype=dtype, order="C")
+    with np.errstate(over="ignore"):  # of what single precision does not hold
+        return np.array(a, dtype=dtype, order="C")
 
 
 def writable(argument: str, out: object, shape: Shape, dtype: DType) -> Array:
