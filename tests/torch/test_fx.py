@@ -1,11 +1,11 @@
-"""torch.fx: modules are nodes of a traced graph, as those of torch.nn; calls that cannot be say how they can."""
+"""torch.fx: modules are nodes of a traced graph, as those of torch.nn; calls that cannot be say how they can (docs/limits.md)."""
 
 import copy
 import pickle
 
 import pytest
 import torch
-from torch.fx import Proxy, symbolic_trace, wrap
+from torch.fx import Proxy, symbolic_trace
 
 import isometry.torch as it
 from layers import FORMS, HEADED, KINDS, B, D, N, T, draw, formed
@@ -39,30 +39,25 @@ def hooked(module):
     return module
 
 
-def linear(*shape):
-    return torch.nn.Linear(*shape, dtype=torch.float64)
+def linear():
+    return torch.nn.Linear(D, N, dtype=torch.float64)
 
 
 def orthogonal(name):
-    return it.parametrizations.orthogonal(linear(D, N), orthogonal_map=name)
-
-
-class Own(it.nn.GRU):
-    """A subclass of one's own."""
+    return it.parametrizations.orthogonal(linear(), orthogonal_map=name)
 
 
 #: name -> what makes a module, and how it is called.
 MODULES = {form: (lambda form=form: formed(form), unpacked) for form in [*KINDS, *FORMS, *HEADED]}
 MODULES |= {
     "keywords": (lambda: formed("ornn"), lambda layer, x: layer(input=x, hx=x.new_zeros(1, B, N))[0]),
-    "a subclass": (lambda: Own(D, N, dtype=torch.float64), unpacked),
     "cell": (lambda: it.nn.from_torch(torch.nn.GRUCell(D, N).double(), cells=True), lambda cell, x: cell(x[0])),
     "operator": (lambda: it.nn.OperatorModule(it.Cayley.random(D, dtype=torch.float64)), plain),
     "product": (lambda: it.nn.OperatorModule(it.Dense(torch.eye(D)) @ it.Householder.random(D)).double(), plain),
     "real state": (it.nn.RealState, plain),
-    "OFT": (lambda: it.adapters.OFT(linear(D, N), 3), plain),
-    "HRA": (lambda: it.adapters.HRA(linear(D, N), 2), plain),
-    "hooks": (lambda: hooked(it.adapters.HRA(linear(D, N), 2)), plain),
+    "OFT": (lambda: it.adapters.OFT(linear(), 3), plain),
+    "HRA": (lambda: it.adapters.HRA(linear(), 2), plain),
+    "hooks": (lambda: hooked(it.adapters.HRA(linear(), 2)), plain),
     **{f"{name}, a layer": (lambda name=name: orthogonal(name), plain) for name in MAPS},
     **{
         f"{name}, a weight": (lambda name=name: orthogonal(name), lambda layer, x: x @ layer.weight.mT) for name in MAPS
@@ -72,51 +67,35 @@ MODULES |= {
 
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_are_nodes(name):
-    """Values and gradients of the graph, and of its copies, to the last bit."""
+    """The values of the model, to the last bit, also of copies, and its parameters."""
     make, use = MODULES[name]
     model, x = Model(make(), use), draw(T, B, D)
     graph, expected = symbolic_trace(model), model(x)
     assert torch.equal(graph(x), expected) and torch.equal(copy.deepcopy(graph)(x), expected)
     if name != "hooks" and "," not in name:  # functions without a name, and parametrizations, are not pickled
         assert torch.equal(pickle.loads(pickle.dumps(graph))(x), expected)
-    trained = {key: p for key, p in graph.named_parameters() if p.requires_grad}
-    own = [model.get_parameter(key) for key in trained]
+    own = list(graph.named_parameters())
     assert own or name == "real state"
-    for p, q in zip(own, trained.values(), strict=True):
-        assert p is q
+    assert all(p is model.get_parameter(key) for key, p in own)
 
 
-@wrap
-def turned(x):
-    return it.Givens(x[..., :1], torch.tensor([[0, 1]]), n=2).matrix()
-
-
-def test_a_wrapped_function_is_a_node():
-    graph, x = symbolic_trace(lambda x: turned(x) + 1), draw(3, 2)
-    assert torch.equal(graph(x), turned(x) + 1)
-
-
-TENSORS = {
-    name: (f, {k: t for k, t in given.items() if isinstance(t, torch.Tensor)}, given)
-    for name, (f, given) in CALLS.items()
-}
+WITH_TENSORS = [name for name, (_, given) in CALLS.items() if any(map(torch.is_tensor, given.values()))]
 READERS = {
     "step": (lambda: it.nn.GRU(D, N), lambda layer, x: layer.step(x)),
     "recurrent matrix": (lambda: it.nn.ORNN(D, N), lambda layer, x: layer.recurrent_matrix() @ x),
     "operator": (lambda: it.nn.OperatorModule(it.Cayley.random(D)), lambda module, x: module.operator()(x)),
     "matrix": (lambda: it.nn.OperatorModule(it.Cayley.random(D).H), lambda module, x: module.matrix() @ x),
-    "weight": (lambda: it.adapters.OFT(linear(D, N), 3), lambda adapter, x: x @ adapter.weight),
-    "rotate": (lambda: it.adapters.HRA(linear(D, N), 2), lambda adapter, x: adapter.rotate(x)),
+    "weight": (lambda: it.adapters.OFT(linear(), 3), lambda adapter, x: x @ adapter.weight),
+    "rotate": (lambda: it.adapters.HRA(linear(), 2), lambda adapter, x: adapter.rotate(x)),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name, (_, tensors, _) in TENSORS.items() if tensors])
+@pytest.mark.parametrize("name", WITH_TENSORS)
 def test_functions_say_how(name):
-    function, tensors, given = TENSORS[name]
-    graph = torch.fx.Graph()
+    (function, given), graph = CALLS[name], torch.fx.Graph()
     proxy = Proxy(graph.placeholder("x"), torch.fx.proxy.GraphAppendingTracer(graph))
     with pytest.raises(TypeError, match=r"not Proxy.*torch\.fx\.wrap"):
-        function(**{**given, **dict.fromkeys(tensors, proxy)})
+        function(**{key: proxy if torch.is_tensor(value) else value for key, value in given.items()})
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -50,9 +50,10 @@ class Adapter(Contiguous):
         ``torch.nn.utils.prune`` and others compute weights in them; RuntimeError for one that cannot, and for weights
         that ``fully_shard`` has divided; TypeError where a quantiser has replaced the layer.
         """
-        settle(self._own_layer("weight"), "weight")
+        settle(self.linear, "weight")
         settle(self, "weight")
-        return self._turned_weight().to(self.linear.weight.dtype)
+        linear = self._own_layer("weight")
+        return self._turned_weight().to(linear.weight.dtype)
 
     @property
     def _own_modules(self) -> dict[str, nn.Module]:
@@ -62,8 +63,8 @@ class Adapter(Contiguous):
     @property
     def bias(self) -> Tensor | None:
         """That of the layer; hooks as for `weight`."""
-        settle(self._own_layer("bias"), "bias")
-        return self.linear.bias
+        settle(self.linear, "bias")
+        return self._own_layer("bias").bias
 
     def _own_layer(self, reader: str) -> nn.Linear:
         """The layer; TypeError naming `reader` where a quantiser has put another in its place."""
