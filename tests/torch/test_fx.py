@@ -1,4 +1,4 @@
-"""torch.fx: modules are nodes of a traced graph, as those of torch.nn; calls that cannot be say how they can (docs/limits.md)."""
+"""torch.fx: modules are nodes of a traced graph, as those of torch.nn; other calls say how (docs/limits.md)."""
 
 import copy
 import pickle
@@ -86,7 +86,6 @@ READERS = {
     "operator": (lambda: it.nn.OperatorModule(it.Cayley.random(D)), lambda module, x: module.operator()(x)),
     "matrix": (lambda: it.nn.OperatorModule(it.Cayley.random(D).H), lambda module, x: module.matrix() @ x),
     "weight": (lambda: it.adapters.OFT(linear(), 3), lambda adapter, x: x @ adapter.weight),
-    "rotate": (lambda: it.adapters.HRA(linear(), 2), lambda adapter, x: adapter.rotate(x)),
 }  # fmt: skip
 
 
