@@ -242,3 +242,49 @@ def test_flags_are_bools(name, argument):
     for value in (True, False) if argument in ("bias", "batch_first") else (True, False, np.True_, np.False_):
         if not (argument == "reverse" and "matrix" in name):  # of a layer in one direction
             call(**{**given, argument: value})
+
+
+#: Arguments that are no arrays where they are not given.
+NO_ARRAYS = {"rng", "dtype", "tol", "m", "negative_ones", "backend", "slope", "scale", "check_states"}
+#: Those that the torch face makes tensors of.
+OF_TORCH = {"lengths", "starts", "cu_seqlens"}
+MAY_BE_MASKED = [(n, a) for n, a in ARGUMENTS if a in OF_TORCH or (n.startswith("numpy") and a not in NO_ARRAYS)]
+#: Instead of the mask: what is wrong with the list, or with the argument beside others.
+OTHERWISE = "not list|not tuple|2 arrays|not be given"
+
+
+def masked(value):
+    """Masked arrays like a valid value: alone, and inside of lists and tuples."""
+    a = np.ma.masked_array(np.ones(4) if value is None else value, True)
+    yield a
+    yield from ([a], (a, a), [[a]], [np.ma.masked], list(a)) if a.ndim else ([a],)
+
+
+@pytest.mark.parametrize("name,argument", MAY_BE_MASKED)
+def test_masked_arrays_are_refused(name, argument):
+    """NumPy reads under a mask, also within lists."""
+    call, given = CALLS[name]
+    told = rf"(?<!\w){argument}(?!\w).*([Mm]ask|{OTHERWISE})"
+    if given[argument] is None or isinstance(given[argument], (np.ndarray, list)):
+        for value in masked(given[argument]):
+            with pytest.raises((TypeError, ValueError), match=told):
+                call(**{**given, argument: value})
+
+
+def test_masked_arguments_of_operators(case, seed):
+    n = case.size(4)
+    given = case.draw(seed, n)
+    for name, a in given.items():
+        for value in masked(a):
+            with pytest.raises(TypeError, match="without a mask"):
+                case.build(iso, {**given, name: value}, n)
+
+
+test_masked_arguments_of_operators.select = lambda case: case.dtype in (np.float64, np.complex128)
+
+
+def test_masked_keys_are_refused():
+    stack = iso.Dense(np.ones((3, 2, 2)))
+    for value in masked(np.arange(3)):
+        with pytest.raises(TypeError, match="index.*mask"):
+            stack[value]

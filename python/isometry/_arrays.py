@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from isometry import _core, gpu
 from isometry._rules import check, check_gpu, check_out, stacks
 from isometry._rules.check import Shape
+from isometry._rules.masks import unmasked
 
 Array = NDArray[Any]
 DType = np.dtype[Any]
@@ -29,8 +30,7 @@ def read(argument: str, value: object) -> Array:
         check.kind(argument, "an array", value)
     if type(value) is gpu.Array:  # its dtype and shape are known; code that reads its elements refuses it
         return value  # type: ignore[return-value]
-    if isinstance(value, np.ndarray) and hasattr(value, "mask"):
-        check.kind(argument, "an array without a mask", value)
+    unmasked(argument, value)
     if hasattr(value, "toarray"):  # SciPy's sparse arrays and matrices
         check.dense(argument, type(value).__name__)
     try:
@@ -105,13 +105,15 @@ def ready(a: Array, dtype: DType) -> Array:
     flags = a.flags
     if (a.dtype == dtype and flags.c_contiguous and flags.aligned) or type(a) is gpu.Array:
         return a
-    return np.array(a, dtype=dtype, order="C")
+    with np.errstate(over="ignore"):  # of what single precision does not hold
+        return np.array(a, dtype=dtype, order="C")
 
 
 def writable(argument: str, out: object, shape: Shape, dtype: DType) -> Array:
     """An array that the caller gives for a result of this shape and dtype."""
     if not isinstance(out, np.ndarray):
         check.kind(argument, "a numpy.ndarray", out)
+    unmasked(argument, out)
     check_out.room(argument, tuple(out.shape), out.dtype.name, shape, dtype.name)
     flags = out.flags
     whole = flags.c_contiguous and flags.aligned and flags.writeable and out.dtype.isnative

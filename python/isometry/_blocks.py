@@ -97,7 +97,7 @@ def _whole(pieces: Array, axis: int) -> Array:
     """The inverse of `_pieces`."""
     at = pieces.ndim + axis - 1
     parts = np.moveaxis(pieces, 0, at)
-    return parts.reshape(*parts.shape[:at], -1, *parts.shape[at + 2 :])
+    return parts.reshape(*parts.shape[:at], parts.shape[at] * parts.shape[at + 1], *parts.shape[at + 2 :])
 
 
 def _joined(states: Array) -> Array:

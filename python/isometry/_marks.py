@@ -5,16 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array
-from isometry._rules import check, check_recurrence
+from isometry._arrays import Array, read
+from isometry._rules import check_recurrence
 
 
 def taken(starts: ArrayLike, steps: int, batch: int, members: int | None) -> Array:
     """The marks (T, B) as integers, with the members as first axis."""
-    try:
-        given = np.asarray(starts)
-    except (TypeError, ValueError) as error:
-        check.unreadable("starts", error)
+    given = read("starts", starts)
     check_recurrence.starts(given.dtype.name, given.shape, steps, batch, members)
     found = given.astype(np.int64)
     if members is None:

@@ -296,3 +296,36 @@ def test_states_of_other_optimisers_keep_the_options(kind):
     assert optimizer.param_groups[0]["lr"] == 0.5 and optimizer.param_groups[0]["reorthogonalize"]
     run(optimizer, p, [draw(4, 4)])
     assert it.orthogonality_error(p.detach()) < 2
+
+
+NO_STEP = {"rate": {"lr": 0.0}, "tensor": {"lr": torch.zeros((), dtype=torch.float64)}, "gradient": {}}
+
+
+@pytest.mark.parametrize("why", NO_STEP)
+@pytest.mark.parametrize("form", ["real", "complex", "pairs", "stack", "single"])
+@pytest.mark.parametrize("again", [False, True])
+@EACH
+def test_no_step_keeps_the_bits(kind, again, form, why):
+    """A rate or a gradient of zero, as torch.distributed makes a state; also for one matrix of a stack."""
+    dtype = {"real": torch.float64, "stack": torch.float64, "single": torch.complex64}.get(form, torch.complex128)
+    w = draw(*(3,) * (form == "stack"), 5, 5, dtype=dtype)
+    w.view(-1)[:3] = -torch.zeros(3, dtype=dtype)
+    g = draw(*w.shape, seed=1, dtype=dtype)
+    if why == "gradient":
+        g[: 1 if form == "stack" else None] = 0
+    before, g = map(torch.view_as_real, (w, g)) if form == "pairs" else (w, g)
+    run(make(kind, [p := torch.nn.Parameter(before.clone())], reorthogonalize=again, **NO_STEP[why]), p, [g])
+    as_bits = lambda t: (torch.view_as_real(t) if t.is_complex() else t).detach().contiguous().view(torch.uint8)
+    still = 1 if why == "gradient" and form == "stack" else len(w)
+    assert torch.equal(as_bits(p[:still]), as_bits(before[:still]))
+    assert still == len(w) or not torch.equal(p[1:], before[1:])
+
+
+def test_distributed_makes_a_state():
+    """Its optimiser states come of a step that changes nothing."""
+    from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
+
+    model = torch.nn.ParameterDict({"w": torch.nn.Parameter(1.5 * haar(4))})
+    for kind in KINDS:
+        get_optimizer_state_dict(model, make(kind, model.parameters(), reorthogonalize=True))
+        assert torch.equal(model["w"], 1.5 * haar(4))

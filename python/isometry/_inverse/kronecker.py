@@ -44,10 +44,11 @@ def factors(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Arra
     # of unit norm so far: orthogonal factors have the norms sqrt(p_f)
     even = (norm / (w.shape[1] * w.shape[2]) ** 0.25) ** (1 / len(sizes))
     half = 2.0 ** (exponent / (2 * len(sizes)))  # twice, as 2^e may be infinite
-    return [
-        f * (even * (p * q) ** 0.25 * half)[:, None, None] * half[:, None, None]
-        for f, (p, q) in zip(found, sizes, strict=True)
-    ]
+    with np.errstate(over="ignore"):
+        return [
+            f * (even * (p * q) ** 0.25 * half)[:, None, None] * half[:, None, None]
+            for f, (p, q) in zip(found, sizes, strict=True)
+        ]
 
 
 def _scaled(w: Array) -> tuple[Array, Array]:

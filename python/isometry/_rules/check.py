@@ -31,7 +31,9 @@ COMPLEX = {"float32": "complex64", "float64": "complex128", "complex64": "comple
 
 def kind(argument: str, expected: str, value: object) -> NoReturn:
     """The argument is not of the expected kind ("a torch.Tensor", "an operator")."""
-    raise TypeError(f"{argument} must be {expected}, not {type(value).__name__}")
+    name, traced = type(value).__name__, type(value).__module__.startswith("torch.fx")
+    how = ". torch.fx traces modules of isometry.torch, and functions named to torch.fx.wrap" if traced else ""
+    raise TypeError(f"{argument} must be {expected}, not {name}{how}")
 
 
 def article(name: str) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from isometry._rules import check_expression
 from isometry._rules.check import Shape
+from isometry._rules.masks import unmasked
 
 Indices = NDArray[np.intp]
 
@@ -73,6 +74,7 @@ def _part(part: Any) -> Any:
             return index(part)
         except TypeError:
             check_expression.key(part)
+    unmasked("an index", part)
     a = np.asarray(part.cpu() if hasattr(part, "cpu") else part)
     if not a.size and isinstance(part, list):
         a = a.astype(np.intp)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isometry import _core
 from isometry._rules import check, check_gpu
+from isometry._rules.masks import unmasked
 from isometry.gpu.adapters import built
 
 __all__ = ["Array"]
@@ -61,6 +62,8 @@ class Array(_Memory):
     flags = SimpleNamespace(c_contiguous=True, aligned=True)
 
     def __new__(cls, array: ArrayLike) -> Self:
+        unmasked("array", array)
+        unmasked("array", array)
         a = np.asarray(array)
         if a.dtype.kind not in "biufc":
             check.floating("array", a.dtype.name)

@@ -51,5 +51,6 @@ def masked_mse(output: ArrayLike, target: ArrayLike, lengths: ArrayLike, *, chec
     check_recurrence.lengths_shape(lengths.shape, y.shape[1])
     check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), y.shape[0], least=1)
     inside = np.arange(y.shape[0])[:, None] < lengths
-    value: np.float64 = np.square(o - y)[inside].mean()
+    with np.errstate(over="ignore", invalid="ignore"):
+        value: np.float64 = np.square(o - y)[inside].mean()
     return value

@@ -56,7 +56,8 @@ def nmse(
     # Compared exactly: the variance of equal entries may be a rounding error instead of 0.
     if (y == (y.flat[0] if normaliser == "variance" else 0)).all():
         check_tasks.without_scale(normaliser)
-    centre = y.mean() if normaliser == "variance" else 0.0
-    unit = np.abs(y - centre).max()  # squares of differences in this unit neither overflow nor vanish
-    value: np.float64 = np.square((o - y) / unit).mean() / np.square((y - centre) / unit).mean()
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = y.mean() if normaliser == "variance" else 0.0
+        unit = np.abs(y - centre).max()  # squares of differences in this unit neither overflow nor vanish
+        value: np.float64 = np.square((o - y) / unit).mean() / np.square((y - centre) / unit).mean()
     return value

@@ -55,7 +55,7 @@ def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
     wide = np.array(w, np.result_type(w.dtype, np.float64), order="C")
     with np.errstate(over="ignore", invalid="ignore"):  # products of huge entries
         gram = np.conj(np.swapaxes(wide, -1, -2)) @ wide
-    gap = np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))
+        gap = np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))
     lost = np.isnan(gap)
     if lost.any():  # products that are infinite, and cancel
         gap = np.where(lost & np.isfinite(wide).all((-2, -1)), np.inf, gap)[()]

@@ -16,7 +16,8 @@ def parts(quat: ArrayLike, scalar_first: bool, check_finite: bool) -> tuple[Arra
     largest = np.abs(q).max(-1, keepdims=True)
     if (largest == 0).any():
         _skew.no_quaternion()
-    q = q / largest
+    with np.errstate(invalid="ignore"):  # infinite entries, unchecked
+        q = q / largest
     v, w = (q[..., 1:], q[..., :1]) if scalar_first else (q[..., :3], q[..., 3:])
     return np.where(w < 0, -v, v), np.abs(w)
 

@@ -15,7 +15,8 @@ def packed(a: ArrayLike, check_finite: bool) -> tuple[Array, Array | None]:
     a = taken("a", a)
     check.square("a", a.shape)
     all_finite(check_finite, a=a)
-    defect, size = np.abs(a + np.conj(np.swapaxes(a, -1, -2))), np.abs(a).max((-2, -1), keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite where a is not skew
+        defect, size = np.abs(a + np.conj(np.swapaxes(a, -1, -2))), np.abs(a).max((-2, -1), keepdims=True)
     if (defect > tolerance.skew(a.dtype.name) * size).any():
         not_skew()
     diagonal = np.diagonal(a, axis1=-2, axis2=-1).imag.copy() if a.dtype.kind == "c" else None

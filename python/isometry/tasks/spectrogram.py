@@ -65,6 +65,7 @@ def spectrogram(
     all_finite(check_finite, audio=audio)
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)
     frames = np.lib.stride_tricks.sliding_window_view(audio.astype(np.float64), window)[::hop]
-    x = np.fft.rfft(frames * hann)
-    feature: Array = scale * np.log(x.real**2 + x.imag**2 + floor)
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = np.fft.rfft(frames * hann)
+        feature: Array = scale * np.log(x.real**2 + x.imag**2 + floor)
     return feature

@@ -63,12 +63,13 @@ def waveform(
     rate = check_tasks.positive("rate", rate)
     f, a, psi = (array.astype(np.float64) for array in arrays.values())
     y = np.zeros(length)
-    for k in range(f.size):
-        y += a[k] * np.sin(2 * np.pi * f[k] / rate * np.arange(length) + psi[k])
-    largest = np.abs(y).max()
-    if largest == 0:
-        check_tasks.silent("amplitudes")
-    scaled: Array = (y / largest)[:, None, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(f.size):
+            y += a[k] * np.sin(2 * np.pi * f[k] / rate * np.arange(length) + psi[k])
+        largest = np.abs(y).max()
+        if largest == 0:
+            check_tasks.silent("amplitudes")
+        scaled: Array = (y / largest)[:, None, None]
     return scaled
 
 

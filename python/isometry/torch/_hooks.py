@@ -11,7 +11,10 @@ from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
+from torch.fx import Proxy
 from torch.nn.utils import parametrize
+
+from .._rules import check
 
 
 def settle(module: nn.Module, reader: str) -> None:
@@ -24,8 +27,13 @@ def settle(module: nn.Module, reader: str) -> None:
     RuntimeError
         Naming `reader` and the hook: a hook fails without an input, and weights are computed; or the parameters are
         sharded.
+    TypeError
+        torch.fx traces, so that parameters have no values.
     """
     kind = type(module).__name__
+    for name in module._parameters:
+        if isinstance(proxy := getattr(module, name), Proxy):
+            check.kind(f"{name} of {kind}", "a torch.Tensor", proxy)
     if any(type(p) is not nn.Parameter and hasattr(p, "device_mesh") for p in module._parameters.values()):
         _gathered(module, kind, reader)  # divided with a module around it, which has the hooks
     if not module._forward_pre_hooks:

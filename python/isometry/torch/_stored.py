@@ -12,8 +12,10 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from ._leaf import Leaf
 
-class Contiguous(nn.Module):
+
+class Contiguous(Leaf):
     """Keeps its own tensors contiguous; those of its submodules are theirs."""
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:

@@ -23,7 +23,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: torch.Generator | No
     ----------
     tensor : Tensor, shape (n, ...)
         At least two axes; those behind the first count as one. Its columns become orthonormal, its rows if it is wider
-        than high: uniformly distributed, the Q of a normal matrix with a positive diagonal of R.
+        than high: uniformly distributed, the Q of a normal matrix with a positive diagonal of R. Of a weight that holds
+        several matrices, as the gates of `GRU`, give each: ``for w in layer.weight_hh_l0: orthogonal_(w)``.
     gain : float
         Multiplies the matrix.
     generator : torch.Generator, optional

@@ -139,3 +139,25 @@ def test_autocast_widens_half_precision(cell, seed):
 
 def test_every_face_is_among_them():
     assert {s.case.cell.stem for s in SUBJECTS if isinstance(s, NumpyCell)} == set(CELLS)
+
+
+@each_subject
+def test_of_nothing(subject, seed):
+    """Without features all is as with one that is zero; no step and no sequence are refused, as by every cell."""
+    case, options = subject.case, subject.case.options()
+    arrays = case.draw(seed, **{**SIZES, "d": 1})
+    arrays["x"] = np.zeros_like(arrays["x"])
+    none = case.draw(seed, **{**SIZES, "d": 0})
+    none |= {name: a for name, a in arrays.items() if a.shape == none[name].shape}
+    expected, found = (subject.states(a, **options) for a in (arrays, none))
+    bound = case.kind.loss * sequence(found.dtype, SIZES["n"], SIZES["steps"])
+    close(found, expected, bound, "states")
+    ct = normal(seed, *found.shape, dtype=found.dtype)
+    bars, expected = (subject.vjp(a, ct, **options) for a in (none, arrays))
+    for name, g in bars.items():
+        assert g.shape == none[name].shape
+        if g.size:
+            close(g, expected[name], 4 * bound, name, float(np.linalg.norm(ct)))
+    for size in ("steps", "batch"):
+        with pytest.raises(ValueError, match="T >= 1 and B >= 1"):
+            subject.states(case.draw(seed, **{**SIZES, size: 0}), **options)

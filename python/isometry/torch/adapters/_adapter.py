@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._rules import check
-from .._dispatch.function import HALF, dtype_name, widened
+from .._dispatch.function import HALF, REAL_OF, dtype_name, widened
 from .._hooks import settle
 from .._stored import Contiguous
 from ..nn._replacing import additions, carry, check_weight
@@ -48,11 +48,12 @@ class Adapter(Contiguous):
 
         Forward pre-hooks of the layer and of the adapter are run first, without an input, since
         ``torch.nn.utils.prune`` and others compute weights in them; RuntimeError for one that cannot, and for weights
-        that ``fully_shard`` has divided.
+        that ``fully_shard`` has divided; TypeError where a quantiser has replaced the layer.
         """
         settle(self.linear, "weight")
         settle(self, "weight")
-        return self._turned_weight().to(self.linear.weight.dtype)
+        linear = self._own_layer("weight")
+        return self._turned_weight().to(linear.weight.dtype)
 
     @property
     def _own_modules(self) -> dict[str, nn.Module]:
@@ -63,7 +64,17 @@ class Adapter(Contiguous):
     def bias(self) -> Tensor | None:
         """That of the layer; hooks as for `weight`."""
         settle(self.linear, "bias")
-        return self.linear.bias
+        return self._own_layer("bias").bias
+
+    def _own_layer(self, reader: str) -> nn.Linear:
+        """The layer; TypeError naming `reader` where a quantiser has put another in its place."""
+        linear = self.linear
+        if isinstance(linear, nn.Linear) and (linear.weight.dtype in HALF or linear.weight.dtype in REAL_OF):
+            return linear
+        raise TypeError(
+            f"{reader} needs the torch.nn.Linear that was adapted, but it has been quantised or replaced: linear is "
+            f"now {check.article(kind_name(linear))}. Merge the adapter before"
+        )
 
     def _turned_weight(self) -> Tensor:
         """W Q for the weight W of the layer, in the precision of the arithmetic."""
@@ -84,11 +95,12 @@ class Adapter(Contiguous):
         ValueError
             If the layer or the adapter has hooks, tensors or submodules of its own, or the layer a forward, which a new
             layer would not have.
+        TypeError
+            If a quantiser, or something else, has put another layer in the place of the given one.
         """
-        why = self._kept_apart()
+        linear, why = self._own_layer("merge"), self._kept_apart()
         if why is not None:
             raise ValueError(why)
-        linear = self.linear
         weight, bias = linear.weight, linear.bias
         merged: nn.Linear = nn.utils.skip_init(
             nn.Linear,

@@ -273,8 +273,8 @@ def _ended(model: nn.Module, instead: Callable[[Adapter], nn.Linear]) -> nn.Modu
             raise ValueError(f"{name} has hooks or other additions, which are the adapter's alone: remove {what}")
         try:
             by[adapter] = instead(adapter)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
     modules = list(model.modules())
     _replace(model, by)
     restore(modules)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import overload
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from .._leaf import Leaf
 from ..operators._operator import tensor
 from ..realform import real_state
 
 
-class RealState(nn.Module):
+class RealState(Leaf):
     """A module between a layer and its readout: complex states become 2 n real features, real ones pass.
 
     `real_state`, [Re z | Im z], of a tensor or of the output of a layer for a PackedSequence. ``layer.output_size`` is

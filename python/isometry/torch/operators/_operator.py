@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..._rules import check, check_expression, stacks
 from ..._rules.expression import Expression
+from ..._rules.masks import unmasked
 from .._dispatch.function import COMPLEX_OF, HALF, REAL_OF, dtype_name
 from .._dispatch.mode import FORMULA, GRAPH, autocast, mode
 from .._dispatch.results import computed
@@ -63,6 +64,7 @@ def integers(name: str, value: object, device: torch.device | None = None) -> Te
     type of its own."""
     if not isinstance(value, Tensor):
         listed = isinstance(value, (list, tuple))
+        unmasked(name, value)
         try:
             value = torch.as_tensor(value, device="cpu")
         except (TypeError, ValueError, RuntimeError, OverflowError) as error:

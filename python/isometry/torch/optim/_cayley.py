@@ -113,11 +113,17 @@ class _Cayley(Optimizer):
         lr = group["lr"]
         # a tensor is not read on the host, which would wait for its device
         rate = lr.reshape(()).to(w.real.dtype) if isinstance(lr, Tensor) else float(lr)
-        w = moved(w, self._scaled(g, self.state[p], group), rate, "lr")
+        g = self._scaled(g, self.state[p], group)
+        if not isinstance(rate, Tensor) and not rate:
+            return
+        new = moved(w, g, rate, "lr")
         if group["reorthogonalize"]:
-            gap = product(w.mH, w)
+            gap = product(new.mH, new)
             gap.diagonal(dim1=-2, dim2=-1).sub_(1)
-            w = w - 0.5 * product(w, gap)
+            new = new - 0.5 * product(new, gap)
+        # no step, no rounding: torch.distributed makes one of rate and gradient zero to have a state to load into
+        steps = (g != 0).flatten(-2).any(-1)[..., None, None] & (rate != 0)
+        w = torch.where(steps, new, w)
         p.copy_(torch.view_as_real(w) if pairs else w)
 
 
@@ -142,7 +148,8 @@ class CayleySGD(_Cayley):
     pairs : bool, optional
         Whether parameters hold pairs; needed only for the ambiguous shape (..., 2, 2, 2).
     reorthogonalize : bool
-        End each step with W <- W (3 I - W^H W) / 2, which removes rounding errors, some eps per step.
+        End each step with W <- W (3 I - W^H W) / 2, which removes rounding errors, some eps per step. A rate or a
+        gradient of zero is no step: it changes no bit of W.
 
     Raises
     ------

@@ -14,6 +14,7 @@ from ..._backend import only_cpu
 from ..._cells._declaration import OWN_BIAS, START_STATE, Cell
 from ..._rules import check, check_recurrence
 from ..._rules.check import Shape
+from ..._rules.masks import unmasked
 from .._dispatch.function import COMPLEX_OF, dtype_name
 from .._dispatch.mode import FORMULA, TRANSFORMED, WITHOUT_KERNELS, Mode, mode, symbolic, visible
 from .._dispatch.plan import Tensors
@@ -280,6 +281,7 @@ def _marked(
     for t in parts:
         check_recurrence.start_state(starts, t.shape, (steps, batch, width * n // len(parts)), members)
     check_recurrence.starts_served(gpu=backend == "gpu")
+    unmasked("starts", starts)
     try:
         marks = torch.as_tensor(starts, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:

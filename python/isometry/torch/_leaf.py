@@ -1,0 +1,23 @@
+"""Modules that ``torch.fx`` takes as one node of its graph, as it does those of ``torch.nn``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+from torch.fx import Proxy
+
+
+class Leaf(nn.Module):
+    """A module without control flow that a tracer could follow: a call with a proxy becomes a node.
+
+    In a call without arguments, as of a parametrization, the proxies stand for parameters.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = args or kwargs.values() or [getattr(self, name) for name in self._parameters]
+        for value in given:
+            if isinstance(value, Proxy):
+                tracer: Any = value.tracer
+                return tracer.create_proxy("call_module", tracer.path_of_module(self), args, kwargs)
+        return super().__call__(*args, **kwargs)
