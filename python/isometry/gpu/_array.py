@@ -63,7 +63,6 @@ class Array(_Memory):
 
     def __new__(cls, array: ArrayLike) -> Self:
         unmasked("array", array)
-        unmasked("array", array)
         a = np.asarray(array)
         if a.dtype.kind not in "biufc":
             check.floating("array", a.dtype.name)
