@@ -107,3 +107,41 @@ def test_a_forked_child_begins_at_zero():
         print(os.waitpid(child, 0)[1], iso.gpu.statistics()["uploaded"])
     """
     assert script(code, timeout=60).split() == ["0", "12"]
+
+
+def test_a_matrix_is_kept_of_the_numbers_that_were_uploaded():
+    """Not of those that a handler of a signal writes at the first submission, of 4,096 dispatches."""
+    code = """
+        import os, signal, threading, numpy as np, isometry as iso
+        call = lambda u, **at: iso.recurrence(iso.Householder(u), x[:, : len(u)], np.ones((4, 1), np.float32), **at)
+        count = lambda: iso.gpu.statistics()["dispatches"]
+        rng, before = np.random.default_rng(0), count()
+        u, other, x = (rng.standard_normal((600, 4, 1)).astype(np.float32) for _ in range(3))
+        x = x.swapaxes(0, 1)[..., None]
+        call(u[:20] + 1, backend="gpu")
+        u, begun = u[: 4096 // ((count() - before) // 20) + 8], count()
+        old, new = call(u), call(other[: len(u)])
+        signal.signal(signal.SIGUSR1, lambda *_: u.__setitem__(..., other[: len(u)]))
+
+        def watch():
+            while count() < begun + 2000:
+                pass
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        first = call(u, backend="gpu")
+        thread.join()
+        wrong = lambda a, b: len(u) - np.isclose(a, b, atol=1e-4).all((0, 2, 3)).sum()
+        print(wrong(first, old), wrong(call(u, backend="gpu"), new))
+    """
+    first, second = map(int, script(code, timeout=120).split())
+    assert 0 < first < 16 and second == 0
+
+
+def test_members_with_large_matrices_are_submitted_apart():
+    """W and its gradient count, as the other arrays do."""
+    w, x = np.zeros((20, 1024, 1024), np.float32), draw(1, 20, 1, 1)
+    before = iso.gpu.statistics()
+    iso.recurrence(iso.Dense(w), x, draw(1024, 1), backend="gpu")
+    assert since(before)["waits"] > 1

@@ -20,6 +20,11 @@ pub fn device() -> Option<Arc<Context>> {
     }
 }
 
+/// Skips like [`device`]; a context of the test's own.
+pub fn own() -> Option<Arc<Context>> {
+    device().map(|_| Arc::new(Context::new().unwrap()))
+}
+
 /// A call that is not cancelled.
 pub fn never() -> bool {
     false

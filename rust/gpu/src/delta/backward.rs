@@ -12,11 +12,12 @@ use isometry_core::internal::sizes::check_len;
 /// The gradients of q, k, v, beta, g and the initial states.
 pub(crate) type Bars = [Option<Array>; 6];
 
-/// The gradients from those of o (B, T, HV, V) and of the states behind the sequences (N, HV, K, V).
+/// Those that are wanted, from those of o (B, T, HV, V) and of the states behind the sequences (N, HV, K, V).
 pub(crate) fn backward(
     record: &mut Record<'_>,
     delta: &Delta<'_>,
     (o_bar, state_bar): (&Array, &Array),
+    wanted: [bool; 6],
 ) -> Result<Bars> {
     delta.check()?;
     let sizes = &delta.sizes;
@@ -27,31 +28,41 @@ pub(crate) fn backward(
     let room = |shape: &[usize]| Array::room(record.context(), Field::Real, shape);
     let chunks = Chunks::new(delta, record.context(), 2 * Part::numbers(delta))?;
     let (last, initial_bar) = (room(&shape)?, room(&shape)?);
-    let mut pull = Pull::new(record, Part::new(record, delta, &chunks)?)?;
-    let mut before = Vec::with_capacity(chunks.parts.len());
-    for (p, range) in chunks.parts.iter().enumerate() {
-        before.push(if p > 0 { Some(Array::room(record.context(), Field::Real, &shape)?) } else { None });
-        if let Some(Some(before)) = before.last() {
-            record.copy(&last, before)?;
+    // of the sequence that is in progress where a part begins
+    let before = room(&[chunks.parts.len(), heads, key, value])?;
+    let mut pull = Pull::new(record, Part::new(record, delta, &chunks)?, wanted)?;
+    let one = heads * key * value;
+    for (p, (range, begun)) in chunks.parts.iter().zip(&chunks.begun).enumerate() {
+        if let Some(n) = begun {
+            record.copy_part((&last, n * one), (&before, p * one), one)?;
         }
-        if p + 1 < chunks.parts.len() {
+        if let Some(Some(_)) = chunks.begun.get(p + 1) {
             pull.part.range = range.clone();
             pull.part.prepare(record)?;
             pull.part.states(record, &last)?;
         }
     }
-    for (range, before) in chunks.parts.iter().zip(&before).rev() {
-        before.as_ref().map_or(Ok(()), |before| record.copy(before, &last))?;
+    for (p, (range, begun)) in chunks.parts.iter().zip(&chunks.begun).enumerate().rev() {
+        if let Some(n) = begun {
+            record.copy_part((&before, p * one), (&last, n * one), one)?;
+        }
         pull.part.range = range.clone();
         pull.part.prepare(record)?;
         pull.part.states(record, &last)?;
         pull.through_states(record, o_bar, (state_bar, &initial_bar))?;
-        pull.through_products(record)?;
-        pull.through_chunks(record)?;
+        let [q, k, v, beta, g, _] = wanted;
+        if q || k || v || beta || g {
+            pull.through_values(record)?;
+        }
+        if q || k || g {
+            pull.through_products(record)?;
+            pull.through_chunks(record)?;
+        }
     }
     let [q, k, v, beta] = pull.bars;
-    let initial_bar = delta.initial.map(|_| initial_bar);
-    Ok([Some(q), Some(k), Some(v), Some(beta), pull.g_bar, initial_bar])
+    let mut found = [Some(q), Some(k), Some(v), Some(beta), pull.g_bar, delta.initial.map(|_| initial_bar)];
+    found.iter_mut().zip(wanted).filter(|(_, wanted)| !wanted).for_each(|(bar, _)| *bar = None);
+    Ok(found)
 }
 
 /// The gradients of a part, each with a task for each chunk of a value head; o is scale O_bar.
@@ -77,14 +88,26 @@ struct Pull<'a> {
     /// Of q, k, v and beta.
     bars: [Array; 4],
     g_bar: Option<Array>,
+    wanted: [bool; 6],
+    /// (tasks, tokens, K): what the decays of wide_vjp.wgsl give to gates.
+    crossing: Array,
+    /// The products of rows that the gradients of gates are summed from, those of the states last.
+    dots: [Array; 3],
 }
 
 impl<'a> Pull<'a> {
-    fn new(record: &Record<'_>, part: Part<'a>) -> Result<Self> {
+    fn new(record: &Record<'_>, part: Part<'a>, wanted: [bool; 6]) -> Result<Self> {
         let Delta { sizes, q, k, v, beta, g, .. } = *part.delta;
         let (tasks, tokens) = (part.chunks.most() * sizes.value_heads, part.chunks.tokens);
         let (rows, all, key, value) = (part.rows(), part.all(), sizes.key, sizes.value);
         let room = |shape: &[usize]| Array::room(record.context(), Field::Real, shape);
+        let own = |i: usize, of: &Array| room(if wanted[i] { of.shape() } else { &[0] });
+        let (crossing, dots) = match part.delta.width() {
+            0 => (0, [0; 3]),
+            1 => (0, [all, rows, 1]),
+            _ => (tokens * key, [0, 0, key]),
+        };
+        let [early, late, through] = dots.map(|each| room(&[tasks, each]));
         Ok(Pull {
             o: room(&[tasks, tokens, value])?,
             vo: room(&[tasks, all, value])?,
@@ -95,13 +118,16 @@ impl<'a> Pull<'a> {
             early: room(&[tasks, all, key])?,
             late: room(&[tasks, rows, key])?,
             inside: room(&[tasks, all, key])?,
-            bars: [room(q.shape())?, room(k.shape())?, room(v.shape())?, room(beta.shape())?],
-            g_bar: g.map(|g| room(g.shape())).transpose()?,
+            bars: [own(0, q)?, own(1, k)?, room(v.shape())?, room(beta.shape())?],
+            g_bar: g.filter(|_| wanted[4]).map(|g| room(g.shape())).transpose()?,
+            wanted,
+            crossing: room(&[tasks, crossing])?,
+            dots: [early?, late?, through?],
             part,
         })
     }
 
-    /// The gradients of U and of the states, and what needs no others: those of values and rates.
+    /// The gradients of U and of the states.
     fn through_states(
         &self,
         record: &mut Record<'_>,
@@ -110,7 +136,7 @@ impl<'a> Pull<'a> {
     ) -> Result<()> {
         let part = &self.part;
         let (rows, all, tokens) = (part.rows(), part.all(), part.chunks.tokens);
-        let (key, value, scale) = (part.delta.sizes.key, part.delta.sizes.value, part.delta.scale);
+        let (value, scale) = (part.delta.sizes.value, part.delta.scale);
         part.lay(record, (o_bar, false, false), (&self.o, tokens, 0), scale)?;
         part.lay(record, (o_bar, false, false), (&self.vo, all, rows), scale)?;
         let vo = part.of_all(&self.vo, value)[0];
@@ -118,17 +144,26 @@ impl<'a> Pull<'a> {
         part.product(record, (rows, value, tokens), p, Part::each(&self.o, tokens, value), vo, |x| x)?;
         let b = Factor { array: &part.early, first: 0, rows: all, pitch: all };
         let states = (&self.behind, initial_bar);
-        part.pass(record, (part.late(), b), (Some(state_bar), &self.vo, all), states, true)?;
+        part.pass(record, (part.late(), b), (Some(state_bar), &self.vo, all), states, true)
+    }
+
+    /// Those of values and rates.
+    fn through_values(&self, record: &mut Record<'_>) -> Result<()> {
+        let part = &self.part;
+        let (rows, all, key, value) = (part.rows(), part.all(), part.delta.sizes.key, part.delta.sizes.value);
+        let vo = part.of_all(&self.vo, value)[0];
         let [r_bar, z, u] = [&self.r_bar, &self.z, &part.u].map(|array| Part::each(array, rows, value));
         let inverse = Part::each(&part.inverse, rows, rows);
         part.product(record, (rows, value, rows), inverse, vo, r_bar, |x| x)?;
-        let v = part.values(record)?;
-        let states = Part::each(&part.states, key, value);
-        part.product(record, (rows, value, key), part.early_keys(), states, z, |x| {
-            x.alpha(-1.0).plus(crate::product::Base::Array(v))
-        })?;
-        let gram = Part::each(&part.gram, rows, all).t();
-        part.product(record, (rows, value, rows), gram, u, z, |x| x.alpha(-1.0).add())?;
+        if self.wanted[3] {
+            let v = part.values(record)?;
+            let states = Part::each(&part.states, key, value);
+            part.product(record, (rows, value, key), part.early_keys(), states, z, |x| {
+                x.alpha(-1.0).plus(crate::product::Base::Array(v))
+            })?;
+            let gram = Part::each(&part.gram, rows, all).t();
+            part.product(record, (rows, value, rows), gram, u, z, |x| x.alpha(-1.0).add())?;
+        }
         let [_, _, v_bar, beta_bar] = &self.bars;
         let arrays = [
             ("beta", part.delta.beta),
@@ -153,18 +188,20 @@ impl<'a> Pull<'a> {
         part.product(record, (all, key, value), vo, states, Part::each(&self.early, all, key), |x| x)?;
         part.product(record, (rows, key, value), u, behind, Part::each(&self.late, rows, key), |x| x)?;
         if part.delta.wide() {
-            let crossing = Array::room(record.context(), Field::Real, part.decays.shape())?;
             let arrays = [
                 ("decays", &part.decays),
                 ("kq", &part.kq),
                 ("x", &self.x),
                 ("inside", &self.inside),
-                ("crossing", &crossing),
+                ("crossing", &self.crossing),
             ];
             part.elements(record, &WIDE_VJP, &arrays, 1.0, tasks * key)?;
-            return self.wide_gates(record, &crossing);
+            return self.wide_gates(record);
         }
         self.gates(record)?;
+        if !self.wanted[0] && !self.wanted[1] {
+            return Ok(());
+        }
         let g = part.delta.g.unwrap_or(part.delta.beta);
         part.elements(record, &MASK_VJP, &[("g", g), ("x", &self.x)], 1.0, tasks * rows * all)?;
         let [keys, _] = part.of_all(&part.kq, key);
@@ -179,27 +216,27 @@ impl<'a> Pull<'a> {
         (x, y): (&Array, &Array),
         (rows, n): (usize, usize),
         [pitch_x, pitch_y]: [usize; 2],
-    ) -> Result<Array> {
+        out: &Array,
+    ) -> Result<()> {
         let count = self.part.tasks() * rows;
-        let out = Array::room(record.context(), Field::Real, &[count])?;
         let variant = Variant { shader: &DOTS, field: Field::Real, constants: &[] };
         let sizes = [count, rows, n, pitch_x, pitch_y].map(|size| size as u32);
-        record.dispatch(variant, &[("x", x), ("y", y), ("out", &out)], &sizes, groups(count))?;
-        Ok(out)
+        record.dispatch(variant, &[("x", x), ("y", y), ("out", out)], &sizes, groups(count))
     }
 
-    /// The gradients of the gates of heads, if there are any.
+    /// The gradients of the gates of heads, if they are wanted.
     fn gates(&self, record: &mut Record<'_>) -> Result<()> {
         let (part, Some(g_bar)) = (&self.part, &self.g_bar) else { return Ok(()) };
         let (rows, all, key, value) = (part.rows(), part.all(), part.delta.sizes.key, part.delta.sizes.value);
-        let early = self.dots(record, (&self.early, &part.kq), (all, key), [all; 2])?;
-        let late = self.dots(record, (&self.late, &part.kq), (rows, key), [rows, all])?;
-        let through = self.dots(record, (&part.states, &self.behind), (1, key * value), [1; 2])?;
+        let [early, late, through] = &self.dots;
+        self.dots(record, (&self.early, &part.kq), (all, key), [all; 2], early)?;
+        self.dots(record, (&self.late, &part.kq), (rows, key), [rows, all], late)?;
+        self.dots(record, (&part.states, &self.behind), (1, key * value), [1; 2], through)?;
         let arrays = [
             ("decays", &part.decays),
-            ("early", &early),
-            ("late", &late),
-            ("through", &through),
+            ("early", early),
+            ("late", late),
+            ("through", through),
             ("x", &self.x),
             ("gram", &part.gram),
             ("g_bar", g_bar),
@@ -208,17 +245,18 @@ impl<'a> Pull<'a> {
     }
 
     /// Those of gates for each row of the state.
-    fn wide_gates(&self, record: &mut Record<'_>, crossing: &Array) -> Result<()> {
+    fn wide_gates(&self, record: &mut Record<'_>) -> Result<()> {
         let (part, Some(g_bar)) = (&self.part, &self.g_bar) else { return Ok(()) };
         let (key, value) = (part.delta.sizes.key, part.delta.sizes.value);
-        let through = self.dots(record, (&part.states, &self.behind), (key, value), [key; 2])?;
+        let through = &self.dots[2];
+        self.dots(record, (&part.states, &self.behind), (key, value), [key; 2], through)?;
         let arrays = [
             ("decays", &part.decays),
             ("kq", &part.kq),
             ("early_bar", &self.early),
             ("late_bar", &self.late),
-            ("through", &through),
-            ("crossing", crossing),
+            ("through", through),
+            ("crossing", &self.crossing),
             ("g_bar", g_bar),
         ];
         part.elements(record, &GATES_WIDE, &arrays, 1.0, part.tasks() * key)
@@ -231,6 +269,9 @@ impl<'a> Pull<'a> {
         let [q_bar, k_bar, ..] = &self.bars;
         let of = [(part.delta.k, k_bar, part.rows()), (part.delta.q, q_bar, part.chunks.tokens)];
         for (queries, (x, x_bar, rows)) in of.into_iter().enumerate() {
+            if !self.wanted[1 - queries] {
+                continue;
+            }
             let arrays = [
                 ("x", x),
                 ("decays", &part.decays),

@@ -25,6 +25,8 @@ pub struct Chunks {
     pub tokens: usize,
     /// Chunks that are computed together: all, unless they take too much memory. There is at least one range.
     pub parts: Vec<Range<usize>>,
+    /// The sequence that is in progress where each part begins: there is one at most.
+    pub begun: Vec<Option<usize>>,
 }
 
 impl Chunks {
@@ -48,7 +50,12 @@ impl Chunks {
         let (bytes, adds) = (work(&[rows, numbers, 4]), work(&[rows, 3, sizes.key, sizes.value]));
         let most = (BYTES / bytes).min(WORK / adds).max(1);
         let starts = (0..table.len().max(1)).step_by(most);
+        let begun = starts.clone().map(|start| {
+            let n = sequences.partition_point(|&[_, end]| end <= start);
+            sequences.get(n).and_then(|&[first, _]| (first < start).then_some(n))
+        });
         Ok(Chunks {
+            begun: begun.collect(),
             parts: starts.map(|start| start..table.len().min(start + most)).collect(),
             table: sent(context, &table)?,
             sequences: sent(context, &sequences)?,

@@ -9,15 +9,15 @@
 //! O = scale ((e^c * Q) S + P U).
 //! ```
 //!
-//! | dispatches | forward | backward, which computes the states again |
+//! | dispatches | forward | all of backward, which computes the states again |
 //! |---|---|---|
 //! | no gate | 12 | 26 |
 //! | a gate for each head | 13 | 31 |
 //! | one for each row of the state | 12 | 26 |
 //!
 //! They do not depend on tokens, sequences and heads, unless the arrays take more memory than a part of a call may: then each part takes as
-//! many, and backward those of the states once more. A chunk has 64 rows, 32 with gates for rows of the state, or one token of more rows, for
-//! which the inverse takes one dispatch for each doubling from 32 rows on.
+//! many, and backward those of the states once more where a sequence goes on in the next part. A chunk has 64 rows, 32 with gates for rows
+//! of the state, or one token of more rows, for which the inverse takes one dispatch for each doubling from 32 rows on.
 
 mod backward;
 mod chunks;

@@ -1,12 +1,13 @@
 //! Values and gradients as those of the core in double precision, whose law is the definition token by token.
 
 use super::Delta;
-use crate::device::Record;
-use crate::testing::{close, device, numbers};
+use crate::device::{Context, Record};
+use crate::testing::{close, device, numbers, own};
 use crate::{Array, Field};
 use isometry_core::Budget;
 use isometry_core::delta::{self, DeltaGradients, Gate};
 use isometry_core::internal::delta::Sizes;
+use std::sync::Arc;
 
 const NAMES: [&str; 6] = ["q", "k", "v", "beta", "g", "initial_state"];
 
@@ -126,14 +127,13 @@ impl Case {
         [o, state, qb, kb, vb, betab, gb, initialb]
     }
 
-    /// The device's results for these numbers, None without one.
-    fn found(&self, arrays: &Arrays) -> Option<Vec<Vec<f64>>> {
-        let context = device()?;
+    /// The device's results for these numbers.
+    fn found(&self, context: &Arc<Context>, arrays: &Arrays) -> Vec<Vec<f64>> {
         let shapes = self.shapes();
         let sent: Vec<Array> = (0..8)
             .map(|i| {
                 let single: Vec<f32> = arrays[i].iter().map(|&x| x as f32).collect();
-                Array::upload(&context, Field::Real, &shapes[i], &single).unwrap()
+                Array::upload(context, Field::Real, &shapes[i], &single).unwrap()
             })
             .collect();
         let delta = Delta {
@@ -147,19 +147,19 @@ impl Case {
             scale: 0.3,
             normalise: self.normalise,
         };
-        let mut record = Record::new(&context).unwrap();
+        let mut record = Record::new(context).unwrap();
         let (o, state) = super::forward(&mut record, &delta).unwrap();
-        let bars = super::backward(&mut record, &delta, (&sent[6], &sent[7])).unwrap();
+        let bars = super::backward(&mut record, &delta, (&sent[6], &sent[7]), [true; 6]).unwrap();
         record.submit().unwrap();
         let fetched = |array: &Array| array.download().unwrap().into_iter().map(f64::from).collect();
         let bars = bars.iter().map(|bar| bar.as_ref().map_or(vec![], fetched));
-        Some([fetched(&o), fetched(&state)].into_iter().chain(bars).collect())
+        [fetched(&o), fetched(&state)].into_iter().chain(bars).collect()
     }
 
     #[track_caller]
     fn check(&self) {
-        let arrays = self.drawn();
-        let Some(found) = self.found(&arrays) else { return };
+        let (arrays, Some(context)) = (self.drawn(), device()) else { return };
+        let found = self.found(&context, &arrays);
         let expected = self.core(&arrays);
         for (i, found) in found.iter().enumerate() {
             let name = if i < 2 { ["o", "state"][i] } else { NAMES[i - 2] };
@@ -206,4 +206,13 @@ fn packed_sequences_are_apart_and_some_of_them_empty() {
             Case { ends, initial, ..case([1, 135, m, 1, 2, 6, 5], gate) }.check();
         }
     }
+}
+
+/// Of 128 sequences in 64 parts or more a part keeps the state of the sequence that goes on in the next, and no other.
+#[test]
+fn memory_does_not_grow_with_parts_times_sequences() {
+    let Some(context) = own() else { return };
+    let case = case([128, 64, 1, 1, 1, 33, 65], "head");
+    case.found(&context, &case.drawn());
+    assert!(context.bytes() < 64 << 20, "{} bytes", context.bytes());
 }

@@ -2,6 +2,7 @@
 
 use super::adapter::{Adapter, CPU, chosen, described, limits};
 use super::current;
+use super::kept::Kept;
 use super::memory::Pool;
 use super::scopes::Scopes;
 use super::statistics::{Counts, What};
@@ -53,6 +54,7 @@ pub struct Context {
     pub(super) pool: Pool,
     /// Memory of the host, for downloads.
     pub(super) downloads: Pool,
+    pub(crate) kept: Kept,
     adapter: Adapter,
     limits: Limits,
     pipelines: Mutex<HashMap<Variant, Arc<Pipeline>>>,
@@ -86,7 +88,7 @@ pub(crate) fn too_large(what: impl std::fmt::Display) -> Error {
 }
 
 impl Context {
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let adapter = chosen()?;
         let limits = limits(&adapter);
         let described = described(&adapter);
@@ -114,6 +116,7 @@ impl Context {
             queue,
             pool: Pool::of_arrays(),
             downloads: Pool::of_downloads(),
+            kept: Kept::default(),
             adapter: described,
             limits,
             pipelines: Mutex::default(),
@@ -131,6 +134,12 @@ impl Context {
     /// Most bytes of an array.
     pub fn most_bytes(&self) -> u64 {
         self.adapter.most_bytes
+    }
+
+    /// Bytes of all its memory, that of the pools included, where the driver tells.
+    #[cfg(test)]
+    pub fn bytes(&self) -> u64 {
+        self.device.generate_allocator_report().map_or(0, |report| report.total_allocated_bytes)
     }
 
     /// Most workgroups along an axis of a dispatch.
@@ -225,11 +234,17 @@ impl Context {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
     }
 
+    /// Gives all memory back that no array has; arrays that are kept end first, whose memory goes to the pool.
+    pub(super) fn free(&self) {
+        self.kept.clear();
+        self.pool.clear();
+        self.downloads.clear();
+    }
+
     /// Ends the device.
     pub(super) fn close(&self) {
         self.lose("it was reset".into());
-        self.pool.clear();
-        self.downloads.clear();
+        self.free();
         self.device.destroy();
         // memory that was in use is freed by a poll after its use
         drop(self.guarded(PollType::Wait { submission_index: None, timeout: None }));

@@ -73,7 +73,9 @@ pub fn context() -> Result<Arc<Context>> {
     if let Some(context) = held.clone().filter(usable) {
         return Ok(context);
     }
-    *held = Some(opened.clone());
+    if let Some(lost) = held.replace(opened.clone()) {
+        lost.free();
+    }
     Ok(opened)
 }
 

@@ -86,7 +86,6 @@ const LEAST: u64 = 256;
 pub struct Memory {
     buffer: Option<Buffer>,
     context: Arc<Context>,
-    kept: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl std::fmt::Debug for Memory {
@@ -103,13 +102,12 @@ impl Memory {
 
     /// What a call has computed from these numbers and kept for later ones; they do not change.
     pub(crate) fn kept<K: Any + Clone>(&self) -> Option<K> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref()?.downcast_ref().cloned()
+        self.context.kept.get(Some(self))
     }
 
-    /// Keeps this as long as the memory, or until another call keeps something. It must not hold the memory itself.
+    /// Keeps this as long as the memory, or until another call keeps something or lacks memory. It must not hold the memory itself.
     pub(crate) fn keep(&self, kept: impl Any + Send) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));
+        self.context.kept.put(Some(self), kept);
     }
 
     /// The buffer; there is one until the memory is dropped.
@@ -120,10 +118,13 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        match self.buffer.take() {
-            Some(buffer) if self.context.is_inherited() => std::mem::forget(buffer),
-            Some(buffer) if self.context.lost().is_none() => self.context.pool.give(buffer),
-            _ => {}
+        let buffer = self.buffer.take();
+        if self.context.is_inherited() {
+            return std::mem::forget(buffer);
+        }
+        self.context.kept.end(self);
+        if let Some(buffer) = buffer.filter(|_| self.context.lost().is_none()) {
+            self.context.pool.give(buffer);
         }
     }
 }
@@ -152,7 +153,7 @@ impl Context {
         let buffer = self.pool.take(size).map_or_else(|| self.buffer(&descriptor), Ok)?;
         #[cfg(any(test, feature = "proof"))]
         self.poison(&buffer);
-        Ok(Memory { buffer: Some(buffer), context: self.clone(), kept: Mutex::default() })
+        Ok(Memory { buffer: Some(buffer), context: self.clone() })
     }
 
     /// Fills memory with NaN, so that tests notice reads of unwritten memory.
@@ -164,7 +165,7 @@ impl Context {
 
     /// Copies to the start of memory.
     pub(crate) fn write(&self, memory: &Memory, numbers: &[f32]) -> Result<()> {
-        self.scoped(|| {
+        self.retried(|| {
             for (part, numbers) in numbers.chunks(STAGED / size_of::<f32>()).enumerate() {
                 // SAFETY: every bit pattern of f32 is four bytes.
                 let bytes =
@@ -245,13 +246,15 @@ impl Context {
 
     /// A new buffer.
     fn buffer(&self, descriptor: &BufferDescriptor<'_>) -> Result<Buffer> {
-        let made = || self.scoped(|| Ok(self.device.create_buffer(descriptor)));
-        made().or_else(|_| {
-            // the pool may hold the missing memory, free once the device has finished with it
-            self.pool.clear();
-            self.downloads.clear();
+        self.retried(|| Ok(self.device.create_buffer(descriptor)))
+    }
+
+    /// Runs what takes memory, and once more if it fails: what is kept may hold the missing memory, free once the device has finished with it.
+    pub(super) fn retried<R>(&self, f: impl Fn() -> Result<R>) -> Result<R> {
+        self.scoped(&f).or_else(|_| {
+            self.free();
             self.wait(&|| false)?;
-            made()
+            self.scoped(&f)
         })
     }
 }

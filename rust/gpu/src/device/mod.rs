@@ -3,6 +3,7 @@
 mod adapter;
 mod context;
 mod current;
+mod kept;
 mod memory;
 mod record;
 mod scopes;

@@ -235,18 +235,29 @@ impl<'c> Record<'c> {
     /// Copies arrays one after the other.
     pub fn join(&mut self, parts: &[&Array], to: &Array) -> Result<()> {
         check_len("to", to.len(), &[parts.iter().map(|part| part.len()).sum()])?;
-        self.check(to)?;
-        self.pass = None;
         let mut first = 0;
         for part in parts {
-            self.check(part)?;
-            let bytes = (part.len() * part.field().bytes()) as u64;
-            self.held.extend([(*part).clone(), to.clone()]);
-            self.context.count(What::Copies, 1);
-            let (from, into) = (part.memory().buffer()?, to.memory().buffer()?);
-            self.encoder.copy_buffer_to_buffer(from, 0, into, first, bytes);
-            first += bytes;
+            self.copy_part((part, 0), (to, first), part.len())?;
+            first += part.len();
         }
+        Ok(())
+    }
+
+    /// Copies `count` elements, from one place to another.
+    pub fn copy_part(
+        &mut self,
+        (from, first): (&Array, usize),
+        (to, into): (&Array, usize),
+        count: usize,
+    ) -> Result<()> {
+        self.check(from)?;
+        self.check(to)?;
+        self.pass = None;
+        self.held.extend([from.clone(), to.clone()]);
+        self.context.count(What::Copies, 1);
+        let [first, into, bytes] = [first, into, count].map(|n| (n * from.field().bytes()) as u64);
+        let (source, target) = (from.memory().buffer()?, to.memory().buffer()?);
+        self.encoder.copy_buffer_to_buffer(source, first, target, into, bytes);
         Ok(())
     }
 

@@ -1,17 +1,12 @@
 //! Memory: copies in parts, what is kept free, and a device that is closed.
 
-use super::{Context, context};
-use crate::testing::device;
+use super::context;
+use crate::testing::{device, own};
 use crate::{Array, Field};
 use isometry_core::Error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Skips like [`device`]; a context of the test's own.
-fn own() -> Option<Arc<Context>> {
-    device().map(|_| Arc::new(Context::new().unwrap()))
-}
 
 #[test]
 fn uploads_in_parts_are_whole() {
@@ -85,6 +80,31 @@ fn free_memory_is_bounded() {
     drop(again);
     context.pool.clear();
     assert_eq!(context.pool.bytes(), 0);
+}
+
+#[test]
+fn what_is_kept_ends_with_its_memory_or_for_want_of_memory() {
+    let Some(context) = own() else { return };
+    let room = || Array::room(&context, Field::Real, &[1000]).unwrap();
+    let owner = room();
+    let kept = || {
+        let [one, other] = [room(), room()];
+        let held = [&one, &other].map(|array| Arc::downgrade(array.memory()));
+        owner.memory().keep(one);
+        context.kept.put(None, other);
+        move || held.each_ref().map(|memory| memory.strong_count())
+    };
+    let found = kept();
+    assert_eq!(found(), [1, 1]);
+    drop(room());
+    assert!(context.pool.bytes() > 0 && owner.memory().kept::<Array>().is_some());
+    assert_eq!(context.retried(|| Err::<(), _>(Error::Interrupted)), Err(Error::Interrupted));
+    assert_eq!((found(), context.pool.bytes()), ([0, 0], 0));
+    let found = kept();
+    drop(owner);
+    assert_eq!(found(), [0, 1]);
+    context.close();
+    assert_eq!(found(), [0, 0]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(crate) fn backward(
 ) -> Result<()> {
     let x = cell.inputs(record)?;
     let all = Factors::new(record, cell, &x, &outcome.states)?;
-    let bars = Bars::new(record, cell, &all, &outcome.ct, out.wants("activation_bias"))?;
+    let bars = Bars::new(record, cell, &all, &outcome.ct, out)?;
     cell.input_gradients(record, &bars.bars, &x, out)?;
     bars.gradients(record, cell, &all, out)
 }
@@ -89,8 +89,9 @@ impl Bars {
         cell: &Cell<'_>,
         all: &Factors,
         ct: &Array,
-        summed: bool,
+        out: &Gradients,
     ) -> Result<Self> {
+        let summed = out.wants("activation_bias");
         let (batch, n, wide, after) = (cell.batch, cell.n, cell.wide, cell.flag(0));
         let (bars, g, now) = (cell.of_rows(wide)?, cell.of_step(n)?, cell.of_step(wide)?);
         let along = if summed { Some(cell.phi.along(record, cell.rows())?) } else { None };
@@ -118,9 +119,11 @@ impl Bars {
                 cell.run(record, &UNIT_VJP, &arrays(&s), Pass { k, phase: 1, ..pass })?;
             }
             let depth = if after { wide } else { 2 * n };
-            Product::new(1, (batch, n, depth), of(&now, wide), cell.w(0)?, of(&g, n))
-                .add()
-                .record(record, cell.field)?;
+            if k > 0 || out.wants("h0") {
+                Product::new(1, (batch, n, depth), of(&now, wide), cell.w(0)?, of(&g, n))
+                    .add()
+                    .record(record, cell.field)?;
+            }
         }
         Ok(Bars { bars, start: g, along })
     }

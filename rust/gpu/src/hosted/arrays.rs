@@ -1,6 +1,7 @@
 //! The arrays of a call on their way to the device, each once, and its results on their way back.
 
 use super::{field_of, single, single_mut};
+use crate::array::zeros;
 use crate::device::{Context, context};
 use crate::{Array, Field, Room};
 use isometry_core::argument::{self, Bar, Given, Remote};
@@ -13,9 +14,12 @@ use std::sync::Arc;
 /// What a call has uploaded, by address and number of the caller's numbers, which are borrowed for as long.
 pub(crate) struct Uploads<'a> {
     context: Arc<Context>,
-    sent: HashMap<(usize, usize), Array>,
+    sent: HashMap<(usize, usize), Sent>,
     borrowed: PhantomData<&'a [f32]>,
 }
+
+/// An array on the device, and the copy that it was uploaded from, if one was asked for.
+type Sent = (Array, Option<Arc<Vec<f32>>>);
 
 impl<'a> Uploads<'a> {
     /// To the device, which is opened.
@@ -35,12 +39,25 @@ impl<'a> Uploads<'a> {
         given: &Given<'a, T>,
         shape: &[usize],
     ) -> Result<Option<Array>> {
+        Ok(self.sent(name, given, shape, false)?.map(|(array, _)| array))
+    }
+
+    /// The same, and if `copied` the numbers that were uploaded, which those of the caller may no longer be: another thread may write to them.
+    pub fn sent<T: Scalar>(
+        &mut self,
+        name: &'static str,
+        given: &Given<'a, T>,
+        shape: &[usize],
+        copied: bool,
+    ) -> Result<Option<Sent>> {
         match given.array {
             argument::Array::None => Ok(None),
-            argument::Array::Own(x) => self.send(field_of::<T>()?, single(parts(x))?, shape).map(Some),
-            argument::Array::Real(x) => self.send(Field::Real, single(x)?, shape).map(Some),
+            argument::Array::Own(x) => {
+                self.send(field_of::<T>()?, single(parts(x))?, shape, copied).map(Some)
+            }
+            argument::Array::Real(x) => self.send(Field::Real, single(x)?, shape, copied).map(Some),
             argument::Array::Integers(_) => Err(Error::Device(format!("{name} holds integers"))),
-            argument::Array::Remote(remote) => resident(remote)?.reshaped(shape).map(Some),
+            argument::Array::Remote(remote) => Ok(Some((resident(remote)?.reshaped(shape)?, None))),
         }
     }
 
@@ -59,14 +76,22 @@ impl<'a> Uploads<'a> {
         Array::upload(&self.context, field_of::<T>()?, shape, single(parts(x))?)
     }
 
-    fn send(&mut self, field: Field, numbers: &'a [f32], shape: &[usize]) -> Result<Array> {
+    fn send(&mut self, field: Field, numbers: &'a [f32], shape: &[usize], copied: bool) -> Result<Sent> {
         let key = (numbers.as_ptr() as usize, numbers.len());
-        if let Some(array) = self.sent.get(&key).filter(|array| array.field() == field) {
-            return array.reshaped(shape);
+        let fits = |(array, copy): &&Sent| array.field() == field && (copy.is_some() || !copied);
+        if let Some((array, copy)) = self.sent.get(&key).filter(fits) {
+            return Ok((array.reshaped(shape)?, copy.clone()));
         }
-        let array = Array::upload(&self.context, field, shape, numbers)?;
-        self.sent.insert(key, array.clone());
-        Ok(array)
+        let copy = copied.then(|| {
+            let mut copy = zeros(numbers.len())?;
+            copy.copy_from_slice(numbers);
+            Ok(Arc::new(copy))
+        });
+        let copy = copy.transpose()?;
+        let array =
+            Array::upload(&self.context, field, shape, copy.as_ref().map_or(numbers, |copy| &copy[..]))?;
+        self.sent.insert(key, (array.clone(), copy.clone()));
+        Ok((array, copy))
     }
 }
 

@@ -2,7 +2,7 @@
 //! computed again than copied.
 
 use super::arrays::{Results, Uploads};
-use super::field_of;
+use super::{field_of, wanted};
 use crate::Array;
 use crate::delta::{self, Delta};
 use crate::device::Record;
@@ -96,7 +96,9 @@ pub fn delta_rule_vjp<'a, R: Real>(
         let o_bar = uploads.needed("o_bar", &o_bar, o_bar.shape)?;
         let state_bar = uploads.needed("state_bar", &state_bar, state_bar.shape)?;
         let mut record = Record::until(uploads.context(), budget.cancel)?;
-        let found = delta::backward(&mut record, delta, (&o_bar, &state_bar))?;
+        let mut own = [false; 6];
+        own.iter_mut().zip(wanted(&bars)).for_each(|(own, wanted)| *own = wanted);
+        let found = delta::backward(&mut record, delta, (&o_bar, &state_bar), own)?;
         record.submit()?;
         let lacking =
             bars.iter().zip(&found).any(|(bar, found)| !matches!(bar, Bar::None) && found.is_none());

@@ -1,117 +1,101 @@
 //! The matrices of transitions that the latest calls have formed: the gradient of a recurrence is a call of its own, on
 //! the same arguments of the operator, and so is the next one where nothing is trained.
 
-use super::single;
-use crate::Array;
 use crate::device::{Context, Memory};
-use isometry_core::Result;
+use crate::{Array, Field};
 use isometry_core::argument::{self, Given};
-use isometry_core::scalar::{Scalar, parts};
-use std::any::TypeId;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Weak};
+use isometry_core::internal::sizes::work;
+use isometry_core::scalar::Scalar;
+use std::sync::{Arc, Weak};
 
-/// The latest, most recent first.
-static LATEST: Mutex<VecDeque<Formed>> = Mutex::new(VecDeque::new());
-/// Most matrices that are kept, and most of their elements together.
+/// The latest, most recent first, which the device keeps.
+type Latest = Vec<Arc<(Key, Array)>>;
+/// Most matrices that are kept, and most numbers of theirs and of their arguments.
 const MOST: usize = 16;
-const ELEMENTS: usize = 1 << 23;
+pub(super) const NUMBERS: usize = if cfg!(test) { 1 << 14 } else { 1 << 24 };
 
-struct Formed {
+/// An object and its arguments, as they were uploaded.
+pub(super) struct Key {
     object: String,
-    arguments: Vec<Argument>,
-    w: Array,
+    arguments: Vec<Option<Argument>>,
 }
 
 /// An argument by its numbers, or by the memory of the device, whose numbers do not change.
 enum Argument {
-    Absent,
-    Host(Vec<usize>, TypeId, Vec<f32>),
+    Host(Vec<usize>, Field, Arc<Vec<f32>>),
     Resident(Vec<usize>, Weak<Memory>),
 }
 
-impl Argument {
-    fn of<T: Scalar>(given: &Given<'_, T>) -> Result<Self> {
-        let shape = given.shape.to_vec();
-        Ok(match given.array {
-            argument::Array::None => Argument::Absent,
-            argument::Array::Remote(remote) => {
-                Argument::Resident(shape, Arc::downgrade(super::arrays::resident(remote)?.memory()))
-            }
-            _ => {
-                let (field, numbers) = host(given)?;
-                Argument::Host(shape, field, numbers.to_vec())
-            }
-        })
+impl Key {
+    /// Without arguments; None for what is not kept: a matrix itself, and what has too many numbers.
+    pub fn new<T: Scalar>(object: &str, given: &[Given<'_, T>]) -> Option<Self> {
+        let hosted = given.iter().filter(|given| !matches!(given.array, argument::Array::Remote(_)));
+        let numbers: usize = hosted.map(|given| work(given.shape).saturating_mul(T::PARTS)).sum();
+        let kept = object != "dense" && numbers <= NUMBERS;
+        kept.then(|| Key { object: object.to_string(), arguments: vec![] })
     }
 
-    /// Whether it is this one, to the bit.
-    fn is<T: Scalar>(&self, given: &Given<'_, T>) -> Result<bool> {
-        Ok(match (self, given.array) {
-            (Argument::Absent, argument::Array::None) => true,
-            (Argument::Resident(shape, memory), argument::Array::Remote(remote)) => {
-                let array = super::arrays::resident(remote)?;
-                shape == given.shape && std::ptr::eq(memory.as_ptr(), Arc::as_ptr(array.memory()))
+    /// The next argument, and its copy if its numbers are the caller's.
+    pub fn push(&mut self, sent: Option<&(Array, Option<Arc<Vec<f32>>>)>) {
+        self.arguments.push(sent.map(|(array, copy)| {
+            let shape = array.shape().to_vec();
+            match copy {
+                Some(copy) => Argument::Host(shape, array.field(), copy.clone()),
+                None => Argument::Resident(shape, Arc::downgrade(array.memory())),
             }
-            (Argument::Host(shape, field, kept), argument::Array::Own(_) | argument::Array::Real(_)) => {
-                let (other, numbers) = host(given)?;
-                let bits = |x: &f32| x.to_bits();
-                shape == given.shape && *field == other && kept.iter().map(bits).eq(numbers.iter().map(bits))
+        }));
+    }
+
+    /// Whether they are the same, to the bit.
+    fn is(&self, other: &Key) -> bool {
+        let same = |pair: (&Option<Argument>, &Option<Argument>)| match pair {
+            (None, None) => true,
+            (Some(Argument::Host(shape, field, x)), Some(Argument::Host(other, of, y))) => {
+                (shape, field) == (other, of)
+                    && x.iter().map(|x| x.to_bits()).eq(y.iter().map(|y| y.to_bits()))
+            }
+            (Some(Argument::Resident(shape, x)), Some(Argument::Resident(other, y))) => {
+                shape == other && x.ptr_eq(y)
             }
             _ => false,
-        })
+        };
+        let lens = self.arguments.len() == other.arguments.len();
+        lens && self.object == other.object && self.arguments.iter().zip(&other.arguments).all(same)
     }
-}
 
-/// Numbers of the caller, and their type.
-fn host<'a, T: Scalar>(given: &Given<'a, T>) -> Result<(TypeId, &'a [f32])> {
-    match given.array {
-        argument::Array::Own(x) => Ok((TypeId::of::<T>(), single(parts(x))?)),
-        argument::Array::Real(x) => Ok((TypeId::of::<T::Real>(), single(x)?)),
-        _ => Err(isometry_core::Error::Device("neither numbers nor an array of the device".into())),
+    /// Whether memory of an argument is gone: then W is nobody's.
+    fn is_gone(&self) -> bool {
+        let gone = |argument: &Argument| matches!(argument, Argument::Resident(_, memory) if memory.strong_count() == 0);
+        self.arguments.iter().flatten().any(gone)
+    }
+
+    /// Numbers of the copies.
+    fn numbers(&self) -> usize {
+        let each = |argument: &Argument| if let Argument::Host(.., x) = argument { x.len() } else { 0 };
+        self.arguments.iter().flatten().map(each).sum()
     }
 }
 
 /// W of these arguments, if one of the latest calls has formed it on this device.
-pub(super) fn find<T: Scalar>(
-    context: &Arc<Context>,
-    object: &str,
-    given: &[Given<'_, T>],
-) -> Result<Option<Array>> {
-    // another thread holds it: then W is formed again; so it is in a forked child, where nobody ends what that thread began
-    let Ok(latest) = LATEST.try_lock() else { return Ok(None) };
-    for formed in latest.iter().filter(|formed| Arc::ptr_eq(formed.w.context(), context)) {
-        let mut same = formed.object == object && formed.arguments.len() == given.len();
-        for (argument, given) in formed.arguments.iter().zip(given) {
-            same = same && argument.is(given)?;
-        }
-        if same {
-            return Ok(Some(formed.w.clone()));
-        }
-    }
-    Ok(None)
+pub(super) fn find(context: &Context, key: &Key) -> Option<Array> {
+    let latest: Latest = context.kept.get(None)?;
+    latest.iter().find(|formed| formed.0.is(key)).map(|formed| formed.1.clone())
 }
 
 /// Keeps W of these arguments, which must have been submitted.
-pub(super) fn keep<T: Scalar>(object: &str, given: &[Given<'_, T>], w: &Array) -> Result<()> {
-    if w.len() > ELEMENTS || find(w.context(), object, given)?.is_some() {
-        return Ok(());
-    }
-    let arguments = given.iter().map(Argument::of).collect::<Result<_>>()?;
-    let Ok(mut latest) = LATEST.try_lock() else { return Ok(()) };
-    // of a device that was closed, or of vectors that are gone, W is nobody's
-    latest.retain(|formed| {
-        let gone = |argument: &Argument| matches!(argument, Argument::Resident(_, memory) if memory.strong_count() == 0);
-        Arc::ptr_eq(formed.w.context(), w.context()) && !formed.arguments.iter().any(gone)
-    });
-    latest.push_front(Formed { object: object.to_string(), arguments, w: w.clone() });
-    let mut left = ELEMENTS;
+pub(super) fn keep(key: Key, w: Array) {
+    let context = w.context().clone();
+    let mut latest: Latest = context.kept.get(None).unwrap_or_default();
+    latest.retain(|formed| !formed.0.is_gone() && !formed.0.is(&key));
+    latest.insert(0, Arc::new((key, w)));
+    let mut left = NUMBERS;
     let within = latest.iter().take(MOST).take_while(|formed| {
-        let fits = formed.w.len() <= left;
-        left = left.saturating_sub(formed.w.len());
+        let numbers = formed.0.numbers() + formed.1.len() * formed.1.field().parts();
+        let fits = numbers <= left;
+        left = left.saturating_sub(numbers);
         fits
     });
     let count = within.count();
     latest.truncate(count);
-    Ok(())
+    context.kept.put(None, latest);
 }

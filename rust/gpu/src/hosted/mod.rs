@@ -19,6 +19,7 @@ use crate::objects::{OBJECTS, holds, view};
 use crate::operator::{Operator, features};
 use crate::{Array, Field};
 use arrays::Results;
+use formed::Key;
 use isometry_core::argument::{self, Argument, Bar, Given};
 use isometry_core::internal::Task;
 use isometry_core::internal::sizes::work;
@@ -57,7 +58,7 @@ pub fn operator<T: Scalar>(
     };
     let formed_there = matches!(task, Task::Matrix(_)) && !given.iter().any(remote);
     let mut uploads = Uploads::new()?;
-    let held = Held::new(&mut uploads, object, given, kernels, budget)?;
+    let held = Held::new(&mut uploads, object, given, kernels, None, budget)?;
     let views = held.views();
     let operator = view(held.object, &views)?;
     let (batch, (p, q)) = (operator.batch(), operator.shape());
@@ -127,29 +128,34 @@ struct Held<'o, T> {
     arrays: Vec<Option<Array>>,
     /// The matrix, if the CPU has formed it.
     formed: Vec<T>,
+    /// What later calls find the matrix by.
+    key: Option<Key>,
 }
 
 impl<'o, T: Scalar> Held<'o, T> {
-    /// The operator on the device; where its kernels are not used, its matrix, which the CPU forms.
+    /// The operator on the device, with this key, to be filled; where its kernels are not used, its matrix, which the CPU forms.
     fn new<'a>(
         uploads: &mut Uploads<'a>,
         object: &'o str,
         given: &[Given<'a, T>],
         kernels: bool,
+        mut key: Option<Key>,
         budget: &Budget<'_>,
     ) -> Result<Self> {
         if !kernels {
             let (formed, shape) = local::matrix(object, given, budget)?;
             let arrays = vec![Some(uploads.made(&formed, &shape)?)];
-            return Ok(Held { object: "dense", arrays, formed });
+            return Ok(Held { object: "dense", arrays, formed, key: None });
         }
-        let one = |(argument, given): (&Argument, &Given<'a, T>)| {
+        let mut arrays = Vec::with_capacity(given.len());
+        for (argument, given) in arguments(object)?.iter().zip(given) {
             let axes = given.shape.len().saturating_sub(argument.rank());
             let shape = [&[work(&given.shape[..axes])], &given.shape[axes..]].concat();
-            uploads.array(argument.name, given, &shape)
-        };
-        let arrays = arguments(object)?.iter().zip(given).map(one).collect::<Result<_>>()?;
-        Ok(Held { object, arrays, formed: vec![] })
+            let sent = uploads.sent(argument.name, given, &shape, key.is_some())?;
+            key.iter_mut().for_each(|key| key.push(sent.as_ref()));
+            arrays.push(sent.map(|(array, _)| array));
+        }
+        Ok(Held { object, arrays, formed: vec![], key })
     }
 
     fn views(&self) -> Vec<Option<&Array>> {

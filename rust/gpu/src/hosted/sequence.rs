@@ -1,7 +1,8 @@
 //! Cells by their names: every array is uploaded once, all members of an ensemble are one submission, and all results come with one wait.
 
 use super::arrays::{Results, Uploads};
-use super::{Held, formed, has_kernels, local, wanted};
+use super::formed::{self, Key};
+use super::{Held, has_kernels, local, wanted};
 use crate::Array;
 use crate::array::zeros;
 use crate::cell::{CELLS, Cell, Gradients, Outcome};
@@ -35,17 +36,13 @@ pub fn forward<T: Scalar>(members: Vec<Forward<'_, T>>, budget: &Budget<'_>) -> 
         let mut matrices = Vec::with_capacity(calls.len());
         for call in &calls {
             let held = transition(&mut uploads, call, budget)?;
-            let w = held.as_ref().map(|held| matrix(&mut record, call, held)).transpose()?;
+            let w = held.as_ref().map(|held| matrix(&mut record, held)).transpose()?;
             let cell = Cell::new(&mut uploads, call, w.as_ref().map(flat).transpose()?)?;
             found.push((cell.kernels.forward)(&mut record, &cell)?);
-            matrices.push(w.filter(|_| held.is_some_and(|held| held.formed.is_empty())));
+            matrices.extend(held.and_then(|held| held.key).zip(w));
         }
         record.submit()?;
-        for (call, w) in calls.iter().zip(&matrices) {
-            if let (Some((object, given)), Some(w)) = (&call.transition, w) {
-                formed::keep(object, given, w)?;
-            }
-        }
+        matrices.into_iter().for_each(|(key, w)| formed::keep(key, w));
         for ((states, memory), (to, last)) in found.iter().zip(rooms) {
             results.put(states, to)?;
             memory.as_ref().map_or(Ok(()), |memory| results.put(memory, last))?;
@@ -72,7 +69,7 @@ pub fn backward<T: Scalar>(members: Vec<Backward<'_, T>>, budget: &Budget<'_>) -
             let held = transition(&mut uploads, call, budget)?;
             let views = held.as_ref().map_or(vec![], Held::views);
             let operator = held.as_ref().map(|held| view(held.object, &views)).transpose()?;
-            let w = held.as_ref().map(|held| matrix(&mut record, call, held)).transpose()?;
+            let w = held.as_ref().map(|held| matrix(&mut record, held)).transpose()?;
             let cell = Cell::new(&mut uploads, call, w.as_ref().map(flat).transpose()?)?;
             let shape = [cell.steps, cell.batch, cell.state];
             let last_ct = uploads.array("last_ct", last_ct, &[cell.batch, cell.n, cell.n])?;
@@ -128,17 +125,13 @@ fn transition<'b, 'a, T: Scalar>(
     budget: &Budget<'_>,
 ) -> Result<Option<Held<'b, T>>> {
     let Some((object, given)) = &call.transition else { return Ok(None) };
-    Held::new(uploads, object, given, has_kernels(object, given)?, budget).map(Some)
+    Held::new(uploads, object, given, has_kernels(object, given)?, Key::new(object, given), budget).map(Some)
 }
 
 /// W (1, n, n), which the call before may have formed.
-fn matrix<T: Scalar>(record: &mut Record<'_>, call: &Call<'_, T>, held: &Held<'_, T>) -> Result<Array> {
-    if let (Some((object, given)), true) = (&call.transition, held.formed.is_empty())
-        && let Some(w) = formed::find(record.context(), object, given)?
-    {
-        return Ok(w);
-    }
-    view(held.object, &held.views())?.record_matrix(record)
+fn matrix<T: Scalar>(record: &mut Record<'_>, held: &Held<'_, T>) -> Result<Array> {
+    let found = held.key.as_ref().and_then(|key| formed::find(record.context(), key));
+    found.map_or_else(|| view(held.object, &held.views())?.record_matrix(record), Ok)
 }
 
 /// W (1, n, n) as (n, n).
@@ -150,11 +143,13 @@ fn flat(w: &Array) -> Result<Array> {
 }
 
 /// Bytes of a member's arrays: its states, the states before each step, their cotangents, the widest array over all steps, and its
-/// arguments with their gradients.
+/// arguments, those of its operator and W, with their gradients.
 fn bytes<T: Scalar>(call: &Call<'_, T>) -> Result<usize> {
     let [steps, batch, _, n] = call.sizes()?;
     let widest = CELLS.iter().find(|cell| cell.name == call.cell.name).map_or(0, |cell| cell.most);
-    let given: usize = call.given.iter().map(|given| work(given.shape)).sum();
+    let operator = call.transition.as_ref().map_or(&[][..], |(_, given)| given);
+    let given: usize = call.given.iter().chain(operator).map(|given| work(given.shape)).sum();
+    let given = given.saturating_add(if call.transition.is_some() { work(&[n, n]) } else { 0 });
     let states = work(&[steps, batch, n, 3 * call.cell.width + widest]);
     Ok(states.saturating_add(given.saturating_mul(2)).saturating_mul(size_of::<T>()))
 }

@@ -1,12 +1,13 @@
 //! Every object with kernels, on arrays of the caller and of the device, against the core in double precision.
 
-use crate::testing::{Numbers, close, device, numbers, of_parts, widened};
+use crate::testing::{Numbers, close, device, numbers, of_parts, own, widened};
 use crate::{Array, Field, Room};
 use isometry_core::argument::{self, Bar, Given};
 use isometry_core::internal::Task;
 use isometry_core::operators::{OBJECTS, view};
 use isometry_core::scalar::{Scalar, c32, c64, parts};
 use isometry_core::{Budget, Result, Side};
+use std::sync::Arc;
 
 const NONE: Given<'static, f32> = Given { shape: &[], array: argument::Array::None };
 
@@ -271,6 +272,34 @@ fn what_is_no_argument_is_refused() {
         assert!(call("dense", &[Given { shape: &shape, array: remote }]).is_err());
         assert!(call("exponential", &[Given { shape: &[1, 1], array: remote }]).is_err());
     }
+}
+
+/// Matrices that the latest calls have formed are found by the numbers that were uploaded, and bounded with these.
+#[test]
+fn formed_matrices_are_few() {
+    use super::formed::{Key, NUMBERS, find, keep};
+    let Some(context) = own() else { return };
+    let each = NUMBERS / 4;
+    let key = |first: f32, len: usize| {
+        let mut numbers = vec![0.5; len];
+        numbers[0] = first;
+        let array = Array::upload(&context, Field::Real, &[1, 2, len / 2], &numbers).unwrap();
+        let shape = [2, len / 2];
+        let given = Given { shape: &shape, array: argument::Array::Own(&numbers) };
+        let mut key = Key::new("householder", &[given])?;
+        key.push(Some(&(array, Some(numbers.clone().into()))));
+        Some(key)
+    };
+    for first in [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] {
+        let w = Array::room(&context, Field::Real, &[1, 2, 2]).unwrap();
+        keep(key(first, each).unwrap(), w.clone());
+        let found = find(&context, &key(first, each).unwrap()).unwrap();
+        assert!(Arc::ptr_eq(found.memory(), w.memory()));
+    }
+    let kept =
+        [0.0, -0.0, 2.0, 3.0, 4.0, 5.0].map(|first| find(&context, &key(first, each).unwrap()).is_some());
+    assert_eq!(kept, [false, false, false, true, true, true]);
+    assert!(key(0.0, 2 * NUMBERS).is_none());
 }
 
 /// Every task of every object with kernels asks between its parts, of which tests have small ones.

@@ -110,6 +110,9 @@ impl Householder<'_> {
         let (n, m, rows) = (self.n, self.m, x.shape()[1]);
         let factors = self.factors(record)?;
         let (vectors, last) = self.wants(wanted);
+        if !vectors && last.is_none() && !x_wanted {
+            return Ok(Pulled { arguments: self.listed(None, None), x: None });
+        }
         let (u, g) = (Self::matrices(&factors.u), Self::matrices(ct));
         let p = match self.kept_rows(ct, Side::Adjoint) {
             Some(p) => p,
@@ -157,9 +160,6 @@ impl Householder<'_> {
         let (vectors, last) = self.wants(wanted);
         let factors = self.factors(record)?;
         let (u, inverse) = (Self::matrices(&factors.u), Self::matrices(&factors.inverse));
-        // C_bar conj(E): the cotangent of V = I - U T^-1 U^H
-        let v_bar = self.scaled(record, ct, true)?;
-        let c = Self::matrices(&v_bar);
         let bar = match last {
             None => None,
             Some(last) => {
@@ -170,6 +170,9 @@ impl Householder<'_> {
         if !vectors {
             return Ok(self.listed(None, bar));
         }
+        // C_bar conj(E): the cotangent of V = I - U T^-1 U^H
+        let v_bar = self.scaled(record, ct, true)?;
+        let c = Self::matrices(&v_bar);
         let p = self.multiply(record, u, inverse, (n, m, m))?;
         let h = self.multiply(record, inverse, u.h(), (m, n, m))?;
         let (h, out) = (Self::matrices(&h), self.room([n, m])?);

@@ -68,9 +68,11 @@ pub(crate) fn backward(
     ];
     for k in (0..cell.steps).rev() {
         cell.run(record, &UNIT_VJP, &arrays, Pass { count: batch * n, k, ..Pass::default() })?;
-        Product::new(1, (batch, n, wide), of(&now, wide), cell.w(0)?, of(&g, state))
-            .add()
-            .record(record, cell.field)?;
+        if k > 0 || out.wants("h0") {
+            Product::new(1, (batch, n, wide), of(&now, wide), cell.w(0)?, of(&g, state))
+                .add()
+                .record(record, cell.field)?;
+        }
     }
     cell.input_gradients(record, &gates, &x, out)?;
     if out.wants("w") {

@@ -132,9 +132,11 @@ impl Factors {
                     unit(record, sums, k, SECOND)?;
                 }
             }
-            Product::new(1, (batch, n, 2 * n), of(&now, wide), cell.w(0)?, of(&g, n))
-                .add()
-                .record(record, cell.field)?;
+            if k > 0 || out.wants("h0") {
+                Product::new(1, (batch, n, 2 * n), of(&now, wide), cell.w(0)?, of(&g, n))
+                    .add()
+                    .record(record, cell.field)?;
+            }
         }
         if out.wants("w") {
             out.put("w", cell.weight_gradient(record, 2 * n, of(&self.bars, wide), of(&self.previous, n))?);
