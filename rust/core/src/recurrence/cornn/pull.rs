@@ -96,7 +96,7 @@ unsafe impl<R: Real> Pull<R> for CornnPull<'_, R> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
@@ -116,7 +116,7 @@ unsafe impl<R: Real> Pull<R> for CornnPull<'_, R> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         let n = self.setting.pairs.n;
         // SAFETY: the contract of the trait; members write different parts of W_bar.
         unsafe {

@@ -45,7 +45,7 @@ impl<R: Real> Source<'_, R> {
 
 /// States and cotangents that lie beside those of other recurrences; windows have the steps of a chunk.
 pub struct Copies<'a, R: Real> {
-    pub windows: &'a Windows<'a, R>,
+    pub windows: &'a Windows<'a, *mut R>,
     pub states: Lane<R>,
     /// None where the cotangents have an array of their own.
     pub cts: Option<Lane<R>>,

@@ -224,18 +224,18 @@ pub(crate) struct CtRows<R> {
 
 impl<R: Real> CtRows<R> {
     /// For the rows that end with step t.
-    pub fn ending(&self, t: usize, window: &Window<R>) -> *const R {
+    pub fn ending(&self, t: usize, window: &Window<*const R>) -> *const R {
         let start = if self.start.0.is_null() { window.cts } else { self.start.0 };
-        start.wrapping_add(t * self.stride).cast_const()
+        start.wrapping_add(t * self.stride)
     }
 
     /// For the rows that continue after step t; null for zeros.
-    pub fn continued(&self, t: usize, window: &Window<R>) -> *const R {
+    pub fn continued(&self, t: usize, window: &Window<*const R>) -> *const R {
         if self.stride == 0 { std::ptr::null() } else { self.ending(t, window) }
     }
 
     /// Those from the step after, `g`, and the same: the two parts of a sum, of which the second may be null.
-    pub fn beside(&self, t: usize, window: &Window<R>, g: *const R) -> [*const R; 2] {
+    pub fn beside(&self, t: usize, window: &Window<*const R>, g: *const R) -> [*const R; 2] {
         [g, self.continued(t, window)]
     }
 

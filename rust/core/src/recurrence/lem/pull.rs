@@ -94,7 +94,7 @@ unsafe impl<R: Real> Pull<R> for LemPull<'_, R> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
@@ -102,7 +102,7 @@ unsafe impl<R: Real> Pull<R> for LemPull<'_, R> {
         let (&Setting { ref pairs, dt, .. }, of, part) = (self.setting, &self.of, chunk.part());
         let (n, line, pitch) = (pairs.n, &pairs.line, of.pitch);
         let (columns, bars) = (part.columns::<R>(n), of.bars(chunk.place(t)));
-        let [gates, own] = self.setting.gates(t, window).map(<*mut R>::cast_const);
+        let [gates, own] = self.setting.gates(t, window);
         let (carry, z_bar) = (self.carry.ptr(), of.g[1].ptr());
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
@@ -125,7 +125,7 @@ unsafe impl<R: Real> Pull<R> for LemPull<'_, R> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         let gatherer = &chunk.half.gatherer;
         // SAFETY: the contract of the trait; members write different parts of W_bar.
         unsafe {

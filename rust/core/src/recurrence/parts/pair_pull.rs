@@ -114,7 +114,7 @@ impl<'s, R: Real> PairPull<'s, R> {
     pub unsafe fn begin(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         previous: impl Fn(*const R, Range<usize>),
@@ -136,7 +136,12 @@ impl<'s, R: Real> PairPull<'s, R> {
     }
 
     /// This part's rows of step t.
-    pub fn pieces(&self, t: usize, window: &Window<R>, chunk: &Chunk<'_>) -> impl Iterator<Item = Piece<R>> {
+    pub fn pieces(
+        &self,
+        t: usize,
+        window: &Window<*const R>,
+        chunk: &Chunk<'_>,
+    ) -> impl Iterator<Item = Piece<R>> {
         let (Pairs { line, .. }, part) = (self.pairs, chunk.part());
         let (active, continued) = (line.schedule.active(t), line.schedule.continued(t));
         let ending = (continued..active, [std::ptr::null(); 2], self.ct.ending(t, window));
@@ -158,7 +163,7 @@ impl<'s, R: Real> PairPull<'s, R> {
     pub unsafe fn end(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         chunk: &Chunk<'_>,
         previous: impl Fn(*const R, Range<usize>),
     ) {
@@ -212,7 +217,7 @@ impl<'s, R: Real> PairPull<'s, R> {
     /// As [`Pull::gather`](super::super::driver::cell::Pull::gather).
     pub unsafe fn gather(
         &self,
-        window: &Window<R>,
+        window: &Window<*const R>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
         before: impl Fn(Gather<R>),
