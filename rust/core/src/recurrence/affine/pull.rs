@@ -68,7 +68,7 @@ pub(super) struct AffinePull<'s, T: Scalar> {
     halves: usize,
     /// Used in turn.
     chunks: [Rows<T::Real>; 2],
-    ct: CtRows<T::Real>,
+    ct: CtRows<'s, T::Real>,
     /// Where steps are undone.
     pub undone: Option<Undone<T>>,
     inputs: Inputs<'s, T>,
@@ -82,7 +82,7 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
         setting: &'s Setting<'s, T>,
         checkpoint: Option<Checkpoint>,
         halves: usize,
-        bars: AffineBars<T>,
+        bars: AffineBars<'s, T>,
     ) -> Self {
         let AffineBars { ct, inputs, activation_bias } = bars;
         let Setting { line, phi, sequence: Sequence { input_weight, run: Run { n, .. }, .. }, .. } = setting;

@@ -27,7 +27,12 @@ pub(super) struct CornnPull<'s, R: Real> {
 
 impl<'s, R: Real> CornnPull<'s, R> {
     /// For gradients that have passed their check.
-    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>, replayed: bool, bars: PairBars<R>) -> Self {
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &'s Setting<'s, R>,
+        replayed: bool,
+        bars: PairBars<'s, R>,
+    ) -> Self {
         let (n, of) = (setting.pairs.n, PairPull::carve(arena, &setting.pairs, bars, false));
         let [w_y, w_z] = setting.matrices();
         let w = [(w_y, 0), (w_z, n * n)].map(|(w, at)| {

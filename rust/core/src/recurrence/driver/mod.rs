@@ -12,6 +12,7 @@ mod replay;
 pub mod sharing;
 pub mod window;
 
+use super::beside::Beside;
 use super::time::timeline::Timeline;
 use crate::budget::Budget;
 use crate::error::Result;
@@ -85,8 +86,8 @@ pub unsafe fn backward<T: Scalar, P: Pull<T::Real>>(
     let windows = own.read([states.all().map(parts), saved]);
     let copies = beside.map(|states| Copies {
         windows: &own,
-        states: states.lane(),
-        cts: ct.beside().map(|ct| ct.lane()),
+        states: states.of_real(),
+        cts: ct.beside().map(Beside::of_real),
     });
     let replay = states.marks().zip(pull.again()).map(|([marks, last], cell)| Replay {
         cell,

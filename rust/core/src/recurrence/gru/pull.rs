@@ -40,7 +40,7 @@ impl<'s, R: Real> GruPull<'s, R> {
         arena: &mut Arena,
         setting: &'s Setting<'s, R>,
         replayed: bool,
-        (bars, own_wanted, hidden_bias_bar): (GateBars<R>, bool, Option<Shared<R>>),
+        (bars, own_wanted, hidden_bias_bar): (GateBars<'s, R>, bool, Option<Shared<R>>),
     ) -> Self {
         let Setting { gates: of, own, reset, .. } = setting;
         let (n, schedule) = (of.n, &of.line.schedule);

@@ -27,7 +27,12 @@ pub(super) struct LemPull<'s, R: Real> {
 
 impl<'s, R: Real> LemPull<'s, R> {
     /// For gradients that have passed their check.
-    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>, replayed: bool, bars: PairBars<R>) -> Self {
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &'s Setting<'s, R>,
+        replayed: bool,
+        bars: PairBars<'s, R>,
+    ) -> Self {
         let (n, of) = (setting.pairs.n, PairPull::carve(arena, &setting.pairs, bars, true));
         let [of_y, of_z] = setting.matrices();
         let w = [(of_y, 3 * n, 0), (of_z, n, 3 * n * n)].map(|(w, rows, at)| {

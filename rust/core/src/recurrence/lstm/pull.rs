@@ -24,7 +24,12 @@ pub(super) struct LstmPull<'s, R: Real> {
 
 impl<'s, R: Real> LstmPull<'s, R> {
     /// For gradients that have passed their check.
-    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>, replayed: bool, bars: PairBars<R>) -> Self {
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &'s Setting<'s, R>,
+        replayed: bool,
+        bars: PairBars<'s, R>,
+    ) -> Self {
         let (n, of) = (setting.pairs.n, PairPull::carve(arena, &setting.pairs, bars, false));
         LstmPull {
             setting,

@@ -147,8 +147,8 @@ impl<'s, R: Real> Operands<'s, R> {
 
 /// What a backward pass reads and writes, besides the states.
 #[derive(Clone, Copy)]
-pub struct GateBars<R: Real> {
-    pub ct: CtRows<R>,
+pub struct GateBars<'a, R: Real> {
+    pub ct: CtRows<'a, R>,
     pub w: Option<Shared<R>>,
     /// Of x, U and b.
     pub inputs: InputBars<R>,
@@ -177,7 +177,7 @@ pub struct GatePull<'s, R: Real> {
     pub carry: Region<R>,
     pub c_bar: Region<R>,
     pub c: Region<R>,
-    pub ct: CtRows<R>,
+    pub ct: CtRows<'s, R>,
     inputs: Inputs<'s, R>,
     own_bias: BiasGatherer<'s, R>,
     /// Numbers from one row of bars to the next.
@@ -185,7 +185,7 @@ pub struct GatePull<'s, R: Real> {
 }
 
 impl<'s, R: Real> GatePull<'s, R> {
-    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: GateBars<R>) -> Self {
+    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: GateBars<'s, R>) -> Self {
         let Gates { line, phi, n, .. } = gates;
         let (n, pitch, halves) = (*n, gates.pitch(), halves(&line.schedule));
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), line.schedule.batch, n]);

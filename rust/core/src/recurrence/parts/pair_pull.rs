@@ -15,8 +15,8 @@ use std::ops::Range;
 
 /// What a backward pass reads and writes, besides the states.
 #[derive(Clone, Copy)]
-pub struct PairBars<R: Real> {
-    pub ct: CtRows<R>,
+pub struct PairBars<'a, R: Real> {
+    pub ct: CtRows<'a, R>,
     pub w: Option<Shared<R>>,
     /// Of x, U and b.
     pub inputs: InputBars<R>,
@@ -42,13 +42,13 @@ pub struct PairPull<'s, R: Real> {
     pub pitch: usize,
     /// The cotangents of both parts from the step after, rows of one step.
     pub g: [Region<R>; 2],
-    ct: CtRows<R>,
+    ct: CtRows<'s, R>,
     inputs: Inputs<'s, R>,
 }
 
 impl<'s, R: Real> PairPull<'s, R> {
     /// `states`: gathering reads the states of the steps, too.
-    pub fn carve(arena: &mut Arena, pairs: &'s Pairs<'s, R>, bars: PairBars<R>, states: bool) -> Self {
+    pub fn carve(arena: &mut Arena, pairs: &'s Pairs<'s, R>, bars: PairBars<'s, R>, states: bool) -> Self {
         let &Pairs { ref line, n, .. } = pairs;
         let (schedule, halves, inputs) = (&line.schedule, halves(&line.schedule), pairs.inputs());
         // An odd number of cache lines: the gradient of W reads the bars down their columns.

@@ -31,7 +31,7 @@ impl<'s, R: Real> RumPull<'s, R> {
         arena: &mut Arena,
         setting: &'s Setting<'s, R>,
         replayed: bool,
-        (bars, r0_bar): (GateBars<R>, Option<Shared<R>>),
+        (bars, r0_bar): (GateBars<'s, R>, Option<Shared<R>>),
         last: Option<Memory<'s, R>>,
     ) -> Self {
         let (n, batch) = (setting.gates.n, setting.gates.line.schedule.batch);
