@@ -11,6 +11,7 @@ use std::ops::Range;
 
 /// The numbers of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// Of the type of the matrix.
     Matrix,

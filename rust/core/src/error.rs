@@ -13,6 +13,7 @@ use std::fmt;
 /// assert_eq!(wrong[1].to_string(), "sign must lie in [-1, 1]");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Error {
     /// An argument has the wrong size.
     Shape {

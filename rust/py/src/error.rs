@@ -13,9 +13,9 @@ pub fn exception(error: Error) -> PyErr {
         Error::Shape { .. } | Error::Value { .. } => PyValueError::new_err(message),
         Error::Unsupported(_) => PyNotImplementedError::new_err(message),
         Error::Dtype(_) => PyTypeError::new_err(message),
-        Error::Device(_) => PyRuntimeError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
+        _ => PyRuntimeError::new_err(message), // `Device`
     }
 }
 

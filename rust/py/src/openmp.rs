@@ -45,7 +45,8 @@ struct Work<'a> {
     enter: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-impl Team for OpenMp {
+// SAFETY: OpenMP numbers the threads of a region from 0, the caller, to one less than it says there are.
+unsafe impl Team for OpenMp {
     fn region(&self, threads: usize, enter: &(dyn Fn(usize, usize) + Sync)) {
         let work = Work { runtime: self, enter };
         let data = (&raw const work).cast_mut().cast::<c_void>();

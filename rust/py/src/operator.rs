@@ -12,7 +12,7 @@ use isometry_core::operators::{OBJECTS, check_values};
 use isometry_core::{Budget, Side};
 #[cfg(feature = "gpu")]
 use isometry_gpu::hosted;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
@@ -307,8 +307,8 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
 }
 
 /// A kind's word.
-fn kind(kind: Kind) -> &'static str {
-    match kind {
+fn kind(kind: Kind) -> PyResult<&'static str> {
+    Ok(match kind {
         Kind::Matrix => "matrix",
         Kind::Complex => "complex",
         Kind::Real => "real",
@@ -316,7 +316,8 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Number => "number",
         Kind::Integer => "integer",
         Kind::Shape => "shape",
-    }
+        other => return Err(PyRuntimeError::new_err(format!("{other:?} arguments have no word"))),
+    })
 }
 
 /// `Argument`, a named tuple, and `OBJECTS`: the name of every object -> its arguments.
@@ -328,7 +329,7 @@ pub fn objects(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.import("collections")?.getattr("namedtuple")?.call(("Argument", fields), Some(&keywords))?;
     let table = PyDict::new(py);
     for (object, arguments) in OBJECTS {
-        let row = |a: &Argument| named.call1((a.name, a.axes, kind(a.kind), a.trained, a.group, a.list));
+        let row = |a: &Argument| named.call1((a.name, a.axes, kind(a.kind)?, a.trained, a.group, a.list));
         table
             .set_item(object, PyTuple::new(py, arguments.iter().map(row).collect::<PyResult<Vec<_>>>()?)?)?;
     }

@@ -3,7 +3,7 @@
 use super::{Activation, Nonlinearity, RowActivation, Source};
 use crate::error::{Error, Result};
 use crate::kernels::lanes;
-use crate::parallel::{Member, Shared, each, grain, run, worth};
+use crate::parallel::{Member, each, grain, run, worth};
 use crate::scalar::{Real, Scalar, parts, parts_mut};
 use crate::scratch::{Region, Scratch, most};
 use crate::sizes::{check_len, work};
@@ -114,11 +114,11 @@ pub fn activate_vjp<T: Scalar>(
         },
     );
     if let Some(bar) = bias_bar {
-        let (y, ct) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts(ct).as_ptr().cast_mut()));
+        let (y, ct) = (parts(z), parts(ct));
         run(threads, &|member| {
-            let along = Along { phi: phi.kernel(), y: y.at(0), from: Source::Argument };
+            let along = Along { phi: phi.kernel(), y: y.as_ptr(), from: Source::Argument };
             let columns = Columns {
-                bar: ct.at(0),
+                bar: ct.as_ptr(),
                 along: Some(along),
                 rows,
                 width: phi.width,

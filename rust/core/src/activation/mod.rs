@@ -42,6 +42,7 @@ pub const NAMES: [&str; 8] =
 /// # Ok::<(), isometry_core::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Activation {
     /// z
     Identity,

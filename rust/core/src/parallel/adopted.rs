@@ -10,9 +10,13 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 /// A team of threads.
-pub trait Team: Send + Sync {
-    /// Calls `enter` with the place of a thread and the number of threads, on up to `threads` of them, and returns after all have
-    /// left it.
+///
+/// # Safety
+/// In a region every thread names the same number of threads, and, if that is more than 1, each place below it comes to one thread
+/// and no other: the member at a place writes what belongs to it, and what the members are to write is read when all have left.
+pub unsafe trait Team: Send + Sync {
+    /// Calls `enter` with the place of a thread (0: the caller's) and the number of threads, which is meant to be `threads`, and
+    /// returns after all have left it.
     fn region(&self, threads: usize, enter: &(dyn Fn(usize, usize) + Sync));
 }
 
@@ -31,13 +35,14 @@ fn known() -> Option<&'static Adopted> {
     unsafe { ADOPTED.load(Acquire).as_ref() }
 }
 
-/// Adopts the team that `find` finds, unless there is one; from then on calls run on it. Returns whether there is one.
+/// Adopts the team that `find` finds, unless this process or one it was forked from had one; from then on calls run on it. Returns
+/// [`adopted`].
 pub fn adopt(find: impl FnOnce() -> Option<Box<dyn Team>>) -> bool {
     if known().is_none()
         && let Some(team) = find()
     {
         let found = Box::leak(Box::new(Adopted { team, process: std::process::id() }));
-        // Concurrent calls find the same team, so the first store is kept.
+        // Concurrent calls find the same team; the first store is kept, and what the others found is leaked.
         let _ = ADOPTED.compare_exchange(null_mut(), found, AcqRel, Relaxed);
     }
     adopted()
@@ -53,13 +58,13 @@ fn own() -> Option<&'static Adopted> {
 }
 
 /// Runs the task on up to `threads` members of the adopted team, with or without barriers. Returns false without effect
-/// if there is none.
+/// if there is none, or no thread of it takes part.
 pub(super) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
     own().is_some_and(|adopted| on(&*adopted.team, threads, task, barriers))
 }
 
 /// The team may provide fewer threads than requested (one, in a nested region), or, with some settings, more; surplus threads
-/// do not take part and are not waited for, even if there are more of them than it says.
+/// do not take part, and no barrier waits for them, even if they all say that they are alone.
 fn on(team: &dyn Team, threads: usize, task: Task<'_>, barriers: bool) -> bool {
     let (call, members) = (Call::new(task), AtomicUsize::new(0));
     team.region(threads, &|id, count| {
@@ -80,7 +85,8 @@ mod tests {
     /// The places of the threads, for so many that were asked for.
     struct Places(fn(usize) -> Vec<(usize, usize)>);
 
-    impl Team for Places {
+    // SAFETY: the places below are those that a team may give.
+    unsafe impl Team for Places {
         fn region(&self, threads: usize, enter: &(dyn Fn(usize, usize) + Sync)) {
             std::thread::scope(|scope| {
                 for (id, count) in (self.0)(threads) {

@@ -64,7 +64,14 @@ fn team() -> Option<&'static Team> {
 
 /// A pool of as many threads as can be created, up to one less than the machine has: the caller is a member too.
 fn pool() -> Option<ThreadPool> {
-    let most = if cfg!(test) { 63 } else { available() - 1 };
+    // Miri runs one thread at a time.
+    let most = if cfg!(miri) {
+        3
+    } else if cfg!(test) {
+        63
+    } else {
+        available() - 1
+    };
     let build = |count| {
         ThreadPoolBuilder::new().num_threads(count).thread_name(|i| format!("isometry-{}", i + 1)).build()
     };

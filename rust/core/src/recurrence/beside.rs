@@ -33,14 +33,22 @@ impl<'a, T: Scalar> Beside<'a, T> {
         Beside(self.0.of_real(), PhantomData)
     }
 
-    /// As the driver reads them.
-    pub(crate) fn lane(&self) -> Lane<T::Real> {
-        self.0.of_real()
-    }
-
     /// Refuses other sizes.
     pub(crate) fn check(&self, name: &'static str, sizes: [usize; 3]) -> Result<()> {
         self.0.check(name, sizes)
+    }
+
+    /// Reads these rows of a step that begins with row `before` to the step whose row 0 is at `to`.
+    ///
+    /// # Safety
+    /// As [`Lane::write`].
+    pub(crate) unsafe fn read(&self, before: usize, to: *mut T, rows: Range<usize>) {
+        let Lane { first, own, all, .. } = self.0;
+        for row in rows {
+            let from = first.at((before + row) * all).cast_const();
+            // SAFETY: the contract above.
+            unsafe { to.add(row * own).copy_from_nonoverlapping(from, own) }
+        }
     }
 }
 
@@ -137,18 +145,6 @@ impl<T: Scalar> Lane<T> {
                     to.copy_from_nonoverlapping(from.add(row * self.own), self.own);
                 }
             }
-        }
-    }
-
-    /// Reads these rows of a step that begins with row `before` to the step whose row 0 is at `to`.
-    ///
-    /// # Safety
-    /// As [`Lane::write`].
-    pub unsafe fn read(&self, before: usize, to: *mut T, rows: Range<usize>) {
-        for row in rows {
-            let from = self.first.at((before + row) * self.all);
-            // SAFETY: the contract above.
-            unsafe { to.add(row * self.own).copy_from_nonoverlapping(from, self.own) }
         }
     }
 }

@@ -21,25 +21,25 @@ const APART: usize = 16;
 
 /// Rows of `n` elements; the rows of consecutive matrices are `apart` elements apart.
 #[derive(Clone, Copy)]
-struct Source<T> {
-    start: Shared<T>,
+struct Source<'a, T> {
+    x: &'a [T],
     apart: usize,
     n: usize,
 }
 
-impl<T> Source<T> {
+impl<'a, T> Source<'a, T> {
     /// `rows` rows of every matrix.
-    fn each(x: &[T], rows: usize, n: usize) -> Self {
-        Source { start: Shared(x.as_ptr().cast_mut()), apart: rows * n, n }
+    fn each(x: &'a [T], rows: usize, n: usize) -> Self {
+        Source { x, apart: rows * n, n }
     }
 
     /// The same rows for all.
-    fn all(x: &[T], n: usize) -> Self {
+    fn all(x: &'a [T], n: usize) -> Self {
         Source { apart: 0, ..Source::each(x, 0, n) }
     }
 
     fn row(self, k: usize, row: usize) -> *const T {
-        self.start.at(k * self.apart + row * self.n)
+        self.x.as_ptr().wrapping_add(k * self.apart + row * self.n)
     }
 }
 
@@ -60,7 +60,7 @@ pub fn apply<T: Scalar>(
 /// [`apply`] to arrays of the right sizes, or the conjugates.
 fn applied<T: Scalar>(
     operator: &dyn Rows<T>,
-    x: Source<T>,
+    x: Source<'_, T>,
     (rows, conj): (usize, bool),
     side: Side,
     out: &mut [T],
@@ -114,7 +114,7 @@ pub fn apply_vjp<T: Scalar>(
 /// [`apply_vjp`] of arrays of the right sizes.
 fn pulled<T: Scalar>(
     operator: &dyn Rows<T>,
-    (x, ct): (Source<T>, &[T]),
+    (x, ct): (Source<'_, T>, &[T]),
     rows: usize,
     side: Side,
     bars: &mut [Bar<'_, T>],

@@ -6,6 +6,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::cell::refused;
 use crate::device::{Context, Record};
 use crate::rows::sum;
 use crate::shader::{Shader, Variant};
@@ -67,10 +68,12 @@ pub(crate) struct RowActivation {
     field: Field,
     n: usize,
     own: Option<Array>,
+    /// `RowActivation` of activation.wgsl.
+    pub sizes: [u32; 3],
 }
 
 impl RowActivation {
-    /// Refuses what [`Activation::check`] refuses.
+    /// Refuses what [`Activation::check`] refuses, and what the shader does not have.
     pub fn new(
         context: &Arc<Context>,
         field: Field,
@@ -87,12 +90,25 @@ impl RowActivation {
                 return Err(Error::value("activation_bias", "is on another device"));
             }
         }
-        Ok(RowActivation { activation, field, n, own: own.cloned() })
+        let (code, slope, halves) = match activation {
+            Activation::Identity => (0, 0.0, false),
+            Activation::Tanh => (1, 0.0, false),
+            Activation::Relu => (2, 0.0, false),
+            Activation::LeakyRelu { slope } => (3, slope as f32, false),
+            Activation::Oplu => (4, 0.0, false),
+            Activation::OpluHalves => (4, 0.0, true),
+            Activation::Modrelu if field == Field::Real => (5, 0.0, false),
+            Activation::Modrelu => (6, 0.0, false),
+            Activation::ModreluRealrep => (7, 0.0, true),
+            other => return refused(&format!("{other:?}")),
+        };
+        let sizes = [code, slope.to_bits(), u32::from(halves)];
+        Ok(RowActivation { activation, field, n, own: own.cloned(), sizes })
     }
 
     /// The identity on the same rows.
     pub fn identity(&self) -> Self {
-        RowActivation { activation: Activation::Identity, own: None, ..*self }
+        RowActivation { activation: Activation::Identity, own: None, sizes: [0; 3], ..*self }
     }
 
     pub fn is_identity(&self) -> bool {
@@ -111,22 +127,6 @@ impl RowActivation {
     /// Biases.
     pub fn own(&self) -> Option<&Array> {
         self.own.as_ref()
-    }
-
-    /// `RowActivation` of activation.wgsl.
-    pub fn sizes(&self) -> [u32; 3] {
-        let (code, slope, halves) = match self.activation {
-            Activation::Identity => (0, 0.0, false),
-            Activation::Tanh => (1, 0.0, false),
-            Activation::Relu => (2, 0.0, false),
-            Activation::LeakyRelu { slope } => (3, slope as f32, false),
-            Activation::Oplu => (4, 0.0, false),
-            Activation::OpluHalves => (4, 0.0, true),
-            Activation::Modrelu if self.field == Field::Real => (5, 0.0, false),
-            Activation::Modrelu => (6, 0.0, false),
-            Activation::ModreluRealrep => (7, 0.0, true),
-        };
-        [code, slope.to_bits(), u32::from(halves)]
     }
 
     /// Refuses a gradient of biases that were not given.
@@ -154,7 +154,7 @@ impl RowActivation {
     pub fn value(&self, record: &mut Record<'_>, z: &Array, h: &Array) -> Result<()> {
         let pairs = self.pairs(z);
         let mut sizes = vec![pairs as u32, self.n as u32];
-        sizes.extend(self.sizes());
+        sizes.extend(self.sizes);
         let arrays = [("z", z), ("own", self.own.as_ref().unwrap_or(z)), ("h", h)];
         record.elements(
             Variant { shader: &ACTIVATE, field: self.field, constants: &[] },
@@ -175,7 +175,7 @@ impl RowActivation {
     ) -> Result<()> {
         let pairs = self.pairs(z);
         let mut sizes = vec![pairs as u32, self.n as u32, u32::from(along.is_some())];
-        sizes.extend(self.sizes());
+        sizes.extend(self.sizes);
         let along = along.cloned().map_or_else(|| Array::room(record.context(), Field::Real, &[1]), Ok)?;
         let own = self.own.as_ref().unwrap_or(z);
         let arrays = [("z", z), ("ct", ct), ("own", own), ("z_bar", z_bar), ("along", &along)];

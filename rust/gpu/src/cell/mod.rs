@@ -289,7 +289,7 @@ impl<'a> Cell<'a> {
         let [reverse, varied, flag] = [self.reverse, self.lengths.is_some(), pass.flag].map(u32::from);
         let mut sizes =
             vec![count, steps, batch, n, k, reverse, varied, self.setting, pitch, pass.phase, flag];
-        sizes.extend(self.phi.sizes());
+        sizes.extend(self.phi.sizes);
         Ok(sizes)
     }
 
@@ -306,8 +306,8 @@ fn kernels(declared: &Declaration) -> Result<&'static Kernels> {
     found.map_or_else(|| refused(what), Ok)
 }
 
-/// What a cell cannot have on the device.
-fn refused<T>(what: &str) -> Result<T> {
+/// What a call cannot have on the device.
+pub(crate) fn refused<T>(what: &str) -> Result<T> {
     Err(Error::Unsupported(format!("backend='gpu' cannot serve {what}: use the CPU")))
 }
 

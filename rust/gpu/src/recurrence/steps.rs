@@ -127,7 +127,7 @@ impl Steps<'_> {
         let shader = if route == Route::Apart { &APART } else { &TOGETHER };
         let variant = Variant { shader, field: rows.field(), constants };
         let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.along.is_some()];
-        let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), phi.sizes());
+        let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), phi.sizes);
         let count = steps.div_ceil(run);
         let each = work(&[run, batch, n, n, rows.field().parts(), rows.field().parts()]);
         let runs = (0..count).map(|i| {

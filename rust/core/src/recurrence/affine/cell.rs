@@ -150,7 +150,13 @@ unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
         unsafe { self.drive.ahead(k, segment, part) }
     }
 
-    unsafe fn advance(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
+    unsafe fn advance(
+        &self,
+        t: usize,
+        window: &Window<*mut T::Real>,
+        part: &Part<'_>,
+        scratch: *mut T::Real,
+    ) {
         let out = window.states.wrapping_add(t * self.setting.line.stride());
         // SAFETY: the contract of the trait.
         unsafe {

@@ -97,8 +97,8 @@ impl<'a, T: Scalar> Unit<'a, T> for Affine<'a, T> {
 
 /// What a backward pass reads and writes, besides the states and the transition.
 #[derive(Clone, Copy)]
-struct AffineBars<T: Scalar> {
-    ct: CtRows<T::Real>,
+struct AffineBars<'a, T: Scalar> {
+    ct: CtRows<'a, T::Real>,
     inputs: InputBars<T>,
     activation_bias: Option<(Shared<T::Real>, usize)>,
 }

@@ -68,7 +68,7 @@ pub(super) struct AffinePull<'s, T: Scalar> {
     halves: usize,
     /// Used in turn.
     chunks: [Rows<T::Real>; 2],
-    ct: CtRows<T::Real>,
+    ct: CtRows<'s, T::Real>,
     /// Where steps are undone.
     pub undone: Option<Undone<T>>,
     inputs: Inputs<'s, T>,
@@ -82,7 +82,7 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
         setting: &'s Setting<'s, T>,
         checkpoint: Option<Checkpoint>,
         halves: usize,
-        bars: AffineBars<T>,
+        bars: AffineBars<'s, T>,
     ) -> Self {
         let AffineBars { ct, inputs, activation_bias } = bars;
         let Setting { line, phi, sequence: Sequence { input_weight, run: Run { n, .. }, .. }, .. } = setting;
@@ -107,11 +107,16 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
         Trace { bar: work.bar.at(row.row * width), apart: width, kept }
     }
     /// The values or arguments of the activation in a chunk, and their cotangents.
-    fn values(&self, window: &Window<T::Real>, chunk: &Chunk<'_>, work: &Rows<T::Real>) -> Values<T::Real> {
+    fn values(
+        &self,
+        window: &Window<*const T::Real>,
+        chunk: &Chunk<'_>,
+        work: &Rows<T::Real>,
+    ) -> Values<T::Real> {
         let Setting { line, on_input, .. } = self.cell.setting;
         let (halved, on_input) = (chunk.halves > 1, *on_input);
         let at = |array: Region<T::Real>| array.at(chunk.begin() * line.width).cast_const();
-        let state = window.states.cast_const().wrapping_add(chunk.steps.start * line.stride());
+        let state = window.states.wrapping_add(chunk.steps.start * line.stride());
         let h = match (halved, chunk.copied) {
             (true, _) => state.wrapping_add(chunk.half.rows.start * line.width),
             (false, true) => work.copies.states.ptr().cast_const(),
@@ -171,12 +176,12 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<T::Real>,
+        window: &Window<*const T::Real>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut T::Real,
     ) {
-        let (cell, ct, states) = (&self.cell, self.ct, window.states.cast_const());
+        let (cell, ct, states) = (&self.cell, self.ct, window.states);
         let Setting { line, phi, on_input, .. } = cell.setting;
         let (schedule, width, part) = (&line.schedule, line.width, chunk.part());
         let (step, work) = (&cell.step, &self.chunks[chunk.turn()]);
@@ -250,7 +255,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<T::Real>, chunk: &Chunk<'_>, scratch: *mut T::Real) {
+    unsafe fn gather(&self, window: &Window<*const T::Real>, chunk: &Chunk<'_>, scratch: *mut T::Real) {
         let Setting { line, on_input, .. } = self.cell.setting;
         let (width, work, half) = (line.width, &self.chunks[chunk.turn()], chunk.half);
         let gather = |steps: Range<usize>, previous: *const T::Real, first: bool| {

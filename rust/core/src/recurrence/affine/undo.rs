@@ -114,7 +114,7 @@ unsafe impl<T: Scalar> Undo<T::Real> for AffinePull<'_, T> {
         self.undone.as_ref().is_some_and(Undone::recorded)
     }
 
-    unsafe fn record(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
+    unsafe fn record(&self, t: usize, window: &Window<*mut T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
         let Some(undone) = self.undone.as_ref().filter(|undone| undone.recorded()) else {
             // SAFETY: the contract of the trait.
             return unsafe { self.cell.advance(t, window, part, scratch) };
@@ -143,7 +143,7 @@ unsafe impl<T: Scalar> Undo<T::Real> for AffinePull<'_, T> {
         }
     }
 
-    unsafe fn undo(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
+    unsafe fn undo(&self, t: usize, window: &Window<*mut T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
         let AffineCell { setting, step, .. } = &self.cell;
         let (line, width) = (&setting.line, setting.line.width);
         let schedule = &line.schedule;

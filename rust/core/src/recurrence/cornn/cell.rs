@@ -1,7 +1,7 @@
 //! A step of a network of oscillators forward.
 
 use super::super::driver::cell::Cell;
-use super::super::driver::window::Window;
+use super::super::driver::window::{Pointer, Window};
 use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::parallel::Member;
@@ -21,7 +21,7 @@ pub(super) struct CornnCell<'s, R: Real> {
 
 impl<R: Real> Setting<'_, R> {
     /// t of step t, rows of n numbers.
-    pub(super) fn t(&self, t: usize, window: &Window<R>) -> *mut R {
+    pub(super) fn t<P: Pointer>(&self, t: usize, window: &Window<P>) -> P {
         self.pairs.saved(t, window, 0..1)
     }
 }
@@ -63,7 +63,7 @@ unsafe impl<R: Real> Cell<R> for CornnCell<'_, R> {
         unsafe { self.drive.ahead(k, segment, part) }
     }
 
-    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
+    unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R) {
         let Setting { pairs, law, .. } = self.setting;
         let (line, n, of_t) = (&pairs.line, pairs.n, self.setting.t(t, window));
         let (out, columns) = (window.states.wrapping_add(t * line.stride()), part.columns::<R>(n));

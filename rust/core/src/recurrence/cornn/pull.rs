@@ -27,7 +27,12 @@ pub(super) struct CornnPull<'s, R: Real> {
 
 impl<'s, R: Real> CornnPull<'s, R> {
     /// For gradients that have passed their check.
-    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>, replayed: bool, bars: PairBars<R>) -> Self {
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &'s Setting<'s, R>,
+        replayed: bool,
+        bars: PairBars<'s, R>,
+    ) -> Self {
         let (n, of) = (setting.pairs.n, PairPull::carve(arena, &setting.pairs, bars, false));
         let [w_y, w_z] = setting.matrices();
         let w = [(w_y, 0), (w_z, n * n)].map(|(w, at)| {
@@ -96,7 +101,7 @@ unsafe impl<R: Real> Pull<R> for CornnPull<'_, R> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
@@ -116,7 +121,7 @@ unsafe impl<R: Real> Pull<R> for CornnPull<'_, R> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         let n = self.setting.pairs.n;
         // SAFETY: the contract of the trait; members write different parts of W_bar.
         unsafe {

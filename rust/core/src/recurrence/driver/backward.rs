@@ -27,7 +27,7 @@ pub unsafe fn backward<R: Real>(
     cell: &dyn Pull<R>,
     room: &Room<R>,
     schedule: &Schedule,
-    (windows, source): (&Windows<'_, R>, Option<&Source<'_, R>>),
+    (windows, source): (&Windows<'_, *const R>, Option<&Source<'_, R>>),
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let [back, forth] = cell.work();
@@ -67,7 +67,7 @@ struct Progress {
 struct Call<'a, R: Real> {
     cell: &'a dyn Pull<R>,
     schedule: &'a Schedule,
-    windows: &'a Windows<'a, R>,
+    windows: &'a Windows<'a, *const R>,
     /// Where the states of a chunk come from, if they are not all there.
     source: Option<&'a Source<'a, R>>,
     poll: &'a Poll<'a>,

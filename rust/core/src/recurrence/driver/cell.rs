@@ -34,7 +34,7 @@ pub unsafe trait Cell<R: Real>: Sync {
     /// called before each `advance`.
     unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>);
     /// Writes this part of the states of step t; those of the step before are complete.
-    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R);
+    unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R);
 }
 
 /// A step backward. All members call `prepare`, `gather` and `finish` together, with barriers of the driver around them.
@@ -68,13 +68,13 @@ pub unsafe trait Pull<R: Real>: Sync {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
     );
     /// Adds the rows of a chunk to the gradients.
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R);
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R);
     /// Completes the gradients.
     unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>);
 }
@@ -88,7 +88,7 @@ pub unsafe trait Undo<R: Real>: Sync {
     /// Whether steps must be recorded before they can be undone.
     fn records(&self) -> bool;
     /// [`Cell::advance`], and what `undo` needs to know of it.
-    unsafe fn record(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R);
+    unsafe fn record(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R);
     /// Writes this part of the states of the step before t, which is in the window; those of step t are complete.
-    unsafe fn undo(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R);
+    unsafe fn undo(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R);
 }

@@ -1,7 +1,7 @@
 //! The states of a chunk where the caller has no array of all of them: obtained again, or copied from among those of other
 //! recurrences.
 
-use super::super::beside::Lane;
+use super::super::beside::Beside;
 use super::super::time::schedule::Schedule;
 use super::replay::{Loaded, Replay};
 use super::sharing::{Pace, Poll};
@@ -45,10 +45,10 @@ impl<R: Real> Source<'_, R> {
 
 /// States and cotangents that lie beside those of other recurrences; windows have the steps of a chunk.
 pub struct Copies<'a, R: Real> {
-    pub windows: &'a Windows<'a, R>,
-    pub states: Lane<R>,
+    pub windows: &'a Windows<'a, *mut R>,
+    pub states: Beside<'a, R>,
     /// None where the cotangents have an array of their own.
-    pub cts: Option<Lane<R>>,
+    pub cts: Option<Beside<'a, R>>,
 }
 
 impl<R: Real> Copies<'_, R> {

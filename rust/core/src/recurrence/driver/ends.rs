@@ -8,7 +8,7 @@ use super::forward::Outputs;
 use super::window::Window;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
-use crate::scalar::{Real, Scalar, parts_mut};
+use crate::scalar::{Real, Scalar, parts, parts_mut};
 use crate::sizes::check_len;
 use std::ops::Range;
 
@@ -194,26 +194,26 @@ impl<'a, T: Scalar> Cotangent<'a, T> {
     }
 
     /// As the steps read them, and where that of h0 goes.
-    pub(crate) fn rows<R: Real>(
+    pub(crate) fn rows(
         &self,
-        line: &Timeline<'_, R>,
-        h0: Option<Shared<R>>,
-        fresh: Option<Shared<R>>,
-    ) -> CtRows<R> {
+        line: &Timeline<'_, T::Real>,
+        h0: Option<Shared<T::Real>>,
+        fresh: Option<Shared<T::Real>>,
+    ) -> CtRows<'a, T::Real> {
         let (ct, stride) = match *self {
-            Cotangent::States(ct) => (ct.as_ptr(), line.stride()),
-            Cotangent::Beside(_) => (std::ptr::null(), line.stride()),
-            Cotangent::Last(ct) => (ct.as_ptr(), 0),
+            Cotangent::States(ct) => (Some(parts(ct)), line.stride()),
+            Cotangent::Beside(_) => (None, line.stride()),
+            Cotangent::Last(ct) => (Some(parts(ct)), 0),
         };
-        CtRows { start: Shared(ct.cast::<R>().cast_mut()), stride, h0, fresh }
+        CtRows { ct, stride, h0, fresh }
     }
 }
 
 /// Cotangents per step.
 #[derive(Clone, Copy)]
-pub(crate) struct CtRows<R> {
-    /// Only read; null where those of a chunk are in its window.
-    start: Shared<R>,
+pub(crate) struct CtRows<'a, R> {
+    /// None where those of a chunk are in its window.
+    ct: Option<&'a [R]>,
     /// Numbers of a step; 0 for those of the last states.
     stride: usize,
     /// The cotangent of h0 (B, width), if it is wanted.
@@ -222,20 +222,19 @@ pub(crate) struct CtRows<R> {
     fresh: Option<Shared<R>>,
 }
 
-impl<R: Real> CtRows<R> {
+impl<R: Real> CtRows<'_, R> {
     /// For the rows that end with step t.
-    pub fn ending(&self, t: usize, window: &Window<R>) -> *const R {
-        let start = if self.start.0.is_null() { window.cts } else { self.start.0 };
-        start.wrapping_add(t * self.stride).cast_const()
+    pub fn ending(&self, t: usize, window: &Window<*const R>) -> *const R {
+        self.ct.map_or(window.cts, <[R]>::as_ptr).wrapping_add(t * self.stride)
     }
 
     /// For the rows that continue after step t; null for zeros.
-    pub fn continued(&self, t: usize, window: &Window<R>) -> *const R {
+    pub fn continued(&self, t: usize, window: &Window<*const R>) -> *const R {
         if self.stride == 0 { std::ptr::null() } else { self.ending(t, window) }
     }
 
     /// Those from the step after, `g`, and the same: the two parts of a sum, of which the second may be null.
-    pub fn beside(&self, t: usize, window: &Window<R>, g: *const R) -> [*const R; 2] {
+    pub fn beside(&self, t: usize, window: &Window<*const R>, g: *const R) -> [*const R; 2] {
         [g, self.continued(t, window)]
     }
 
@@ -263,12 +262,11 @@ impl<R: Real> CtRows<R> {
         let Some(h0) = self.h0 else { return };
         let at = line.schedule.active(0) * line.width;
         let count = line.stride() - at;
-        // SAFETY: the contract above.
+        // SAFETY: the contract above; cotangents of last states have the sizes of h0.
         unsafe {
-            if self.stride == 0 {
-                h0.at(at).copy_from_nonoverlapping(self.start.at(at), count);
-            } else {
-                h0.at(at).write_bytes(0, count);
+            match self.ct.filter(|_| self.stride == 0) {
+                Some(ct) => h0.at(at).copy_from_nonoverlapping(ct[at..].as_ptr(), count),
+                None => h0.at(at).write_bytes(0, count),
             }
         }
     }

@@ -30,7 +30,7 @@ pub unsafe fn forward<R: Real>(
     cell: &dyn Cell<R>,
     room: &Room<R>,
     schedule: &Schedule,
-    (windows, outputs): (&Windows<'_, R>, &Outputs<R>),
+    (windows, outputs): (&Windows<'_, *mut R>, &Outputs<R>),
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let work = cell.work().saturating_mul(schedule.batch);
@@ -52,7 +52,7 @@ pub unsafe fn forward<R: Real>(
 struct Call<'a, R: Real> {
     cell: &'a dyn Cell<R>,
     schedule: &'a Schedule,
-    windows: &'a Windows<'a, R>,
+    windows: &'a Windows<'a, *mut R>,
     outputs: &'a Outputs<R>,
     poll: &'a Poll<'a>,
     pace: &'a Pace,

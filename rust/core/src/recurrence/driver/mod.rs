@@ -12,6 +12,7 @@ mod replay;
 pub mod sharing;
 pub mod window;
 
+use super::beside::Beside;
 use super::time::timeline::Timeline;
 use crate::budget::Budget;
 use crate::error::Result;
@@ -47,13 +48,9 @@ pub unsafe fn forward<T: Scalar, C: Cell<T::Real>>(
     })?;
     let (cell, room, memory) = &*memory;
     let outputs = written.outputs(line, each);
-    let [states, saved] = [written.states.map(parts_mut), saved].map(|array| {
-        array.map(|array| {
-            want_huge_pages(array);
-            &*array
-        })
-    });
-    let windows = memory.windows(schedule, line.width, states, saved);
+    let mut arrays = [written.states.map(parts_mut), saved];
+    arrays.iter_mut().flatten().for_each(|array| want_huge_pages(array));
+    let windows = memory.windows(schedule, line.width).written(arrays);
     // SAFETY: the memory was cut for this call, and the arrays have their sizes.
     unsafe {
         cell.fill();
@@ -85,15 +82,16 @@ pub unsafe fn backward<T: Scalar, P: Pull<T::Real>>(
     })?;
     let (pull, room, memory) = &*memory;
     let saved = checkpoint.is_none().then_some(saved);
-    let windows = memory.windows(schedule, line.width, states.all().map(parts), saved);
+    let own = memory.windows(schedule, line.width);
+    let windows = own.read([states.all().map(parts), saved]);
     let copies = beside.map(|states| Copies {
-        windows: &windows,
-        states: states.lane(),
-        cts: ct.beside().map(|ct| ct.lane()),
+        windows: &own,
+        states: states.of_real(),
+        cts: ct.beside().map(Beside::of_real),
     });
     let replay = states.marks().zip(pull.again()).map(|([marks, last], cell)| Replay {
         cell,
-        windows: &windows,
+        windows: &own,
         segments: memory.segments,
         marks: parts(marks).as_ptr(),
         undo: pull.undo().map(|undo| (undo, parts(last).as_ptr())),

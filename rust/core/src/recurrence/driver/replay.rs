@@ -14,7 +14,7 @@ use std::ops::Range;
 pub struct Replay<'a, R: Real> {
     pub cell: &'a dyn Cell<R>,
     /// Of segments, or of chunks where steps are undone.
-    pub windows: &'a Windows<'a, R>,
+    pub windows: &'a Windows<'a, *mut R>,
     pub segments: Segments,
     /// The states at the borders of segments (K, B, width).
     pub marks: *const R,

@@ -2,38 +2,54 @@
 
 use super::super::time::checkpoint::{Checkpoint, Segments};
 use super::super::time::schedule::Schedule;
-use crate::parallel::Shared;
 use crate::scratch::{Arena, Region};
 use crate::transition::Part;
 use std::ops::Range;
 
-/// The arrays of some steps.
-#[derive(Clone, Copy)]
-pub struct Window<R> {
-    /// The states of step t are t steps from here.
-    pub states: *mut R,
-    /// The cotangents of step t are t steps from here, where the caller has no array of them alone.
-    pub cts: *mut R,
-    /// Arrays that the cell saves, with room for `slots` steps, used in turn.
-    saved: *mut R,
-    slots: usize,
+/// A pointer, to memory that is written or only read: the caller's arrays are never written through a reference that reads.
+pub trait Pointer: Copy {
+    /// Ahead by so many numbers, modulo the address space.
+    fn moved(self, by: usize) -> Self;
 }
-
-impl<R> Window<R> {
-    /// Step t of the saved array that begins after `before` others of `each` numbers per step, and has `own`.
-    pub fn saved(&self, t: usize, before: usize, each: usize, own: usize) -> *mut R {
-        self.saved.wrapping_add(before * self.slots * each + t % self.slots * own * each)
+impl<R> Pointer for *mut R {
+    fn moved(self, by: usize) -> Self {
+        self.wrapping_add(by)
+    }
+}
+impl<R> Pointer for *const R {
+    fn moved(self, by: usize) -> Self {
+        self.wrapping_add(by)
     }
 }
 
-/// The windows of all steps, or one of them all.
-pub struct Windows<'a, R> {
+/// The arrays of some steps.
+#[derive(Clone, Copy)]
+pub struct Window<P> {
+    /// The states of step t are t steps from here.
+    pub states: P,
+    /// The cotangents of step t are t steps from here, where the caller has no array of them alone.
+    pub cts: P,
+    /// Arrays that the cell saves, with room for `slots` steps, used in turn.
+    saved: P,
+    slots: usize,
+}
+
+impl<P: Pointer> Window<P> {
+    /// Step t of the saved array that begins after `before` others of `each` numbers per step, and has `own`.
+    pub fn saved(&self, t: usize, before: usize, each: usize, own: usize) -> P {
+        self.saved.moved(before * self.slots * each + t % self.slots * own * each)
+    }
+}
+
+/// The windows of all steps, or one of them all, for the time that the caller's arrays are borrowed.
+#[derive(Clone, Copy)]
+pub struct Windows<'a, P> {
     schedule: &'a Schedule,
     /// (T, B, width), or the states of a window and those before it.
-    states: Shared<R>,
+    states: P,
     /// Of a window, or empty.
-    cts: Shared<R>,
-    saved: Shared<R>,
+    cts: P,
+    saved: P,
     /// Numbers of a state.
     width: usize,
     /// Steps that the saved arrays have room for.
@@ -42,41 +58,64 @@ pub struct Windows<'a, R> {
     steps: Option<Segments>,
 }
 
-impl<'a, R> Windows<'a, R> {
+// SAFETY: only addresses; code that dereferences them guarantees disjoint or synchronised accesses.
+unsafe impl<P> Sync for Windows<'_, P> {}
+
+impl<P: Pointer> Windows<'_, P> {
     /// Numbers of a step.
     pub fn stride(&self) -> usize {
         self.schedule.batch * self.width
     }
 
-    /// Whether the states of all steps are there.
-    fn whole(&self) -> bool {
-        self.steps.is_none()
-    }
-
     /// That of the k-th step.
-    pub fn of(&self, k: usize) -> Window<R> {
-        let Some(steps) = self.steps else {
-            return Window { states: self.states.0, cts: self.cts.0, saved: self.saved.0, slots: self.slots };
-        };
+    pub fn of(&self, k: usize) -> Window<P> {
+        let Windows { states, cts, saved, slots, .. } = *self;
+        let Some(steps) = self.steps else { return Window { states, cts, saved, slots } };
         let Range { start, end } = steps.of(k);
         let (schedule, stride) = (self.schedule, self.stride());
         let first = schedule.step(start).min(schedule.step(end - 1));
         // the step before the window, in the direction of the recurrence, is the first or the last of its states
-        let before = first * stride;
-        let states = self.states.0.wrapping_sub(before);
-        let states = if schedule.reverse { states } else { states.wrapping_add(stride) };
-        let cts = self.cts.0.wrapping_sub(before);
-        Window { states, cts, saved: self.saved.0, slots: self.slots }
+        let before = (first * stride).wrapping_neg();
+        let states = states.moved(if schedule.reverse { before } else { before.wrapping_add(stride) });
+        Window { states, cts: cts.moved(before), saved, slots }
     }
 
     /// The states of the k-th step in the window of another.
-    pub fn state(&self, k: usize, window: &Window<R>) -> *mut R {
-        window.states.wrapping_add(self.schedule.step(k) * self.stride())
+    pub fn state(&self, k: usize, window: &Window<P>) -> P {
+        window.states.moved(self.schedule.step(k) * self.stride())
     }
 
     /// Whether the k-th step is the first of a window.
     pub fn turns(&self, k: usize) -> bool {
         self.steps.is_some_and(|steps| k > 0 && steps.of(k).start == k)
+    }
+
+    /// The caller's arrays in place of these.
+    fn over([states, saved]: [Option<P>; 2], own: Self) -> Self {
+        let slots = if saved.is_some() { own.schedule.steps } else { own.slots };
+        Windows { states: states.unwrap_or(own.states), saved: saved.unwrap_or(own.saved), slots, ..own }
+    }
+}
+
+impl<'a, R> Windows<'a, *mut R> {
+    /// To be written, the caller's arrays of all steps where there are any.
+    pub fn written(self, arrays: [Option<&'a mut [R]>; 2]) -> Self {
+        Windows::over(arrays.map(|array| array.map(<[R]>::as_mut_ptr)), self)
+    }
+
+    /// To be read, the caller's arrays of all steps where there are any.
+    pub fn read(&self, arrays: [Option<&'a [R]>; 2]) -> Windows<'a, *const R> {
+        let Windows { schedule, states, cts, saved, width, slots, steps } = *self;
+        let own = Windows {
+            schedule,
+            states: states.cast_const(),
+            cts: cts.cast_const(),
+            saved: saved.cast_const(),
+            width,
+            slots,
+            steps,
+        };
+        Windows::over(arrays.map(|array| array.map(<[R]>::as_ptr)), own)
     }
 
     /// Copies the states before the k-th step, the first of a window, into that window.
@@ -96,7 +135,7 @@ impl<'a, R> Windows<'a, R> {
     /// Nobody else uses these rows.
     pub unsafe fn clear(&self, k: usize, part: &Part<'_>) {
         let rows = part.rows(self.schedule.active(self.schedule.step(k))..self.schedule.batch);
-        if self.whole() && part.leads() {
+        if self.steps.is_none() && part.leads() {
             let first = self.state(k, &self.of(k)).wrapping_add(rows.start * self.width);
             // SAFETY: the contract above; a step has B rows.
             unsafe { first.write_bytes(0, rows.len() * self.width) }
@@ -179,19 +218,10 @@ impl<R> WindowMemory<R> {
         }
     }
 
-    /// The windows; of all steps where the arrays of the caller are.
-    pub fn windows<'a>(
-        &self,
-        schedule: &'a Schedule,
-        width: usize,
-        states: Option<&[R]>,
-        saved: Option<&[R]>,
-    ) -> Windows<'a, R> {
-        let start = |array: &[R]| Shared(array.as_ptr().cast_mut());
-        let own = (Shared(self.saved.ptr()), self.slots);
-        let (saved, slots) = saved.map_or(own, |saved| (start(saved), schedule.steps));
-        let states = states.map_or(Shared(self.states.ptr()), start);
+    /// The windows in this memory.
+    pub fn windows<'a>(&self, schedule: &'a Schedule, width: usize) -> Windows<'a, *mut R> {
+        let [states, cts, saved] = [self.states, self.cts, self.saved].map(Region::ptr);
         let steps = self.window.map(|length| Segments::new(schedule.steps, length));
-        Windows { schedule, states, cts: Shared(self.cts.ptr()), saved, width, slots, steps }
+        Windows { schedule, states, cts, saved, width, slots: self.slots, steps }
     }
 }

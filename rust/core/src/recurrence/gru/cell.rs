@@ -103,7 +103,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
         unsafe { self.operands.ahead(k, segment, part) }
     }
 
-    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
+    unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R) {
         let Setting { gates: of, reset, hidden_bias, .. } = self.setting;
         let (line, n, operands) = (&of.line, of.n, &self.operands);
         let (states, gates, c) = (window.states, of.gates(t, window), of.saved(t, window, C));

@@ -40,7 +40,7 @@ impl<'s, R: Real> GruPull<'s, R> {
         arena: &mut Arena,
         setting: &'s Setting<'s, R>,
         replayed: bool,
-        (bars, own_wanted, hidden_bias_bar): (GateBars<R>, bool, Option<Shared<R>>),
+        (bars, own_wanted, hidden_bias_bar): (GateBars<'s, R>, bool, Option<Shared<R>>),
     ) -> Self {
         let Setting { gates: of, own, reset, .. } = setting;
         let (n, schedule) = (of.n, &of.line.schedule);
@@ -130,7 +130,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
@@ -140,7 +140,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         let schedule = &line.schedule;
         let (active, continued) = (schedule.active(t), schedule.continued(t));
         let (rows, columns) = (part.rows(0..active), part.columns::<R>(n));
-        let (gates, saved) = (of.gates(t, window), of.saved(t, window, C).cast_const());
+        let (gates, saved) = (of.gates(t, window), of.saved(t, window, C));
         let bars = pull.bars(chunk.place(t));
         let area = |rows: &Range<usize>| Area { n, rows: rows.clone(), columns: columns.clone() };
         let sources = line.sources(t, window.states).map(|(rows, previous)| (part.rows(rows), previous));
@@ -186,7 +186,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 let (y, g, y_bar, y_rows, add) = match reset {
                     Reset::Before => (*previous, self.turned.ptr().cast_const(), carry, n, true),
                     Reset::After => {
-                        let y = of.saved(t, window, PRODUCT).cast_const();
+                        let y = of.saved(t, window, PRODUCT);
                         (y, c_bar.cast_const(), bars.wrapping_add(PRODUCT * n), pitch, false)
                     }
                 };
@@ -210,7 +210,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         let (n, half) = (self.setting.gates.n, chunk.half);
         let (bars, rows) =
             (self.gates.bars(ChunkRow { turn: chunk.turn(), row: chunk.begin() }), chunk.rows(chunk.steps));

@@ -1,7 +1,7 @@
 //! A step of a long expressive memory forward.
 
 use super::super::driver::cell::Cell;
-use super::super::driver::window::Window;
+use super::super::driver::window::{Pointer, Window};
 use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::parallel::Member;
@@ -24,7 +24,7 @@ pub(super) struct LemCell<'s, R: Real> {
 
 impl<R: Real> Setting<'_, R> {
     /// s_1, s_2 and t_z of step t, rows of 3n numbers, and t_y, rows of n.
-    pub(super) fn gates(&self, t: usize, window: &Window<R>) -> [*mut R; 2] {
+    pub(super) fn gates<P: Pointer>(&self, t: usize, window: &Window<P>) -> [P; 2] {
         STAGES.map(|of| self.pairs.saved(t, window, of))
     }
 }
@@ -68,7 +68,7 @@ unsafe impl<R: Real> Cell<R> for LemCell<'_, R> {
         unsafe { self.drives.iter().for_each(|drive| drive.ahead(k, segment, part)) }
     }
 
-    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
+    unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R) {
         let &Setting { ref pairs, dt, .. } = self.setting;
         let (line, n, [gates, own]) = (&pairs.line, pairs.n, self.setting.gates(t, window));
         let (out, columns) = (window.states.wrapping_add(t * line.stride()), part.columns::<R>(n));

@@ -27,7 +27,12 @@ pub(super) struct LemPull<'s, R: Real> {
 
 impl<'s, R: Real> LemPull<'s, R> {
     /// For gradients that have passed their check.
-    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>, replayed: bool, bars: PairBars<R>) -> Self {
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &'s Setting<'s, R>,
+        replayed: bool,
+        bars: PairBars<'s, R>,
+    ) -> Self {
         let (n, of) = (setting.pairs.n, PairPull::carve(arena, &setting.pairs, bars, true));
         let [of_y, of_z] = setting.matrices();
         let w = [(of_y, 3 * n, 0), (of_z, n, 3 * n * n)].map(|(w, rows, at)| {
@@ -94,7 +99,7 @@ unsafe impl<R: Real> Pull<R> for LemPull<'_, R> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
@@ -102,7 +107,7 @@ unsafe impl<R: Real> Pull<R> for LemPull<'_, R> {
         let (&Setting { ref pairs, dt, .. }, of, part) = (self.setting, &self.of, chunk.part());
         let (n, line, pitch) = (pairs.n, &pairs.line, of.pitch);
         let (columns, bars) = (part.columns::<R>(n), of.bars(chunk.place(t)));
-        let [gates, own] = self.setting.gates(t, window).map(<*mut R>::cast_const);
+        let [gates, own] = self.setting.gates(t, window);
         let (carry, z_bar) = (self.carry.ptr(), of.g[1].ptr());
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
@@ -125,7 +130,7 @@ unsafe impl<R: Real> Pull<R> for LemPull<'_, R> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         let gatherer = &chunk.half.gatherer;
         // SAFETY: the contract of the trait; members write different parts of W_bar.
         unsafe {

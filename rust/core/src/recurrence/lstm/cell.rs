@@ -1,7 +1,7 @@
 //! A step of an LSTM forward.
 
 use super::super::driver::cell::Cell;
-use super::super::driver::window::Window;
+use super::super::driver::window::{Pointer, Window};
 use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::parallel::Member;
@@ -23,7 +23,7 @@ const GATES: Range<usize> = 0..4;
 
 impl<R: Real> Setting<'_, R> {
     /// The gates of step t.
-    pub(super) fn gates(&self, t: usize, window: &Window<R>) -> *mut R {
+    pub(super) fn gates<P: Pointer>(&self, t: usize, window: &Window<P>) -> P {
         self.pairs.saved(t, window, GATES)
     }
 }
@@ -72,7 +72,7 @@ unsafe impl<R: Real> Cell<R> for LstmCell<'_, R> {
         unsafe { self.drive.ahead(k, segment, part) }
     }
 
-    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
+    unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R) {
         let Setting { pairs, .. } = self.setting;
         let (line, n, gates) = (&pairs.line, pairs.n, self.setting.gates(t, window));
         let (out, columns) = (window.states.wrapping_add(t * line.stride()), part.columns::<R>(n));

@@ -24,7 +24,12 @@ pub(super) struct LstmPull<'s, R: Real> {
 
 impl<'s, R: Real> LstmPull<'s, R> {
     /// For gradients that have passed their check.
-    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>, replayed: bool, bars: PairBars<R>) -> Self {
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &'s Setting<'s, R>,
+        replayed: bool,
+        bars: PairBars<'s, R>,
+    ) -> Self {
         let (n, of) = (setting.pairs.n, PairPull::carve(arena, &setting.pairs, bars, false));
         LstmPull {
             setting,
@@ -83,15 +88,15 @@ unsafe impl<R: Real> Pull<R> for LstmPull<'_, R> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
     ) {
         let (Setting { pairs, .. }, of, part) = (self.setting, &self.of, chunk.part());
         let (n, bars, pitch) = (pairs.n, of.bars(chunk.place(t)), of.pitch);
-        let gates = self.setting.gates(t, window).cast_const();
-        let state = window.states.wrapping_add(t * pairs.line.stride()).cast_const();
+        let gates = self.setting.gates(t, window);
+        let state = window.states.wrapping_add(t * pairs.line.stride());
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
             let previous = |bars: *const R, rows| self.previous(bars, rows, part, scratch);
@@ -104,7 +109,7 @@ unsafe impl<R: Real> Pull<R> for LstmPull<'_, R> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         // SAFETY: the contract of the trait; members write different parts of W_bar.
         unsafe {
             let before = |rows| self.w.gather(&rows, scratch, &chunk.half.gatherer);

@@ -2,7 +2,7 @@
 //! the others for the candidate of the next state. What is common to their steps forward and backward.
 
 use super::super::driver::ends::CtRows;
-use super::super::driver::window::Window;
+use super::super::driver::window::{Pointer, Window};
 use super::super::time::checkpoint::Checkpoint;
 use super::super::time::chunk::{Chunk, ChunkRow};
 use super::super::time::halves::halves;
@@ -58,12 +58,12 @@ impl<'a, R: Real> Gates<'a, R> {
     }
 
     /// The gates of step t, rows of 2 n numbers.
-    pub fn gates(&self, t: usize, window: &Window<R>) -> *mut R {
+    pub fn gates<P: Pointer>(&self, t: usize, window: &Window<P>) -> P {
         window.saved(t, 0, self.line.stride(), 2)
     }
 
     /// The i-th array of rows of n numbers that step t saves.
-    pub fn saved(&self, t: usize, window: &Window<R>, i: usize) -> *mut R {
+    pub fn saved<P: Pointer>(&self, t: usize, window: &Window<P>, i: usize) -> P {
         window.saved(t, i, self.line.stride(), 1)
     }
 
@@ -130,7 +130,7 @@ impl<'s, R: Real> Operands<'s, R> {
     }
 
     /// U x_t + b of the gates.
-    pub fn of_gates(&self, t: usize, window: &Window<R>) -> Affine<R> {
+    pub fn of_gates(&self, t: usize, window: &Window<*mut R>) -> Affine<R> {
         self.drives[0].of(t, self.gates.gates(t, window))
     }
 
@@ -147,8 +147,8 @@ impl<'s, R: Real> Operands<'s, R> {
 
 /// What a backward pass reads and writes, besides the states.
 #[derive(Clone, Copy)]
-pub struct GateBars<R: Real> {
-    pub ct: CtRows<R>,
+pub struct GateBars<'a, R: Real> {
+    pub ct: CtRows<'a, R>,
     pub w: Option<Shared<R>>,
     /// Of x, U and b.
     pub inputs: InputBars<R>,
@@ -177,7 +177,7 @@ pub struct GatePull<'s, R: Real> {
     pub carry: Region<R>,
     pub c_bar: Region<R>,
     pub c: Region<R>,
-    pub ct: CtRows<R>,
+    pub ct: CtRows<'s, R>,
     inputs: Inputs<'s, R>,
     own_bias: BiasGatherer<'s, R>,
     /// Numbers from one row of bars to the next.
@@ -185,7 +185,7 @@ pub struct GatePull<'s, R: Real> {
 }
 
 impl<'s, R: Real> GatePull<'s, R> {
-    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: GateBars<R>) -> Self {
+    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: GateBars<'s, R>) -> Self {
         let Gates { line, phi, n, .. } = gates;
         let (n, pitch, halves) = (*n, gates.pitch(), halves(&line.schedule));
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), line.schedule.batch, n]);
@@ -262,10 +262,16 @@ impl<'s, R: Real> GatePull<'s, R> {
 
     /// The same for the step before t from the bars `above` of the step after it, to `g`. Meanwhile the gates of t are
     /// prefetched: this part's rows of them as twice as many of n numbers.
-    pub fn before(&self, t: usize, window: &Window<R>, above: ChunkRow, rows: &Range<usize>) -> Affine<R> {
+    pub fn before(
+        &self,
+        t: usize,
+        window: &Window<*const R>,
+        above: ChunkRow,
+        rows: &Range<usize>,
+    ) -> Affine<R> {
         let n = self.gates.n;
         let mut map = self.previous(self.bars(above), self.g.ptr());
-        let first = self.gates.gates(t, window).wrapping_add(rows.start * n).cast_const();
+        let first = self.gates.gates(t, window).wrapping_add(rows.start * n);
         map.soon = [first, first.wrapping_add(rows.len() * n)];
         map
     }
@@ -329,7 +335,7 @@ impl<'s, R: Real> GatePull<'s, R> {
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn put(&self, t: usize, window: &Window<R>, chunk: &Chunk<'_>) {
+    pub unsafe fn put(&self, t: usize, window: &Window<*const R>, chunk: &Chunk<'_>) {
         // SAFETY: the contract above.
         unsafe { self.chunks[chunk.turn()].copies.put(&self.gates.line, chunk, t, window.states) }
     }
@@ -340,7 +346,7 @@ impl<'s, R: Real> GatePull<'s, R> {
     /// As [`Pull::gather`](super::super::driver::cell::Pull::gather).
     pub unsafe fn gather(
         &self,
-        window: &Window<R>,
+        window: &Window<*const R>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
         own: impl Fn(Gather<R>),

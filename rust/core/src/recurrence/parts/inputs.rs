@@ -30,7 +30,7 @@ pub struct InputBars<T: Scalar> {
 pub struct Inputs<'a, T: Scalar> {
     line: &'a Timeline<'a, T::Real>,
     /// V with n rows, and conj(V) packed for x_bar.
-    weight: Shared<T>,
+    weight: &'a [T],
     n: usize,
     packed: Packed<T>,
     bars: InputBars<T>,
@@ -59,7 +59,6 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         let [k, count] = if bars.x.is_some() { [n, features] } else { [0; 2] };
         let own = Operand::new(weight.as_ptr(), features).conj();
         let packed = Packed::of(arena, [k, count], None, (own, line.schedule.once()));
-        let weight = Shared(weight.as_ptr().cast_mut());
         Inputs { line, weight, n, packed, bars, outer, products, sums, halves }
     }
 
@@ -84,7 +83,7 @@ impl<'a, T: Scalar> Inputs<'a, T> {
     /// Packs this member's part of conj(V); a barrier has to follow.
     pub fn pack(&self, member: &Member<'_>) {
         if self.bars.x.is_some() {
-            let weight = Operand::new(self.weight.0.cast_const(), self.line.features / T::PARTS);
+            let weight = Operand::new(self.weight.as_ptr(), self.line.features / T::PARTS);
             // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
             unsafe { self.packed.fill(weight.conj(), member) }
         }

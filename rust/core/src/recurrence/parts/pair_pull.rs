@@ -15,8 +15,8 @@ use std::ops::Range;
 
 /// What a backward pass reads and writes, besides the states.
 #[derive(Clone, Copy)]
-pub struct PairBars<R: Real> {
-    pub ct: CtRows<R>,
+pub struct PairBars<'a, R: Real> {
+    pub ct: CtRows<'a, R>,
     pub w: Option<Shared<R>>,
     /// Of x, U and b.
     pub inputs: InputBars<R>,
@@ -42,13 +42,13 @@ pub struct PairPull<'s, R: Real> {
     pub pitch: usize,
     /// The cotangents of both parts from the step after, rows of one step.
     pub g: [Region<R>; 2],
-    ct: CtRows<R>,
+    ct: CtRows<'s, R>,
     inputs: Inputs<'s, R>,
 }
 
 impl<'s, R: Real> PairPull<'s, R> {
     /// `states`: gathering reads the states of the steps, too.
-    pub fn carve(arena: &mut Arena, pairs: &'s Pairs<'s, R>, bars: PairBars<R>, states: bool) -> Self {
+    pub fn carve(arena: &mut Arena, pairs: &'s Pairs<'s, R>, bars: PairBars<'s, R>, states: bool) -> Self {
         let &Pairs { ref line, n, .. } = pairs;
         let (schedule, halves, inputs) = (&line.schedule, halves(&line.schedule), pairs.inputs());
         // An odd number of cache lines: the gradient of W reads the bars down their columns.
@@ -114,7 +114,7 @@ impl<'s, R: Real> PairPull<'s, R> {
     pub unsafe fn begin(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         previous: impl Fn(*const R, Range<usize>),
@@ -136,7 +136,12 @@ impl<'s, R: Real> PairPull<'s, R> {
     }
 
     /// This part's rows of step t.
-    pub fn pieces(&self, t: usize, window: &Window<R>, chunk: &Chunk<'_>) -> impl Iterator<Item = Piece<R>> {
+    pub fn pieces(
+        &self,
+        t: usize,
+        window: &Window<*const R>,
+        chunk: &Chunk<'_>,
+    ) -> impl Iterator<Item = Piece<R>> {
         let (Pairs { line, .. }, part) = (self.pairs, chunk.part());
         let (active, continued) = (line.schedule.active(t), line.schedule.continued(t));
         let ending = (continued..active, [std::ptr::null(); 2], self.ct.ending(t, window));
@@ -158,7 +163,7 @@ impl<'s, R: Real> PairPull<'s, R> {
     pub unsafe fn end(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         chunk: &Chunk<'_>,
         previous: impl Fn(*const R, Range<usize>),
     ) {
@@ -212,7 +217,7 @@ impl<'s, R: Real> PairPull<'s, R> {
     /// As [`Pull::gather`](super::super::driver::cell::Pull::gather).
     pub unsafe fn gather(
         &self,
-        window: &Window<R>,
+        window: &Window<*const R>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
         before: impl Fn(Gather<R>),

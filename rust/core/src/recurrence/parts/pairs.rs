@@ -1,7 +1,7 @@
 //! Cells whose state is a pair, 2n numbers: the n of one part, then those of the other. Their arguments, and what is common to their
 //! steps forward.
 
-use super::super::driver::window::Window;
+use super::super::driver::window::{Pointer, Window};
 use super::super::time::checkpoint::Checkpoint;
 use super::super::time::timeline::{Run, Timeline};
 use super::drive::Drive;
@@ -102,7 +102,7 @@ impl<'a, R: Real> Pairs<'a, R> {
     }
 
     /// These of the rows of n numbers that step t saves, side by side.
-    pub fn saved(&self, t: usize, window: &Window<R>, of: Range<usize>) -> *mut R {
+    pub fn saved<P: Pointer>(&self, t: usize, window: &Window<P>, of: Range<usize>) -> P {
         window.saved(t, of.start, self.line.schedule.batch * self.n, of.len())
     }
 }

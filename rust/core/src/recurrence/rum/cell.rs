@@ -53,7 +53,7 @@ unsafe impl<R: Real> Cell<R> for RumCell<'_, R> {
         unsafe { self.operands.ahead(k, segment, part) }
     }
 
-    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
+    unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R) {
         let (Setting { gates: of, eta, .. }, operands) = (self.setting, &self.operands);
         let (line, phi, n) = (&of.line, &of.phi, of.n);
         let (gates, e, k) = (of.gates(t, window), of.saved(t, window, E), of.saved(t, window, K));

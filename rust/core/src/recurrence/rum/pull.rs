@@ -31,7 +31,7 @@ impl<'s, R: Real> RumPull<'s, R> {
         arena: &mut Arena,
         setting: &'s Setting<'s, R>,
         replayed: bool,
-        (bars, r0_bar): (GateBars<R>, Option<Shared<R>>),
+        (bars, r0_bar): (GateBars<'s, R>, Option<Shared<R>>),
         last: Option<Memory<'s, R>>,
     ) -> Self {
         let (n, batch) = (setting.gates.n, setting.gates.line.schedule.batch);
@@ -95,7 +95,7 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
     unsafe fn pull(
         &self,
         t: usize,
-        window: &Window<R>,
+        window: &Window<*const R>,
         above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
@@ -105,7 +105,7 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
         let schedule = &line.schedule;
         let (active, continued) = (schedule.active(t), schedule.continued(t));
         let (gates, e) = (of.gates(t, window), of.saved(t, window, E));
-        let saved = of.saved(t, window, K).cast_const();
+        let saved = of.saved(t, window, K);
         let bars = pull.bars(chunk.place(t));
         let [carry, k_bar] = [pull.carry, pull.c_bar].map(Region::ptr);
         let g = pull.g.ptr().cast_const();
@@ -175,7 +175,7 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
         }
     }
 
-    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         // SAFETY: the contract of the trait.
         unsafe { self.gates.gather(window, chunk, scratch, |_| {}) }
     }

@@ -159,6 +159,12 @@ fn follows_the_textbook_c64() {
     sweep::<c64>();
 }
 
+/// Small enough for Miri in every change.
+#[test]
+fn a_few_steps_follow_the_textbook() {
+    check::<f64>(plain(&CELLS[0]));
+}
+
 /// Derivatives of what the cell itself computes.
 #[test]
 fn gradients_are_differences() {

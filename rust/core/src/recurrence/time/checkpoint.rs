@@ -17,6 +17,7 @@ use std::ops::Range;
 /// assert!((50..200).contains(&Checkpoint::Sqrt.borders(10_000, 64, [0, 1])));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Checkpoint {
     /// Some sqrt(T) states, from which segments are computed again.
     Sqrt,
