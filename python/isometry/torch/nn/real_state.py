@@ -7,7 +7,8 @@ from typing import overload
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from ..operators._operator import tensor
+from .._dispatch.function import HALF
+from ..operators._operator import dense, tensor
 from ..realform import real_state
 
 
@@ -38,4 +39,5 @@ class RealState(nn.Module):
         """The features (..., n), or (..., 2 n) of complex states; of a PackedSequence another one."""
         if isinstance(input, PackedSequence):
             return input._replace(data=self(input.data))
-        return real_state(input) if tensor("input", input).is_complex() else input
+        half = dense("input", input).dtype in HALF
+        return real_state(input) if not half and tensor("input", input).is_complex() else input
