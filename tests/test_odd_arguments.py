@@ -241,6 +241,8 @@ def test_an_odd_value_is_named(name, argument, threads):  # noqa: ARG001  set_nu
     call, given = CALLS[name]
     call(**given)
     for kind, value in ODD.items():
+        if argument == "factor_sizes" and isinstance(value, torch.Tensor):
+            continue  # a sequence of integers, which torch does not iterate over
         if kind in served(name, argument):
             call(**{**given, argument: value})
             continue

@@ -68,6 +68,8 @@ class RNN(PlainLayer):
     True
     """
 
+    transition: Callable[[int], Operator] | None
+
     def __init__(
         self,
         input_size: int,
