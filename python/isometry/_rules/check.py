@@ -89,7 +89,7 @@ def unreadable(argument: str, error: Exception) -> NoReturn:
 
 
 def strided(argument: str, layout: object) -> NoReturn:
-    """Torch face: a sparse or otherwise packed tensor, found by `dense` of the operators."""
+    """Torch face: a sparse or otherwise packed tensor."""
     raise TypeError(f"{argument} must be a dense (strided) tensor, not one of layout {layout}; call .to_dense()")
 
 
@@ -166,6 +166,8 @@ def backend(name: str) -> None:
 
 def whole(argument: str, value: object) -> int:
     """An integer of any type, as Python's own; a bool is not one, nor is torch's, which has `__index__`."""
+    if type(value) is int:
+        return value
     if not isinstance(value, bool) and str(getattr(value, "dtype", None)) != "torch.bool":
         try:
             return index(value)  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ def state_of(module: nn.Module) -> list[Tensor]:
 
 def need_values(module: nn.Module, reader: str) -> None:
     """RuntimeError if a parameter or buffer is on the meta device, where `reader` would give a shape alone."""
-    if any(t.is_meta for t in (*module.parameters(), *module.buffers())):
+    if any([t.is_meta for t in (*module.parameters(), *module.buffers())]):  # noqa: C419  torch.compile
         raise RuntimeError(
             f"{reader} needs values, but parameters are on the meta device, where accelerate keeps them between calls: "
             "call the module, or move it to a device with its values first"

@@ -15,8 +15,9 @@ from ..realform import real_state
 class RealState(nn.Module):
     """A module between a layer and its readout: complex states become 2 n real features, real ones pass.
 
-    `real_state`, [Re z | Im z], of a tensor or of the output of a layer for a PackedSequence. ``layer.output_size`` is
-    the number of features behind it, so that one model serves layers of both fields.
+    `real_state`, [Re z | Im z], of a tensor or of the output of a layer for a PackedSequence; real tensors, of float16
+    and bfloat16 too, are returned themselves. ``layer.output_size`` is the number of features behind it, so that one
+    model serves layers of both fields.
 
     Examples
     --------
