@@ -29,9 +29,13 @@ ODD = {
     "objects": np.array([object()]),
     "a dictionary": {},
     "a masked array": np.ma.masked_array([1.0, 2.0], [0, 1]),
+    "a sparse tensor": torch.eye(2).to_sparse(),
+    "sparse bools": torch.ones(3, 2, dtype=torch.bool).to_sparse(),
+    "sparse integers": torch.tensor([0, 1, 2]).to_sparse(),
+    "a tensor of mkldnn": torch.eye(2).to_mkldnn(),
 }
 OPTIONAL = "diagonal signs phases sign starts start_state b bias activation_bias hidden_bias lengths"
-OPTIONAL += " tol m rng generator dtype negative_ones permutation"
+OPTIONAL += " mask tol m rng generator dtype negative_ones permutation"
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {
@@ -171,9 +175,20 @@ def layer_of_cell(cls, shared):
 def torch_alone():
     shared = {
         "input_size": 2, "hidden_size": 4, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0,
-        "bidirectional": False, "trainable_h0": False, "dtype": None, "nonlinearity": "tanh",
+        "bidirectional": False, "trainable_h0": False, "dtype": None, "nonlinearity": "tanh", "heads": 1,
     }  # fmt: skip
-    layer = it.nn.ORNN(2, 4)
+    layer, marks = it.nn.ORNN(2, 4), torch.zeros(3, 2, dtype=torch.bool)
+    modules = {
+        "RealState": (it.nn.RealState(), "input"),
+        **{
+            name: (cls(torch.nn.Linear(4, 2), 2), "x")
+            for name, cls in (("OFT", it.adapters.OFT), ("HRA", it.adapters.HRA))
+        },
+        **{
+            f"OperatorModule {i}": (it.nn.OperatorModule(op), "x")
+            for i, op in enumerate((it.Cayley.random(4), it.Cayley.random(4).H @ it.Dense(torch.eye(4))))
+        },
+    }
     gated = {k: v for k, v in shared.items() if k != "nonlinearity"}
     return {
         **{cls.__name__: (cls, layer_of_cell(cls, shared)) for cls in CELL_LAYERS.values()},
@@ -191,7 +206,9 @@ def torch_alone():
             it.nn.DeltaProduct,
             {**gated, "heads": 2, "householders": 2, "gate": True, "negative": True},
         ),
-        "forward": (layer.forward, {"input": torch.ones(3, 2, 2), "hx": None}),
+        **{f"a call of {name}": (module, {argument: torch.ones(5, 4)}) for name, (module, argument) in modules.items()},
+        "a call of a layer": (layer, {"input": torch.ones(3, 2, 2), "hx": None, "starts": marks, "start_state": None}),
+        "a call with a mask": (layer, {"input": torch.ones(3, 2, 2), "mask": marks}),
         "recurrent_matrix": (layer.recurrent_matrix, {"layer": 0, "reverse": False}),
     }
 
@@ -199,6 +216,7 @@ def torch_alone():
 CALLS = {f"numpy, {name}": call for name, call in (both(iso, np.asarray) | numpy_alone()).items()}
 CALLS |= {f"torch, {name}": call for name, call in (both(it, torch.as_tensor) | torch_alone()).items()}
 ARGUMENTS = [(name, argument) for name, (_, given) in CALLS.items() for argument in given]
+COUNTS = [(name, argument) for name, argument in ARGUMENTS if type(CALLS[name][1][argument]) is int]
 FLAGS = [(name, argument) for name, argument in ARGUMENTS if type(CALLS[name][1][argument]) is bool]
 
 
@@ -223,6 +241,8 @@ def test_an_odd_value_is_named(name, argument, threads):  # noqa: ARG001  set_nu
     call, given = CALLS[name]
     call(**given)
     for kind, value in ODD.items():
+        if argument == "factor_sizes" and isinstance(value, torch.Tensor):
+            continue  # a sequence of integers, which torch does not iterate over
         if kind in served(name, argument):
             call(**{**given, argument: value})
             continue
@@ -288,3 +308,21 @@ def test_masked_keys_are_refused():
     for value in masked(np.arange(3)):
         with pytest.raises(TypeError, match="index.*mask"):
             stack[value]
+
+
+def kept(result):
+    """Numbers that an object keeps, by name."""
+    return {k: v for k, v in getattr(result, "__dict__", {}).items() if isinstance(v, (int, float, np.generic))}
+
+
+@pytest.mark.parametrize("name,argument", COUNTS)
+def test_counts_are_integers_of_any_type(name, argument, threads):  # noqa: ARG001
+    """And kept as Python's own, whose products do not overflow; neither bools nor fractions are counts."""
+    call, given = CALLS[name]
+    expected = kept(call(**given))
+    for kind in (np.uint8, np.int64, np.array):
+        found = kept(call(**{**given, argument: kind(given[argument])}))
+        assert found == expected and [*map(type, found.values())] == [*map(type, expected.values())]
+    for value in (True, np.True_, float(given[argument]), torch.tensor(True)):
+        with pytest.raises(TypeError, match=argument):
+            call(**{**given, argument: value})

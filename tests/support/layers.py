@@ -19,7 +19,7 @@ NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name not i
 
 def joined(layer):
     """A layer whose pairs of states are one tensor, for what is tested of every layer; `test_pairs` has pairs."""
-    hooks = "_one_state", "_parted", "_starting_shapes", "_start"
+    hooks = "_one_state", "_parted", "_separate", "_starting_shapes", "_start"
     pairs = issubclass(layer, PairLayer)
     return type(layer.__name__, (layer,), {name: getattr(RecurrentLayer, name) for name in hooks}) if pairs else layer
 
@@ -113,6 +113,12 @@ def zeros(layer, *lead, seed=None):
 def formed(form, *args, **keywords):
     kind, own = {**FORMS, **HEADED}.get(form, (form, {}))
     return build(kind, *args, **{**own, **keywords})
+
+
+def whole(form, *args, **keywords):
+    """The same, whose states are pairs where the layer's are."""
+    kind, own = {**FORMS, **HEADED}.get(form, (form, {}))
+    return {**KINDS, **CELL_LAYERS}[kind](D, N, *args, **{"dtype": torch.float64, **own, **keywords})
 
 
 def states(layer, *lead, **keywords):

@@ -1,12 +1,36 @@
 """What holds for every kind of layer: graphs, gradients per sequence, training, initial values and states."""
 
+import contextlib
 import copy
+import itertools
 
+import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
+from torch.utils._pytree import tree_leaves
 
+import isometry.torch as it
 import tolerance
-from layers import COMPLEX, FORMS, HEADED, KINDS, MATRIX, OF_CELLS, B, D, N, T, build, close, draw, each_kind, formed
+from layers import (
+    COMPLEX,
+    FORMS,
+    HEADED,
+    KINDS,
+    MATRIX,
+    OF_CELLS,
+    B,
+    D,
+    N,
+    T,
+    build,
+    close,
+    draw,
+    each_kind,
+    formed,
+    whole,
+)
+from registry.cells import CASES
 
 each_form = pytest.mark.parametrize("form", [*FORMS, *HEADED])
 
@@ -72,3 +96,50 @@ def test_the_seed_decides_the_initial_values(name):
     torch.manual_seed(1)
     layer.reset_parameters()
     assert all(torch.equal(p, before[key]) for key, p in layer.named_parameters())
+
+
+def returned(layer, batch):
+    """What calls and steps return, the states behind the output of a call."""
+    x = draw(T, *batch, D)
+    cell, step = isinstance(layer, CELLS), layer.step(x[0])
+    yield [None, *tree_leaves(step[1] if not cell and len(layer._state) > 1 else step)]
+    if not cell:
+        yield from (tree_leaves(layer(given)) for given in (x, x[:1]))
+        if batch:
+            yield tree_leaves(layer(pack_sequence(x.unbind(1)))[1])
+
+
+CELLS = tuple(type(it.nn.from_torch(kind(1, 1), cells=True)) for kind in (torch.nn.LSTMCell, torch.nn.GRUCell))
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("form", [*KINDS, *FORMS, *HEADED, *CELLS])
+def test_states_are_tensors_of_their_own(form, recorded):
+    """Each is overwritten and detached in place; nothing else that was returned is."""
+    for size, batch, cached in itertools.product((1, 2), ((), (1,), (B,)), (False, True)):
+        layer = form(D, N, dtype=torch.float64) if form in CELLS else whole(form, size)
+        with torch.set_grad_enabled(recorded), layer.cached() if cached else contextlib.nullcontext():
+            for output, *states in returned(layer, batch):
+                before = [None if t is None else t.detach().clone() for t in (output, *states)]
+                for k, t in enumerate(states, 1):
+                    t[..., torch.arange(t.shape[-1]) % 2 > 0] = 0
+                    t.detach_()
+                    others = [
+                        (own, was)
+                        for own, was in zip((output, *states[k:]), (before[0], *before[k + 1 :]), strict=True)
+                    ]
+                    assert all(own is None or torch.equal(own, was) for own, was in others)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("cell", [case for case in CASES if len(case.cell.first) > 1], ids=str)
+def test_parts_of_states_are_tensors_of_their_own(cell, recorded):
+    """Of functions, whatever there is one of: steps, sequences, units."""
+    for steps, batch, n, output in itertools.product((1, 3), (1, 2), (1, 4), ("states", "last")):
+        drawn = {k: torch.as_tensor(a) for k, a in cell.draw(np.random.default_rng(0), n, steps, batch).items()}
+        lead, given = cell.given({k: t.requires_grad_(recorded) for k, t in drawn.items()}, it)
+        first, second = getattr(it, cell.cell.stem)(*lead, **given, output=output)
+        before = second.detach().clone()
+        first[..., torch.ones(n, dtype=torch.bool)] = 0
+        first.detach_()
+        assert torch.equal(second.detach_(), before)

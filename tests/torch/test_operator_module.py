@@ -6,6 +6,7 @@ import io
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import isometry.torch as it
 from derivatives import compiled, same
@@ -159,6 +160,61 @@ def test_half_precision():
     assert y.dtype is torch.bfloat16 and torch.equal(y, copy.deepcopy(module).float()(x.float()).to(torch.bfloat16))
     y.float().sum().backward()
     assert module.inner.upper.grad.dtype is torch.bfloat16
+
+
+def offloaded(module):
+    """As accelerate's hooks do it: parameters and buffers have values inside calls of the module that holds them."""
+    for m in module.modules():
+        forward, owners = m.forward, [(own, dict(own)) for own in (m._parameters, m._buffers) if own]
+
+        def put(device, owners=owners):
+            for own, values in owners:
+                for name, t in values.items():
+                    moved = None if t is None else t.detach().to(device)
+                    own[name] = nn.Parameter(moved) if isinstance(t, nn.Parameter) else moved
+
+        def called(*args, forward=forward, put=put):
+            put("cpu")
+            try:
+                return forward(*args)
+            finally:
+                put("meta")
+
+        m.forward = called
+        put("meta")
+    return module
+
+
+def test_values_that_are_there_in_calls_alone(case, seed):
+    """Of every operator and what is made of it, and as the transition of a layer; readers of W say what to do."""
+    given = {name: tensor(a) for name, a in case.draw(seed, 4).items()}
+    for op in forms(case.build(it, given, 4)):
+        module, rows = it.nn.OperatorModule(op), torch.randn(3, op.shape[1], dtype=op.dtype)
+        want = module(rows).detach()
+        assert torch.equal(offloaded(module)(rows).detach(), want)
+        with pytest.raises(RuntimeError, match="^matrix needs values.* call the module, or move it"):
+            module.matrix()
+
+
+test_values_that_are_there_in_calls_alone.select = test_it_is_the_operator.select
+
+
+def test_a_layer_whose_values_are_there_in_calls_alone():
+    for make in (
+        lambda: it.nn.RNN(3, 4, 2, transition=lambda n: it.Cayley.random(n) @ it.Householder.random(n, 2)),
+        lambda: it.nn.ScoRNN(3, 4),
+    ):
+        layer, x = make(), torch.randn(5, 2, 3)
+        want = layer(x)[1].detach()
+        offloaded(layer)
+        with layer.cached():
+            state = None
+            for x_t in x:
+                state = layer.step(x_t, state)
+        close(layer(x)[1].detach(), want, 1e-6)
+        close(state.detach(), want, 1e-6)
+        with pytest.raises(RuntimeError, match="^recurrent_matrix needs values.* call the module, or move it"):
+            layer.recurrent_matrix()
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool])

@@ -5,7 +5,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import isometry.torch as it
-from layers import KINDS, B, D, N, T, build, draw
+from layers import COMPLEX, KINDS, B, D, N, T, build, draw
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -25,6 +25,17 @@ def test_every_layer_before_a_readout(name, keywords):
         features = it.nn.RealState()(packed)
         assert type(features) is PackedSequence and features[1:] == packed[1:]
         assert torch.equal(features.data, it.nn.RealState()(packed.data))
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in COMPLEX])
+def test_half_precision_passes(name, dtype, autocast):
+    layer, x = build(name, dtype=dtype), draw(T, B, D, dtype=dtype)
+    packed, _ = layer(pack_padded_sequence(x, [T, 2, 1, 3], enforce_sorted=False))
+    states = layer(x)[0]
+    with torch.autocast("cpu", dtype, enabled=autocast):
+        assert it.nn.RealState()(states) is states and it.nn.RealState()(packed).data is packed.data
 
 
 def test_gradients_and_what_is_refused():

@@ -1,5 +1,8 @@
 """it.nn.RNN: any operator as W."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -55,6 +58,37 @@ def test_an_operator_of_ones_own_is_held():
     assert not list(layer.recurrent_parameters())
     assert torch.equal(layer.recurrent_matrix(), torch.eye(N).roll(1, 0) / 2)
     assert layer(torch.randn(T, B, D))[0].shape == (T, B, N)
+
+
+class Drawn(torch.nn.Module):
+    """Makes operators from a parameter of its own."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.scale, self.upper = (
+            torch.nn.Parameter(torch.tensor(0.3)),
+            torch.nn.Parameter(torch.ones(size * (size - 1) // 2)),
+        )
+
+    def forward(self, size):
+        return it.Cayley(self.scale * self.upper if size == N else self.upper)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_module_as_a_transition(heads):
+    """It is called as a function is: its parameters are not the layer's, those of its operators are."""
+    module = Drawn(N // heads)
+    layer, twin = (it.nn.RNN(D, N, 2, heads=heads, transition=make) for make in (module, lambda n: module(n)))
+    assert layer.transition is module and repr(layer) == repr(twin)
+    twin.load_state_dict(layer.state_dict())
+    for other in (layer, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert [name for name, _ in other.named_parameters()] == [name for name, _ in twin.named_parameters()]
+        x = torch.randn(T, B, D)
+        assert torch.equal(other(x)[0], twin(x)[0])
+        other.reset_parameters()
+    before = module.scale.detach().clone()
+    torch.optim.SGD(layer.parameters(), 0.1).step(lambda: layer(x)[0].sum().backward())
+    assert torch.equal(module.scale, before) and module.scale.grad is None
 
 
 def test_refusals():

@@ -1,4 +1,4 @@
-"""Tensors without values, without elements or of half precision, and programs that record tensor operations."""
+"""Tensors without values, without elements, of half precision or no dense ones, and programs that record operations."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import jvp, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.nn.utils.rnn import PackedSequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import isometry.torch as it
 import tolerance
 from derivatives import draw, leaves, same, score
-from layers import KINDS, B, D, N, T, build, each_kind
+from layers import FORMS, HEADED, KINDS, B, D, N, T, build, each_kind, whole
 
 #: The calls of the package, and the shapes of their arguments.
 CALLS = {
@@ -104,6 +104,56 @@ def test_meta_tensors_of_half_precision_are_refused_like_others():
     for t in (half, half.to("meta")):
         with pytest.raises(TypeError, match="vectors must be float32"):
             it.Householder(t)
+
+
+# ---------------------------------------------------------------- tensors that are not dense
+
+
+def in_other_layouts(value):
+    """A tensor in each, a pair with one of its parts in each."""
+    if isinstance(value, tuple):
+        packed = isinstance(value, PackedSequence)
+        for k, part in enumerate(value[:1] if packed else value):
+            for other in in_other_layouts(part):
+                yield value._replace(data=other) if packed else (*value[:k], other, *value[k + 1 :])
+        return
+    yield value.to_sparse()
+    if value.dtype is torch.float32:
+        yield value.to_mkldnn()
+    if value.dim() == 2:
+        yield value.to_sparse_csr()
+
+
+def cached(layer):
+    def step(**given):
+        with layer.cached():
+            layer.step(**given)
+
+    return step
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("form", [*KINDS, *FORMS, *HEADED, torch.nn.LSTMCell, torch.nn.GRUCell])
+def test_layers_refuse_tensors_that_are_not_dense(form):
+    """Each argument of calls and steps, each part of a state, by its name."""
+    cell = not isinstance(form, str)
+    layer = it.nn.from_torch(form(D, N), cells=True) if cell else whole(form, dtype=torch.float32)
+    x, marks = torch.randn(T, B, D), torch.zeros(T, B, dtype=torch.bool)
+    with torch.no_grad():
+        state = layer(x[0]) if cell else layer(x)[1]
+    calls = [(step, {"input": x[0], "hx": state}) for step in (layer.step, cached(layer))]
+    if not cell:
+        calls.append((layer, {"input": x, "hx": state, "starts": marks, "start_state": state}))
+        calls += [(layer, {"input": given, "hx": state}) for given in (x[:1], pack_padded_sequence(x, [T] * B))]
+        calls += [(layer, {"input": x, "hx": state, "mask": marks})] if len(layer._state) == 1 else []
+    if form == "rum-memory":
+        calls.append((layer.step, {"input": x[0], "hx": (state, torch.ones(1, B, N, N))}))
+    for call, given in calls:
+        call(**given)
+        for argument, value in given.items():
+            for other in in_other_layouts(value):
+                with pytest.raises(TypeError, match=rf"^{argument}(\[1\])? must be a dense \(strided\) tensor"):
+                    call(**{**given, argument: other})
 
 
 # ---------------------------------------------------------------- recorded programs

@@ -167,8 +167,10 @@ def backend(name: str) -> None:
 
 
 def whole(argument: str, value: object) -> int:
-    """An integer of any type, as Python's own; a bool is not one."""
-    if not isinstance(value, bool):
+    """An integer of any type, as Python's own; a bool is not one, nor is torch's, which has `__index__`."""
+    if type(value) is int:
+        return value
+    if not isinstance(value, bool) and str(getattr(value, "dtype", None)) != "torch.bool":
         try:
             return index(value)  # type: ignore[arg-type]
         except TypeError:  # arrays have `__index__`, but refuse unless they hold a single integer

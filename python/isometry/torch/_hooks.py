@@ -60,6 +60,20 @@ def computed(module: nn.Module) -> list[str]:
     return [name for name, value in vars(module).items() if isinstance(value, Tensor)]
 
 
+def state_of(module: nn.Module) -> list[Tensor]:
+    """The parameters and buffers of a module itself."""
+    return [t for owner in (module._parameters, module._buffers) for t in owner.values() if t is not None]
+
+
+def need_values(module: nn.Module, reader: str) -> None:
+    """RuntimeError if a parameter or buffer is on the meta device, where `reader` would give a shape alone."""
+    if any([t.is_meta for t in (*module.parameters(), *module.buffers())]):  # noqa: C419  torch.compile
+        raise RuntimeError(
+            f"{reader} needs values, but parameters are on the meta device, where accelerate keeps them between calls: "
+            "call the module, or move it to a device with its values first"
+        )
+
+
 def sources(module: nn.Module, name: str, reader: str) -> Iterator[nn.Parameter]:
     """The parameters of which a weight is made: itself, those of its parametrization, or those whose names continue its
     own, as torch's hooks have them (``weight_orig``, ``weight_g``).

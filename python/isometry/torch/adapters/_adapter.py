@@ -13,6 +13,7 @@ from .._dispatch.function import HALF, REAL_OF, dtype_name, widened
 from .._hooks import settle
 from .._stored import Contiguous
 from ..nn._replacing import additions, carry, check_weight
+from ..operators._operator import dense
 from ._frozen import NOTE, freeze, was_trained
 
 
@@ -178,12 +179,10 @@ def is_product(linear: nn.Linear) -> bool:
     return not any(hooks)
 
 
-def arithmetic(x: object, parameter: Tensor, features: int) -> torch.dtype:
+def arithmetic(x: Tensor, parameter: Tensor, features: int) -> torch.dtype:
     """The precision of the arithmetic, that of the parameter, after checking the inputs."""
-    if not isinstance(x, Tensor):
-        check.kind("x", "a torch.Tensor", x)
     own = widened(parameter).dtype
-    if x.dtype not in HALF:
+    if dense("x", x).dtype not in HALF:
         check.real("x", dtype_name(x.dtype))
         if x.dtype is not own:
             check.same_precision("x", dtype_name(x.dtype), "the adapter", dtype_name(own))

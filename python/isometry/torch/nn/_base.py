@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_export, check_recurrence
 from .._dispatch.function import HALF
 from .._dispatch.mode import autocast
+from ..operators._operator import dense
 from ..sequences._blocks import whole
 from ..sequences._cells import CELLS, NOTHING
 from ..sequences._sequence import run
@@ -91,19 +92,17 @@ class RecurrentLayer(Stepping, LayerParameters):
         classes = type(self).__mro__
         every = [vars(each).get("__init__") for each in classes[: classes.index(RecurrentLayer) + 1]]
         own = len({f.__code__ for f in every if isinstance(f, FunctionType)})
-        check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout, constructors=own)
+        sizes = check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout, constructors=own)
         bidirectional = check.flag("bidirectional", bidirectional)
         trainable_h0 = check.flag("trainable_h0", trainable_h0)
         last_only = check.flag("last_only", last_only)
         check.choice("checkpoint", checkpoint, *check_recurrence.CHECKPOINTS)
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.num_layers = num_layers
+        self.input_size, self.hidden_size, self.num_layers = sizes
         self.bias = bias
         self.batch_first = batch_first
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
-        self._heads = check_heads(type(self).__name__, heads, hidden_size, self._divisible)
+        self._heads = check_heads(type(self).__name__, heads, self.hidden_size, self._divisible)
         if self._divisible:
             self.heads = self._heads
         self.trainable_h0 = trainable_h0
@@ -171,12 +170,12 @@ class RecurrentLayer(Stepping, LayerParameters):
 
     def _one_state(self, hx: Any, _input: Any, _step: bool = False) -> Tensor | None:
         """The states given beside an input, or the input of a step, as one tensor."""
-        if hx is not None and not isinstance(hx, Tensor):
-            check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
+        if hx is not None and (not isinstance(hx, Tensor) or hx.layout is not torch.strided):
+            dense("hx", hx, "a torch.Tensor, the states of all layers and directions stacked")
         return hx
 
     def _parted(self, last: Tensor) -> Any:
-        """The inverse of `_one_state`."""
+        """The inverse of `_one_state`: tensors of their own, which may be overwritten and detached in place."""
         return last
 
     # ------------------------------------------------------------ forward
@@ -252,8 +251,8 @@ class RecurrentLayer(Stepping, LayerParameters):
             if starts is not None:
                 raise ValueError("starts must not be given with a PackedSequence: pack the pieces instead")
             return self._forward_packed(input, hx)
-        if not isinstance(input, Tensor):
-            check.kind("input", "a torch.Tensor or a PackedSequence", input)
+        if not isinstance(input, Tensor) or input.layout is not torch.strided:
+            dense("input", input, "a torch.Tensor or a PackedSequence")
         if input.dim() not in (2, 3):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
         batched = input.dim() == 3
@@ -276,16 +275,17 @@ class RecurrentLayer(Stepping, LayerParameters):
         if start_state is not None:
             start_state = self._before_marks(start_state, x, x.size(batch) if batched else None)
         output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None, starts, start_state)
-        if self.last_only:
-            return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
-        output = output.transpose(0, 1) if self.batch_first else output.contiguous()
-        return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
+        if not self.last_only:
+            output = output.transpose(0, 1) if self.batch_first else output.contiguous()
+        axis = 0 if self.last_only else batch
+        return (output, last) if batched else (output.squeeze(axis), last.squeeze(1).clone())
 
     if TYPE_CHECKING:
         __call__ = forward
 
     def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence | Tensor, Tensor]:
         data, sizes, order, inverse = input
+        dense("input", data)
         if hx is not None and order is not None:
             hx = hx.index_select(1, order)
         self._check_forward(data, hx, 2, int(sizes[0]))
@@ -337,7 +337,7 @@ class RecurrentLayer(Stepping, LayerParameters):
             starts = None if starts is None else F.pad(starts, (0, 1))
             hx, start_state = (None if t is None else F.pad(t, more) for t in (hx, start_state))
             output, last = self._stack(F.pad(x, (0, 0, 0, 1)), hx, None, starts, start_state)
-            return output[:0] if self.last_only else output[:, :0], last[:, :0]
+            return output[:0] if self.last_only else output[:, :0], last[:, :0].clone()
         lasts: list[Tensor] = []
         for layer in range(self.num_layers):
             outputs, first = [], layer * self._directions

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Sequence
-from operator import index
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor
 from ..._rules import check
 from .._dispatch.function import COMPLEX_OF, HALF, REAL_OF, dtype_name
 from .._dispatch.mode import autocast
+from ..operators._operator import dense
 
 #: What a recurrence gives: all states, or the last of each sequence.
 Output = Literal["states", "last"]
@@ -64,8 +64,9 @@ class Sweep(NamedTuple):
 
 def check_constructor(
     input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any, *, constructors: int
-) -> None:
-    """Sizes and shared keywords; a warning names the line behind this many constructors."""
+) -> tuple[int, int, int]:
+    """The sizes, after a check of them and of the shared keywords; a warning names the line behind this many
+    constructors."""
     try:
         float(dropout)
     except OverflowError:
@@ -85,29 +86,28 @@ def check_constructor(
     for name, value in (("bias", bias), ("batch_first", batch_first)):
         if not isinstance(value, bool):
             raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
-    for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
-        if not isinstance(value, int):
-            raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
-        if value <= 0:
-            raise ValueError(f"{name} must be greater than zero")
+    return _size("input_size", input_size), _size("hidden_size", hidden_size), _size("num_layers", num_layers)
+
+
+def _size(name: str, value: Any) -> int:
+    """A number of units or layers, in torch's words."""
     try:
-        num_layers = index(num_layers)
+        size = check.whole(name, value)
     except TypeError:
-        raise TypeError(f"num_layers should be of type int, got: {type(num_layers).__name__}") from None
-    if num_layers <= 0:
-        raise ValueError("num_layers must be greater than zero")
-    for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
-        if value > check.MOST:
-            check.too_many(name)
+        raise TypeError(f"{name} should be of type int, got: {type(value).__name__}") from None
+    if size <= 0:
+        raise ValueError(f"{name} must be greater than zero")
+    return check.count(name, size, 1)
 
 
 def check_heads(name: str, heads: Any, hidden_size: int, divisible: bool) -> int:
     """The number of blocks of the recurrent matrices of a layer of the given class name."""
-    if not divisible and heads != 1:
+    count = check.count("heads", heads, 1)
+    if not divisible and count != 1:
         raise TypeError(f"heads must be 1 for {name}, whose matrices are whole, not {heads!r}")
-    if check.count("heads", heads, 1) and hidden_size % heads:
-        raise ValueError(f"heads must divide hidden_size = {hidden_size}, not {heads}")
-    return heads
+    if hidden_size % count:
+        raise ValueError(f"heads must divide hidden_size = {hidden_size}, not {count}")
+    return count
 
 
 def check_dtype(name: str, dtype: torch.dtype, is_complex: bool) -> None:
@@ -164,23 +164,19 @@ def check_step(layer: Any, x: Any) -> None:
     """The input of a single step of a layer."""
     if layer.bidirectional:
         raise ValueError("step needs a layer of one direction: the other one starts at the end of a sequence")
-    if not isinstance(x, Tensor):
-        check.kind("input", "a torch.Tensor", x)
-    if x.dim() not in (1, 2):
+    if dense("input", x).dim() not in (1, 2):
         name = type(layer).__name__
         raise ValueError(f"{name}: Expected input of a step to be 1D or 2D, got {x.dim()}D tensor instead")
 
 
 def unbatched(starts: Any, axis: int) -> Any:
     """Marks (T,) of an input without a batch, with the axis of its batch."""
-    return starts.unsqueeze(axis) if isinstance(starts, Tensor) and starts.dim() == 1 else starts
+    return dense("starts", starts).unsqueeze(axis) if isinstance(starts, Tensor) and starts.dim() == 1 else starts
 
 
 def check_starts(starts: Any, shape: Sequence[int]) -> Tensor:
     """The marks of an input whose first axes are these."""
-    if not isinstance(starts, Tensor):
-        check.kind("starts", "a torch.Tensor of bools", starts)
-    if starts.dtype is not torch.bool:
+    if dense("starts", starts, "a torch.Tensor of bools").dtype is not torch.bool:
         raise TypeError(f"starts must be bool, not {dtype_name(starts.dtype)}")
     if tuple(starts.shape) != tuple(shape):
         raise ValueError(
@@ -208,7 +204,7 @@ def check_start_state(
         check.kind("start_state", kind, state)
     whole = steps, *expected
     for t in given:
-        if tuple(t.shape) != (whole if t.dim() == len(whole) else expected):
+        if tuple(dense("start_state", t).shape) != (whole if t.dim() == len(whole) else expected):
             raise ValueError(f"start_state must have shape {expected} or {whole}, not {tuple(t.shape)}")
         _check_state("start_state", x, t, weight, is_complex)
     return given[0] if parts == 1 else torch.cat(torch.broadcast_tensors(*given), -1)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from ..._rules import check
 from .._dispatch.function import dtype_name
+from ..operators._operator import dense
 
 
 def masked(layer: Any, input: Tensor | PackedSequence, hx: Tensor | None, mask: Any) -> tuple[Tensor, Tensor]:
@@ -18,11 +18,11 @@ def masked(layer: Any, input: Tensor | PackedSequence, hx: Tensor | None, mask: 
     The steps of each sequence come together, the layer runs over as many as there are, and every step reads its state
     there: its own, or outside the mask the one that was computed before it.
     """
-    if not isinstance(input, Tensor):
+    if isinstance(input, PackedSequence):
         raise ValueError("mask must not be given with a PackedSequence, which has its lengths")
     if len(layer._state) > 1:
         raise ValueError(f"mask needs a layer whose output is its state, which {type(layer).__name__} has not")
-    if input.dim() != 3:
+    if dense("input", input, "a torch.Tensor or a PackedSequence").dim() != 3:
         raise ValueError(f"mask needs a batch of sequences: input must be 3D, not {input.dim()}D")
     _check(mask, input)
     x, mask = (t.transpose(0, 1) if layer.batch_first else t for t in (input, mask))
@@ -53,9 +53,7 @@ def masked(layer: Any, input: Tensor | PackedSequence, hx: Tensor | None, mask: 
 
 
 def _check(mask: Any, input: Tensor) -> None:
-    if not isinstance(mask, Tensor):
-        check.kind("mask", "a torch.Tensor of bools", mask)
-    if mask.dtype is not torch.bool:
+    if dense("mask", mask, "a torch.Tensor of bools").dtype is not torch.bool:
         raise TypeError(f"mask must be bool, not {dtype_name(mask.dtype)}")
     if mask.shape != input.shape[:2]:
         raise ValueError(f"mask must have the shape of the input without its features, not {tuple(mask.shape)}")

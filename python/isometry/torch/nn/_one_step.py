@@ -49,7 +49,7 @@ def of_one_step(layer: Any, input: Tensor, hx: Tensor | None) -> tuple[Tensor, T
     if found is None:
         return None
     output, last = found
-    if len(layer._suffixes) == 1:  # the output may be that state, too
+    if len(layer._suffixes) == 1 and not layer._separate:  # the output may be that state, too
         last = last.clone()
     if time_first and output.dim() == 3 and not layer.last_only:
         return output.contiguous(), last

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check
+from ..operators._operator import dense
 from ._base import last_state
 from ._cell import DECLARED, CellLayer
 from ._contract import Sweep, check_hidden
@@ -21,6 +22,7 @@ class PairLayer(CellLayer):
     ones are parameters of these names. The output is the first part.
     """
 
+    _separate = True
     _parts_of_hx: tuple[str, str] = ("hx[0]", "hx[1]")
     """The parts in messages."""
 
@@ -70,6 +72,9 @@ class PairLayer(CellLayer):
         if not isinstance(hx, (tuple, list)) or len(hx) != 2 or not all(isinstance(t, Tensor) for t in hx):
             names = ", ".join(f"{name[:-1]}_{name[-1]}" for name in DECLARED[self._cell].state)
             check.kind("hx", f"a pair ({names}) of torch.Tensors, the states of all layers and directions stacked", hx)
+        for t in hx:
+            if t.layout is not torch.strided:
+                dense("hx", t)
         around = self._batch(input, step)
         if around is not None:
             expected = (len(self._suffixes), *around, self.hidden_size)
@@ -94,7 +99,7 @@ class PairLayer(CellLayer):
         return (input.size(0 if step or self.batch_first else 1),) if rank == 3 else ()
 
     def _parted(self, last: Tensor) -> tuple[Tensor, ...]:
-        return tuple([t.contiguous() for t in last.split(self.hidden_size, -1)])
+        return tuple([t.clone(memory_format=torch.contiguous_format) for t in last.split(self.hidden_size, -1)])
 
     def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
         states = self._run(sweep)

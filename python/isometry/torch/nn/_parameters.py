@@ -130,17 +130,13 @@ class LayerParameters(Contiguous):
     def all_weights(self) -> list[list[nn.Parameter]]:
         """The parameters of each recurrence, in the order of ``h_n``; those of the input first, as torch has them."""
         settle(self, "all_weights")
-        return [[getattr(self, name) for name in names] for names in self._ordered()]
-
-    def _ordered(self) -> list[list[str]]:
-        """The names of the parameters of each recurrence, in that order."""
-        names = sorted(self._names, key=lambda name: name != "weight_ih")
-        return [[name + suffix for name in names] for suffix in self._suffixes]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     @property
     def _all_weights(self) -> list[list[str]]:
-        """Of which attributes programs written for torch's layers read weights in its order and shapes."""
-        return self._ordered()
+        """Their names, which programs written for torch's layers read, and by which they initialise."""
+        names = sorted(self._names, key=lambda name: name != "weight_ih")
+        return [[name + suffix for name in names] for suffix in self._suffixes]
 
     def reset_parameters(self) -> None:
         """Draw all initial values again, and set the buffers; ``torch.manual_seed`` makes them reproducible."""
@@ -188,8 +184,9 @@ class LayerParameters(Contiguous):
     def _suffix(self, layer: int, reverse: bool) -> str:
         """The suffix of one recurrence; IndexError or ValueError if it does not exist."""
         reverse = check.flag("reverse", reverse)
-        if not 0 <= check.whole("layer", layer) < self.num_layers:
-            raise IndexError(f"layer should lie in 0..{self.num_layers - 1}, got {layer}")
+        number = check.whole("layer", layer)
+        if not 0 <= number < self.num_layers:
+            raise IndexError(f"layer should lie in 0..{self.num_layers - 1}, got {number}")
         if reverse and not self.bidirectional:
             raise ValueError("reverse=True needs a bidirectional layer, got bidirectional=False")
-        return self._suffixes[layer * self._directions + int(reverse)]
+        return self._suffixes[number * self._directions + int(reverse)]

@@ -68,8 +68,9 @@ class Step(NamedTuple):
         forward(self.call, read, (h, None, None), at, self.packs, blocks)
         if blocks is not None:
             if width > 1:
-                states = states.view(*own[:-1], blocks, width, -1).transpose(-3, -2)
-            states = states.reshape(shape)
+                states = states.view(*own[:-1], blocks, width, -1).transpose(-3, -2).reshape(shape)
+            elif own != shape:
+                states.squeeze_(1)  # no view: it may be the caller's
         if width == 1:
             return states, states
         return states[..., : self.units], states

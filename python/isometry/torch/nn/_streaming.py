@@ -25,7 +25,7 @@ from ..._rules import check_recurrence
 from .._dispatch.function import arrays, place
 from .._dispatch.mode import KERNEL, RECORDED, mode
 from .._dispatch.private import global_forward_hooks, global_forward_pre_hooks
-from .._hooks import computed
+from .._hooks import computed, state_of
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators.dense import Dense
 from ..sequences._blocks import whole
@@ -84,8 +84,7 @@ class Held:
         return True
 
     def _tensors(self) -> list[Tensor]:
-        layer = self._layer
-        return [t for owner in (layer._parameters, layer._buffers) for t in owner.values() if t is not None]
+        return state_of(self._layer)
 
     def transition(self, suffix: str) -> Any:
         """The operator W of one recurrence, formed unless its factors are cheaper even so."""
@@ -185,7 +184,7 @@ def held_for_steps(layer: Any, input: Any) -> Held | None:
     own = held(layer)
     if own is None or layer._forward_hooks or global_forward_hooks or global_forward_pre_hooks:
         return None
-    return own if isinstance(input, Tensor) and input.dim() < 3 else None
+    return own if isinstance(input, Tensor) and input.layout is torch.strided and input.dim() < 3 else None
 
 
 class Cached:
@@ -218,6 +217,7 @@ class Stepping:
     __call__: Any
     _one_state: Any
     _parted: Any
+    _separate = False  # whether that copies
 
     def step(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The state after one time step, for inputs that arrive one at a time.

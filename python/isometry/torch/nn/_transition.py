@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..._rules import check, check_recurrence
 from .._dispatch.function import HALF
-from .._hooks import settle, sources
+from .._hooks import need_values, settle, sources
 from .._stored import paired
 from ..operators._block_diagonal import BlockDiagonal, diagonal
 from ..operators._inverse import projected
@@ -134,9 +134,10 @@ class TransitionLayer(RecurrentLayer):
         TypeError
             If the weights have a precision that the layer does not compute in.
         RuntimeError
-            If a forward pre-hook, which is run first, cannot compute weights without an input.
+            If a forward pre-hook, which is run first, cannot compute weights without an input; on the meta device.
         """
         settle(self, "recurrent_matrix")
+        need_values(self, "recurrent_matrix")
         check_weights(type(self).__name__, self.weight_ih_l0, self.is_complex)
         return self._rounded(self._whole(self._suffix(layer, reverse)).matrix())
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..._rules import check
+from ..operators._operator import dense
 from ._base import RecurrentLayer
 from ._gates import NAMES
 from ._streaming import held
@@ -51,9 +52,7 @@ class _OneStep(RecurrentLayer):
             The state after it; of an `LSTMCell` a pair.
         """
         name = type(self).__name__
-        if not isinstance(input, Tensor):
-            check.kind("input", "a torch.Tensor", input)
-        if input.dim() not in (1, 2):
+        if dense("input", input).dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         state: Any = None
         if hx is not None:
@@ -63,13 +62,16 @@ class _OneStep(RecurrentLayer):
                 check.kind("hx", kind, hx)
             expected = (*input.shape[:-1], self.hidden_size)
             for t in parts:
-                if tuple(t.shape) != expected:
+                if tuple(dense("hx", t).shape) != expected:
                     raise RuntimeError(f"{name}: Expected hx of shape {expected}, got {list(t.size())}")
             state = tuple([t.unsqueeze(0) for t in parts]) if self._parts > 1 else hx.unsqueeze(0)
         own = held(self)
         found = None if own is None else own.step(input, self._one_state(state, input, True))
-        last = super().forward(input.unsqueeze(0), state)[1] if found is None else self._parted(found[1])
-        return tuple([t.squeeze(0) for t in last]) if self._parts > 1 else last.squeeze(0)
+        return super().forward(input.unsqueeze(0), state)[1] if found is None else self._parted(found[1])
+
+    def _parted(self, last: Tensor) -> Any:
+        """Without the axis of layers; in place, as a view would be none of its own."""
+        return super()._parted(last.squeeze(0)) if self._separate else last.squeeze_(0)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         for name in NAMES if self._suffixes[0] else ():

@@ -286,7 +286,7 @@ class DeltaProduct(RecurrentLayer):
         (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
         """
         own = held_for_steps(self, input)
-        if own is not None and (found := own.step(input, hx)) is not None:
+        if own is not None and (found := own.step(input, self._one_state(hx, input))) is not None:
             return found[0].reshape(*input.shape[:-1], self.hidden_size), found[1]
         check_step(self, input)
         time = int(self.batch_first and input.dim() == 2)
@@ -310,7 +310,7 @@ class _Step(NamedTuple):
         layer, options = self.layer, Options(self.layer.householders, 1.0, True)
         h0 = None if h0 is None else h0.expand(x.shape[0], *layer._state)
         (o, state), _ = DELTA_RULE.run(options, (*layer._drawn(self.weights, x.unsqueeze(1)), h0, None), False, at)
-        return o.flatten(1), state.view(shape)
+        return o.flatten(1), state if state.shape == shape else state.unsqueeze_(0)  # no view: it is the caller's
 
 
 def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 from ..._objects import mesh
 from ..._rules import check
@@ -82,14 +82,14 @@ class EURNN(OrthogonalRNN):
         nonlinearity: str = "modrelu",
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
-        self._capacity_given, self.layout = capacity, layout
+        self.capacity, self.layout = cast("int", capacity), layout  # checked below
         self.complex = self.is_complex = check.flag("complex", complex)
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
         check.choice("layout", self.layout, "brick", "fft")
-        n, layout, depth, given = self._head_size, self.layout, 2, self._capacity_given
+        n, layout, depth, given = self._head_size, self.layout, 2, self.capacity
         if layout == "fft":
             depth = n.bit_length() - 1
             if n != 1 << depth:

@@ -56,7 +56,8 @@ def from_torch(module: nn.Module, *, cells: bool = False, subclasses: bool = Fal
     RNN, GRU or LSTM
         A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
         with its ``requires_grad``, in the same mode of training, with the attributes that were set on the layer alone.
-        A ``GRU`` has ``reset="after"``.
+        A ``GRU`` has ``reset="after"``, and keys of its own in the state dict: torch's load, but what the model before
+        loads is ``to_torch(model).state_dict()``.
     torch.nn.Module
         For any other module, the module itself, with its layers replaced in place. A layer that is used in several
         places is replaced by one new layer, and parameters that layers share are shared afterwards. Make the optimiser

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..formulas.gru import apart
 from ._contract import HeadKeywords
-from ._gates import NAMES, GatedLayer, is_torch, reordered, together
+from ._gates import GatedLayer, is_torch, reordered
 from ._step import Kernel
 
 
@@ -96,13 +96,6 @@ class GRU(GatedLayer):
         b, hidden_bias = apart(kernel.arrays["b"], kernel.arrays["hidden_bias"])
         return kernel._replace(arrays=kernel.arrays | {"b": b, "hidden_bias": hidden_bias})
 
-    @property
-    def _all_weights(self) -> list[list[str]]:
-        if self.reset != "after":
-            return self._ordered()
-        names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if self.bias else ()))
-        return [[_as_torch(type(self), name, suffix) for name in names] for suffix in self._suffixes]
-
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Torch's own names and shapes are recognised; without second biases these are zero."""
         errors = rest[-1]
@@ -126,11 +119,3 @@ class GRU(GatedLayer):
                 rest = [own for own in self._parameters if own.endswith(suffix) and own != name]
                 if rest and all(isinstance(state.get(prefix + own), Tensor) for own in rest):
                     state[prefix + name] = torch.zeros_like(state.get(f"{prefix}bias{suffix}", getattr(self, name)))
-
-
-def _as_torch(kind: type[GRU], name: str, suffix: str) -> str:
-    """The property that reads an array of a layer in torch's shape; made where it is asked for, once per class."""
-    own, attribute = NAMES[name] + suffix, f"torch_{name}{suffix}"
-    if not hasattr(kind, attribute):
-        setattr(kind, attribute, property(lambda layer: together(getattr(layer, own))))
-    return attribute

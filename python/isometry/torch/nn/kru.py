@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -86,12 +86,12 @@ class KRU(OrthogonalRNN):
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
         self.complex = self.is_complex = check.flag("complex", complex)
-        self._sizes_given = factor_sizes
+        self.factor_sizes = cast("tuple[int, ...]", factor_sizes)  # checked below
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        self.factor_sizes = tuple(sizes(self._head_size, self._sizes_given))
+        self.factor_sizes = tuple(sizes(self._head_size, self.factor_sizes))
 
     def _options(self) -> dict[str, Any]:
         return {"factor_sizes": self.factor_sizes}

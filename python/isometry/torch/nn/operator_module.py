@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 from ..._rules import check
 from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
-from .._hooks import settle
+from .._hooks import need_values, settle, state_of
 from .._stored import Contiguous, arrange, paired, unpaired
 from ..operators import Adjoint, BlockDiagonal, Columns, Composition, Operator
 from ..operators._declared import Declared
+from ..operators._operator import dense
 from ._reflections import built
+
+#: In place of x: the operator is asked for, by whoever has put a forward of its own around that of the module.
+_PRESENT: Any = object()
 
 
 class OperatorModule(Contiguous):
@@ -99,6 +104,8 @@ class OperatorModule(Contiguous):
         them; RuntimeError for one that cannot.
         """
         settle(self, "operator")
+        if not is_compiling() and "forward" in vars(self) and any(t.is_meta for t in state_of(self)):
+            return cast("Operator", self.forward(_PRESENT))  # which brings the values for the time of a call
         return self._present()
 
     def _present(self) -> Operator:
@@ -125,7 +132,9 @@ class OperatorModule(Contiguous):
 
     def forward(self, x: Tensor) -> Tensor:
         """W x for every vector in the last axis of x (..., n_in)."""
-        half = x.dtype in HALF
+        if x is _PRESENT:
+            return self._present()  # type: ignore[return-value]
+        half = dense("x", x).dtype in HALF
         result: Tensor = self._present()(x.float() if half else x)
         return result.to(x.dtype) if half and not result.is_complex() and not autocast(x.device) else result
 
@@ -133,7 +142,8 @@ class OperatorModule(Contiguous):
         __call__ = forward
 
     def matrix(self) -> Tensor:
-        """W, differentiable in the parameters; hooks as in `operator`."""
+        """W, differentiable in the parameters; hooks as in `operator`. RuntimeError on the meta device."""
+        need_values(self, "matrix")
         return self.operator().matrix()  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:

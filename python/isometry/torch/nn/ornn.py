@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from typing import Literal, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -90,13 +90,13 @@ class ORNN(OrthogonalRNN):
         slope: float = 0.1,
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
-        self._reflections_given = reflections
+        self.reflections = cast("int", reflections)  # checked below
         self.sign = sign
         self.slope = slope
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
-        n, given = self._head_size, self._reflections_given
+        n, given = self._head_size, self.reflections
         self.reflections = check.within("reflections", n if given is None else given, 1, n)
         super()._check_keywords()
         trapezoid((n, self.reflections), self.sign)

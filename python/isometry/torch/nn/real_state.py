@@ -7,16 +7,18 @@ from typing import overload
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from .._dispatch.function import HALF
 from .._leaf import Leaf
-from ..operators._operator import tensor
+from ..operators._operator import dense, tensor
 from ..realform import real_state
 
 
 class RealState(Leaf):
     """A module between a layer and its readout: complex states become 2 n real features, real ones pass.
 
-    `real_state`, [Re z | Im z], of a tensor or of the output of a layer for a PackedSequence. ``layer.output_size`` is
-    the number of features behind it, so that one model serves layers of both fields.
+    `real_state`, [Re z | Im z], of a tensor or of the output of a layer for a PackedSequence; real tensors, of float16
+    and bfloat16 too, are returned themselves. ``layer.output_size`` is the number of features behind it, so that one
+    model serves layers of both fields.
 
     Examples
     --------
@@ -39,4 +41,5 @@ class RealState(Leaf):
         """The features (..., n), or (..., 2 n) of complex states; of a PackedSequence another one."""
         if isinstance(input, PackedSequence):
             return input._replace(data=self(input.data))
-        return real_state(input) if tensor("input", input).is_complex() else input
+        half = dense("input", input).dtype in HALF
+        return real_state(input) if not half and tensor("input", input).is_complex() else input

@@ -34,6 +34,8 @@ class RNN(PlainLayer):
         Called with n = hidden_size for every layer and direction, in the order of ``h_n``: returns the operator W, of
         this package or of a class of your own. Its trained arguments become parameters of the layer, as in
         `OperatorModule`; an operator of your own is stored as it is. With a complex operator the states are complex.
+        A module is called as any function is, when the layer is made: its own parameters are not those of the layer,
+        except a `torch.nn.Parameter` that is an argument of the operator.
     **keywords
         The keywords of :class:`ORNN` from ``trainable_h0`` on, including ``checkpoint`` and ``last_only``.
 
@@ -66,6 +68,8 @@ class RNN(PlainLayer):
     True
     """
 
+    transition: Callable[[int], Operator] | None
+
     def __init__(
         self,
         input_size: int,
@@ -82,7 +86,8 @@ class RNN(PlainLayer):
     ) -> None:
         if transition is not None and (isinstance(transition, Operator) or not callable(transition)):
             check.kind("transition", "a function of n that returns an operator", transition)
-        self.nonlinearity, self.transition = nonlinearity, transition
+        self.nonlinearity = nonlinearity
+        vars(self)["transition"] = transition  # no submodule where it is one: its parameters are not the layer's
         self._drawn: list[OperatorModule] = []
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, **keywords)
 

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from ..._cells import rum as cell
 from ..._rules import check, check_recurrence
+from ..operators._operator import dense
 from ..sequences.rum import _packed
 from ._cell import CellLayer
 from ._contract import LayerKeywords, Sweep, check_step
@@ -81,7 +82,7 @@ class RUM(CellLayer):
         nonlinearity: str = "relu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        self.lam = lam
+        self.lam = check.whole("lam", lam)
         self.eta = eta
         self.nonlinearity = nonlinearity
         super().__init__(input_size, hidden_size, num_layers, **keywords)
@@ -142,8 +143,9 @@ class RUM(CellLayer):
         if not isinstance(hx, _Remembered):
             return super()._output(input, hx, starts, start_state)
         h, memory = hx
-        if memory is not None and not isinstance(memory, Tensor):
-            check.kind("hx[1]", "a torch.Tensor, the memories of all layers stacked", memory)
+        h = super()._one_state(h, input)
+        if memory is not None:
+            dense("hx[1]", memory, "a torch.Tensor, the memories of all layers stacked")
         alone = input.dim() == 2
         time = int(self.batch_first and not alone)
         given = input.unsqueeze(1) if alone else input.transpose(0, time)
@@ -166,7 +168,7 @@ class RUM(CellLayer):
                 x = F.dropout(x, self.dropout)
         state = _Remembered(torch.cat(new), torch.stack(memories))
         if alone:
-            return new[-1].squeeze(1), _Remembered(state.h.squeeze(1), state.memory.squeeze(1))
+            return new[-1].squeeze(1), _Remembered(*[t.squeeze(1).clone() for t in state])
         return new[-1].transpose(0, time), state
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import torch
 from torch import Tensor
@@ -76,7 +76,7 @@ class ScoRNN(OrthogonalRNN):
         nonlinearity: str | None = None,
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
-        self._negative_ones_given = negative_ones
+        self.negative_ones = cast("int", negative_ones)  # checked below
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _best_nonlinearity(self) -> str:
@@ -84,9 +84,8 @@ class ScoRNN(OrthogonalRNN):
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        given = self._negative_ones_given
-        self.negative_ones = self._head_size // 2 if given is None else given
-        self.negative_ones = check.within("negative_ones", self.negative_ones, 0, self._head_size)
+        n, given = self._head_size, self.negative_ones
+        self.negative_ones = check.within("negative_ones", n // 2 if given is None else given, 0, n)
 
     signs_l0: Tensor
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
+from typing import Unpack, cast
 
 import torch
 from torch import Tensor
@@ -78,12 +78,12 @@ class UnitaryORNN(OrthogonalRNN):
         nonlinearity: str = "modrelu",
         **keywords: Unpack[DivisibleKeywords],
     ) -> None:
-        self._reflections_given = reflections
+        self.reflections = cast("int", reflections)  # checked below
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        given = self._reflections_given
+        given = self.reflections
         most = self._head_size - 1
         self.reflections = most if given is None else check.within("reflections", given, 0, most)
 

@@ -31,12 +31,18 @@ Op = TypeVar("Op", bound="Operator", covariant=True)
 _DENSE = (torch.strided, torch.jagged)
 
 
-def tensor(name: str, value: object) -> Tensor:
-    """The argument as a floating or complex tensor; under autocast, half precision becomes float32."""
+def dense(name: str, value: object, expected: str = "a torch.Tensor") -> Tensor:
+    """The argument as a tensor, neither sparse nor of mkldnn."""
     if not isinstance(value, Tensor):
-        check.kind(name, "a torch.Tensor", value)
+        check.kind(name, expected, value)
     if value.layout not in _DENSE:
         check.strided(name, value.layout)
+    return value
+
+
+def tensor(name: str, value: object) -> Tensor:
+    """The argument as a floating or complex tensor; under autocast, half precision becomes float32."""
+    value = dense(name, value)
     if value.dtype in REAL_OF:
         return value
     if value.dtype in HALF and autocast(value.device):
@@ -62,7 +68,9 @@ def real_tensor(
 def integers(name: str, value: object, device: torch.device | None = None) -> Tensor:
     """An argument of integers, as a tensor on the device, by default its own; the CPU for numbers. An empty list has no
     type of its own."""
-    if not isinstance(value, Tensor):
+    if isinstance(value, Tensor):
+        dense(name, value)
+    else:
         listed = isinstance(value, (list, tuple))
         unmasked(name, value)
         try:

@@ -20,7 +20,7 @@ from .._dispatch.mode import FORMULA, TRANSFORMED, WITHOUT_KERNELS, Mode, mode, 
 from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
 from ..operators._block_diagonal import BlockDiagonal
-from ..operators._operator import Operator, integers, real_tensor, tensor
+from ..operators._operator import Operator, dense, integers, real_tensor, tensor
 from ._blocks import divided, joined, whole, whole_shape
 from ._cells import CELLS, Call
 from ._ensemble import arranged, ensemble
@@ -123,8 +123,8 @@ def run(
 def both_parts(declaration: Cell, given: dict[str, Any], *law: Any, **options: Any) -> tuple[Tensor, Tensor]:
     """The states of a cell whose state has two parts; the arguments are those of `run` from its settings on."""
     states, _ = run(declaration.name, None, given, *law, own=declaration, **options)
-    first, second = states.chunk(2, -1)
-    return first.contiguous(), second.contiguous()
+    first, second = [part.clone(memory_format=torch.contiguous_format) for part in states.chunk(2, -1)]
+    return first, second
 
 
 # ---------------------------------------------------------------- arguments
@@ -282,6 +282,8 @@ def _marked(
         check_recurrence.start_state(starts, t.shape, (steps, batch, width * n // len(parts)), members)
     check_recurrence.starts_served(gpu=backend == "gpu")
     unmasked("starts", starts)
+    if isinstance(starts, Tensor):
+        dense("starts", starts)
     try:
         marks = torch.as_tensor(starts, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
