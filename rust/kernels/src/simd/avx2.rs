@@ -41,50 +41,37 @@ macro_rules! lanes {
             const ROWS: usize = 6;
             const STEP_ROWS: usize = 6;
 
-            #[inline(always)]
-            unsafe fn splat(x: $r) -> $v {
-                unsafe { $set1(x) }
+            methods! {
+                splat(x: $r) -> $v = $set1(x);
+                alternate(even: $r, odd: $r) -> $v = $blend::<$odd>($set1(even), $set1(odd));
+                load(p: *const $r) -> $v = $loadu(p);
+                store(p: *mut $r, v: $v) = $storeu(p, v);
+                load_n(p: *const $r, n: usize) -> $v = if n >= $lanes { $loadu(p) } else { $maskload(p, $maskof(n)) };
+                store_n(p: *mut $r, v: $v, n: usize) = if n >= $lanes { $storeu(p, v) } else { $maskstore(p, $maskof(n), v) };
+                add(a: $v, b: $v) -> $v = $add(a, b);
+                sub(a: $v, b: $v) -> $v = $sub(a, b);
+                mul(a: $v, b: $v) -> $v = $mul(a, b);
+                div(a: $v, b: $v) -> $v = $div(a, b);
+                mul_add(a: $v, b: $v, c: $v) -> $v = $fmadd(a, b, c);
+                neg_mul_add(a: $v, b: $v, c: $v) -> $v = $fnmadd(a, b, c);
+                abs(a: $v) -> $v = $andnot($set1(-0.0), a);
+                sqrt(a: $v) -> $v = $sqrt(a);
+                min(a: $v, b: $v) -> $v = $min(a, b);
+                select_gt(a: $v, b: $v, yes: $v, no: $v) -> $v = $blendv(no, yes, $cmp::<_CMP_GT_OQ>(a, b));
+                select_eq(a: $v, b: $v, yes: $v, no: $v) -> $v = $blendv(no, yes, $cmp::<_CMP_EQ_OQ>(a, b));
+                swap_pairs(a: $v) -> $v = $permute::<$swap>(a);
+                permute(a: $v, index: __m256i) -> $v = $permuted(a, index);
+                round(a: $v) -> $v = $round::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a);
+                exp2_int(k: $v) -> $v = $exp2(k);
+                transpose(rows: &mut [$v]) = $transpose(rows);
+                transpose_pairs(rows: &mut [$v]) = $pairs(rows);
+                prefetch(p: *const $r) = _mm_prefetch::<_MM_HINT_T0>(p.cast());
+                copysign(magnitude: $v, sign: $v) -> $v = {
+                    let bit = $set1(-0.0);
+                    $or($andnot(bit, magnitude), $and(bit, sign))
+                };
             }
-            #[inline(always)]
-            unsafe fn alternate(even: $r, odd: $r) -> $v {
-                unsafe { $blend::<$odd>($set1(even), $set1(odd)) }
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $r) -> $v {
-                unsafe { $loadu(p) }
-            }
-            #[inline(always)]
-            unsafe fn store(p: *mut $r, v: $v) {
-                unsafe { $storeu(p, v) }
-            }
-            #[inline(always)]
-            unsafe fn load_n(p: *const $r, n: usize) -> $v {
-                unsafe { if n >= $lanes { $loadu(p) } else { $maskload(p, $maskof(n)) } }
-            }
-            #[inline(always)]
-            unsafe fn store_n(p: *mut $r, v: $v, n: usize) {
-                unsafe { if n >= $lanes { $storeu(p, v) } else { $maskstore(p, $maskof(n), v) } }
-            }
-            #[inline(always)]
-            unsafe fn add(a: $v, b: $v) -> $v {
-                unsafe { $add(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn sub(a: $v, b: $v) -> $v {
-                unsafe { $sub(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn mul(a: $v, b: $v) -> $v {
-                unsafe { $mul(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn div(a: $v, b: $v) -> $v {
-                unsafe { $div(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn mul_add(a: $v, b: $v, c: $v) -> $v {
-                unsafe { $fmadd(a, b, c) }
-            }
+
             #[inline(always)]
             unsafe fn accumulate(acc: &mut $v, a: $v, b: $v) {
                 #[inline]
@@ -99,41 +86,6 @@ macro_rules! lanes {
                 *acc = unsafe { in_place(*acc, a, b) };
             }
             #[inline(always)]
-            unsafe fn neg_mul_add(a: $v, b: $v, c: $v) -> $v {
-                unsafe { $fnmadd(a, b, c) }
-            }
-            #[inline(always)]
-            unsafe fn abs(a: $v) -> $v {
-                unsafe { $andnot($set1(-0.0), a) }
-            }
-            #[inline(always)]
-            unsafe fn sqrt(a: $v) -> $v {
-                unsafe { $sqrt(a) }
-            }
-            #[inline(always)]
-            unsafe fn min(a: $v, b: $v) -> $v {
-                unsafe { $min(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn copysign(magnitude: $v, sign: $v) -> $v {
-                unsafe {
-                    let bit = $set1(-0.0);
-                    $or($andnot(bit, magnitude), $and(bit, sign))
-                }
-            }
-            #[inline(always)]
-            unsafe fn select_gt(a: $v, b: $v, yes: $v, no: $v) -> $v {
-                unsafe { $blendv(no, yes, $cmp::<_CMP_GT_OQ>(a, b)) }
-            }
-            #[inline(always)]
-            unsafe fn select_eq(a: $v, b: $v, yes: $v, no: $v) -> $v {
-                unsafe { $blendv(no, yes, $cmp::<_CMP_EQ_OQ>(a, b)) }
-            }
-            #[inline(always)]
-            unsafe fn swap_pairs(a: $v) -> $v {
-                unsafe { $permute::<$swap>(a) }
-            }
-            #[inline(always)]
             unsafe fn index(of: impl Fn(usize) -> usize) -> __m256i {
                 // in units of 32 bits, of which an f64 has two
                 let unit = 8 / $lanes;
@@ -141,32 +93,8 @@ macro_rules! lanes {
                 unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
             }
             #[inline(always)]
-            unsafe fn permute(a: $v, index: __m256i) -> $v {
-                unsafe { $permuted(a, index) }
-            }
-            #[inline(always)]
-            unsafe fn round(a: $v) -> $v {
-                unsafe { $round::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
-            }
-            #[inline(always)]
-            unsafe fn exp2_int(k: $v) -> $v {
-                unsafe { $exp2(k) }
-            }
-            #[inline(always)]
-            unsafe fn transpose(rows: &mut [$v]) {
-                unsafe { $transpose(rows) }
-            }
-            #[inline(always)]
-            unsafe fn transpose_pairs(rows: &mut [$v]) {
-                unsafe { $pairs(rows) }
-            }
-            #[inline(always)]
             unsafe fn outlined<K: Kernel<$r>>(kernel: &K) -> K::Output {
                 unsafe { on_avx2(kernel) }
-            }
-            #[inline(always)]
-            unsafe fn prefetch(p: *const $r) {
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
             }
         }
     };
@@ -261,71 +189,17 @@ unsafe fn permuted_pd(v: __m256d, index: __m256i) -> __m256d {
     unsafe { _mm256_castps_pd(permuted_ps(_mm256_castpd_ps(v), index)) }
 }
 
-lanes!(
-    f32,
-    __m256,
-    8,
-    "vfmadd231ps {0}, {1}, {2}",
-    mask_ps,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_maskload_ps,
-    _mm256_maskstore_ps,
-    _mm256_add_ps,
-    _mm256_sub_ps,
-    _mm256_mul_ps,
-    _mm256_div_ps,
-    _mm256_fmadd_ps,
-    _mm256_fnmadd_ps,
-    _mm256_sqrt_ps,
-    _mm256_min_ps,
-    _mm256_and_ps,
-    _mm256_andnot_ps,
-    _mm256_or_ps,
-    _mm256_cmp_ps,
-    _mm256_blendv_ps,
-    _mm256_round_ps,
-    _mm256_permute_ps,
-    0b10_11_00_01,
-    _mm256_blend_ps,
-    0xaa,
-    exp2_ps,
-    transpose_ps,
-    pairs_ps,
-    permuted_ps
-);
-lanes!(
-    f64,
-    __m256d,
-    4,
-    "vfmadd231pd {0}, {1}, {2}",
-    mask_pd,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_maskload_pd,
-    _mm256_maskstore_pd,
-    _mm256_add_pd,
-    _mm256_sub_pd,
-    _mm256_mul_pd,
-    _mm256_div_pd,
-    _mm256_fmadd_pd,
-    _mm256_fnmadd_pd,
-    _mm256_sqrt_pd,
-    _mm256_min_pd,
-    _mm256_and_pd,
-    _mm256_andnot_pd,
-    _mm256_or_pd,
-    _mm256_cmp_pd,
-    _mm256_blendv_pd,
-    _mm256_round_pd,
-    _mm256_permute_pd,
-    0b0101,
-    _mm256_blend_pd,
-    0xa,
-    exp2_pd,
-    transpose_pd,
-    pairs_pd,
-    permuted_pd
-);
+lanes! {
+    f32, __m256, 8, "vfmadd231ps {0}, {1}, {2}", mask_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
+    _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_div_ps,
+    _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_sqrt_ps, _mm256_min_ps, _mm256_and_ps, _mm256_andnot_ps,
+    _mm256_or_ps, _mm256_cmp_ps, _mm256_blendv_ps, _mm256_round_ps, _mm256_permute_ps, 0b10_11_00_01,
+    _mm256_blend_ps, 0xaa, exp2_ps, transpose_ps, pairs_ps, permuted_ps
+}
+lanes! {
+    f64, __m256d, 4, "vfmadd231pd {0}, {1}, {2}", mask_pd, _mm256_set1_pd, _mm256_loadu_pd,
+    _mm256_storeu_pd, _mm256_maskload_pd, _mm256_maskstore_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd,
+    _mm256_div_pd, _mm256_fmadd_pd, _mm256_fnmadd_pd, _mm256_sqrt_pd, _mm256_min_pd, _mm256_and_pd,
+    _mm256_andnot_pd, _mm256_or_pd, _mm256_cmp_pd, _mm256_blendv_pd, _mm256_round_pd, _mm256_permute_pd,
+    0b0101, _mm256_blend_pd, 0xa, exp2_pd, transpose_pd, pairs_pd, permuted_pd
+}

@@ -30,40 +30,41 @@ macro_rules! lanes {
             const ROWS: usize = 8;
             const STEP_ROWS: usize = 10;
 
-            #[inline(always)]
-            unsafe fn splat(x: $r) -> $v {
-                unsafe { $set1(x) }
-            }
-            #[inline(always)]
-            unsafe fn alternate(even: $r, odd: $r) -> $v {
-                unsafe { $alternate(even, odd) }
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $r) -> $v {
-                unsafe { $loadu(p) }
-            }
-            #[inline(always)]
-            unsafe fn store(p: *mut $r, v: $v) {
-                unsafe { $storeu(p, v) }
-            }
-            #[inline(always)]
-            unsafe fn stream(p: *mut $r, v: $v) {
-                unsafe { $stream(p, v) }
-            }
-            #[inline(always)]
-            unsafe fn fence() {
-                unsafe { _mm_sfence() }
-            }
-            #[inline(always)]
-            unsafe fn load_n(p: *const $r, n: usize) -> $v {
-                unsafe { if n >= $lanes { $loadu(p) } else { $maskz_loadu(((1u32 << n) - 1) as $mask, p) } }
-            }
-            #[inline(always)]
-            unsafe fn store_n(p: *mut $r, v: $v, n: usize) {
-                unsafe {
+            methods! {
+                splat(x: $r) -> $v = $set1(x);
+                alternate(even: $r, odd: $r) -> $v = $alternate(even, odd);
+                load(p: *const $r) -> $v = $loadu(p);
+                store(p: *mut $r, v: $v) = $storeu(p, v);
+                stream(p: *mut $r, v: $v) = $stream(p, v);
+                fence() = _mm_sfence();
+                load_n(p: *const $r, n: usize) -> $v = if n >= $lanes { $loadu(p) } else { $maskz_loadu(((1u32 << n) - 1) as $mask, p) };
+                add(a: $v, b: $v) -> $v = $add(a, b);
+                sub(a: $v, b: $v) -> $v = $sub(a, b);
+                mul(a: $v, b: $v) -> $v = $mul(a, b);
+                div(a: $v, b: $v) -> $v = $div(a, b);
+                mul_add(a: $v, b: $v, c: $v) -> $v = $fmadd(a, b, c);
+                neg_mul_add(a: $v, b: $v, c: $v) -> $v = $fnmadd(a, b, c);
+                abs(a: $v) -> $v = $abs(a);
+                sqrt(a: $v) -> $v = $sqrt(a);
+                min(a: $v, b: $v) -> $v = $min(a, b);
+                select_gt(a: $v, b: $v, yes: $v, no: $v) -> $v = $blend($cmp::<_CMP_GT_OQ>(a, b), no, yes);
+                select_eq(a: $v, b: $v, yes: $v, no: $v) -> $v = $blend($cmp::<_CMP_EQ_OQ>(a, b), no, yes);
+                swap_pairs(a: $v) -> $v = $permute::<$swap>(a);
+                permute(a: $v, index: __m512i) -> $v = $permuted(a, index);
+                round(a: $v) -> $v = $roundscale::<0>(a);
+                exp2_int(k: $v) -> $v = $exp2(k);
+                transpose(rows: &mut [$v]) = $transpose(rows);
+                transpose_pairs(rows: &mut [$v]) = $pairs(rows);
+                prefetch(p: *const $r) = _mm_prefetch::<_MM_HINT_T0>(p.cast());
+                store_n(p: *mut $r, v: $v, n: usize) = {
                     if n >= $lanes { $storeu(p, v) } else { $mask_storeu(p, ((1u32 << n) - 1) as $mask, v) }
-                }
+                };
+                copysign(magnitude: $v, sign: $v) -> $v = {
+                    let bit = $set1(-0.0);
+                    $or($andnot(bit, magnitude), $and(bit, sign))
+                };
             }
+
             #[inline(always)]
             unsafe fn held(v: $v) -> $v {
                 #[inline]
@@ -75,26 +76,6 @@ macro_rules! lanes {
                     v
                 }
                 unsafe { hold(v) }
-            }
-            #[inline(always)]
-            unsafe fn add(a: $v, b: $v) -> $v {
-                unsafe { $add(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn sub(a: $v, b: $v) -> $v {
-                unsafe { $sub(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn mul(a: $v, b: $v) -> $v {
-                unsafe { $mul(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn div(a: $v, b: $v) -> $v {
-                unsafe { $div(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn mul_add(a: $v, b: $v, c: $v) -> $v {
-                unsafe { $fmadd(a, b, c) }
             }
             #[inline(always)]
             unsafe fn accumulate(acc: &mut $v, a: $v, b: $v) {
@@ -110,41 +91,6 @@ macro_rules! lanes {
                 *acc = unsafe { in_place(*acc, a, b) };
             }
             #[inline(always)]
-            unsafe fn neg_mul_add(a: $v, b: $v, c: $v) -> $v {
-                unsafe { $fnmadd(a, b, c) }
-            }
-            #[inline(always)]
-            unsafe fn abs(a: $v) -> $v {
-                unsafe { $abs(a) }
-            }
-            #[inline(always)]
-            unsafe fn sqrt(a: $v) -> $v {
-                unsafe { $sqrt(a) }
-            }
-            #[inline(always)]
-            unsafe fn min(a: $v, b: $v) -> $v {
-                unsafe { $min(a, b) }
-            }
-            #[inline(always)]
-            unsafe fn copysign(magnitude: $v, sign: $v) -> $v {
-                unsafe {
-                    let bit = $set1(-0.0);
-                    $or($andnot(bit, magnitude), $and(bit, sign))
-                }
-            }
-            #[inline(always)]
-            unsafe fn select_gt(a: $v, b: $v, yes: $v, no: $v) -> $v {
-                unsafe { $blend($cmp::<_CMP_GT_OQ>(a, b), no, yes) }
-            }
-            #[inline(always)]
-            unsafe fn select_eq(a: $v, b: $v, yes: $v, no: $v) -> $v {
-                unsafe { $blend($cmp::<_CMP_EQ_OQ>(a, b), no, yes) }
-            }
-            #[inline(always)]
-            unsafe fn swap_pairs(a: $v) -> $v {
-                unsafe { $permute::<$swap>(a) }
-            }
-            #[inline(always)]
             unsafe fn index(of: impl Fn(usize) -> usize) -> __m512i {
                 // in units of 32 bits, of which an f64 has two
                 let unit = 16 / $lanes;
@@ -152,32 +98,8 @@ macro_rules! lanes {
                 unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
             }
             #[inline(always)]
-            unsafe fn permute(a: $v, index: __m512i) -> $v {
-                unsafe { $permuted(a, index) }
-            }
-            #[inline(always)]
-            unsafe fn round(a: $v) -> $v {
-                unsafe { $roundscale::<0>(a) }
-            }
-            #[inline(always)]
-            unsafe fn exp2_int(k: $v) -> $v {
-                unsafe { $exp2(k) }
-            }
-            #[inline(always)]
-            unsafe fn transpose(rows: &mut [$v]) {
-                unsafe { $transpose(rows) }
-            }
-            #[inline(always)]
-            unsafe fn transpose_pairs(rows: &mut [$v]) {
-                unsafe { $pairs(rows) }
-            }
-            #[inline(always)]
             unsafe fn outlined<K: Kernel<$r>>(kernel: &K) -> K::Output {
                 unsafe { on_avx512(kernel) }
-            }
-            #[inline(always)]
-            unsafe fn prefetch(p: *const $r) {
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
             }
         }
     };
@@ -296,73 +218,19 @@ unsafe fn permuted_pd(v: __m512d, index: __m512i) -> __m512d {
     unsafe { _mm512_castps_pd(permuted_ps(_mm512_castpd_ps(v), index)) }
 }
 
-lanes!(
-    f32,
-    __m512,
-    16,
-    "vfmadd231ps {0}, {1}, {2}",
-    __mmask16,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_stream_ps,
-    _mm512_maskz_loadu_ps,
-    _mm512_mask_storeu_ps,
-    _mm512_add_ps,
-    _mm512_sub_ps,
-    _mm512_mul_ps,
-    _mm512_div_ps,
-    _mm512_fmadd_ps,
-    _mm512_fnmadd_ps,
-    _mm512_abs_ps,
-    _mm512_sqrt_ps,
-    _mm512_min_ps,
-    _mm512_and_ps,
-    _mm512_andnot_ps,
-    _mm512_or_ps,
-    _mm512_cmp_ps_mask,
-    _mm512_mask_blend_ps,
-    _mm512_roundscale_ps,
-    _mm512_permute_ps,
-    0b10_11_00_01,
-    alternate_ps,
-    exp2_ps,
-    transpose_ps,
-    pairs_ps,
-    permuted_ps
-);
-lanes!(
-    f64,
-    __m512d,
-    8,
-    "vfmadd231pd {0}, {1}, {2}",
-    __mmask8,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_stream_pd,
-    _mm512_maskz_loadu_pd,
-    _mm512_mask_storeu_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_div_pd,
-    _mm512_fmadd_pd,
-    _mm512_fnmadd_pd,
-    _mm512_abs_pd,
-    _mm512_sqrt_pd,
-    _mm512_min_pd,
-    _mm512_and_pd,
-    _mm512_andnot_pd,
-    _mm512_or_pd,
-    _mm512_cmp_pd_mask,
-    _mm512_mask_blend_pd,
-    _mm512_roundscale_pd,
-    _mm512_permute_pd,
-    0b01_01_01_01,
-    alternate_pd,
-    exp2_pd,
-    transpose_pd,
-    pairs_pd,
-    permuted_pd
-);
+lanes! {
+    f32, __m512, 16, "vfmadd231ps {0}, {1}, {2}", __mmask16, _mm512_set1_ps, _mm512_loadu_ps,
+    _mm512_storeu_ps, _mm512_stream_ps, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps, _mm512_add_ps,
+    _mm512_sub_ps, _mm512_mul_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_fnmadd_ps, _mm512_abs_ps,
+    _mm512_sqrt_ps, _mm512_min_ps, _mm512_and_ps, _mm512_andnot_ps, _mm512_or_ps, _mm512_cmp_ps_mask,
+    _mm512_mask_blend_ps, _mm512_roundscale_ps, _mm512_permute_ps, 0b10_11_00_01, alternate_ps, exp2_ps,
+    transpose_ps, pairs_ps, permuted_ps
+}
+lanes! {
+    f64, __m512d, 8, "vfmadd231pd {0}, {1}, {2}", __mmask8, _mm512_set1_pd, _mm512_loadu_pd,
+    _mm512_storeu_pd, _mm512_stream_pd, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd, _mm512_add_pd,
+    _mm512_sub_pd, _mm512_mul_pd, _mm512_div_pd, _mm512_fmadd_pd, _mm512_fnmadd_pd, _mm512_abs_pd,
+    _mm512_sqrt_pd, _mm512_min_pd, _mm512_and_pd, _mm512_andnot_pd, _mm512_or_pd, _mm512_cmp_pd_mask,
+    _mm512_mask_blend_pd, _mm512_roundscale_pd, _mm512_permute_pd, 0b01_01_01_01, alternate_pd, exp2_pd,
+    transpose_pd, pairs_pd, permuted_pd
+}

@@ -1,6 +1,18 @@
 //! The vector layer: kernels are written once, generic over [`Simd`], as `#[inline(always)]` functions, and are
 //! instantiated inside one `#[target_feature]` function per instruction set (`dispatch`).
 
+/// Methods of [`Simd`] that are an expression each.
+macro_rules! methods {
+    ($($name:ident($($a:ident: $of:ty),*) $(-> $out:ty)? = $body:expr;)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($a: $of),*) $(-> $out)? {
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

@@ -32,10 +32,37 @@ macro_rules! lanes {
             const ROWS: usize = 6;
             const STEP_ROWS: usize = 6;
 
-            #[inline(always)]
-            unsafe fn splat(x: $r) -> [$v; 2] {
-                unsafe { [$dup(x); 2] }
+            methods! {
+                splat(x: $r) -> [$v; 2] = [$dup(x); 2];
+                alternate(even: $r, odd: $r) -> [$v; 2] = [$zip1($dup(even), $dup(odd)); 2];
+                load(p: *const $r) -> [$v; 2] = [$ld1(p), $ld1(p.add($lanes / 2))];
+                add(a: [$v; 2], b: [$v; 2]) -> [$v; 2] = [$add(a[0], b[0]), $add(a[1], b[1])];
+                sub(a: [$v; 2], b: [$v; 2]) -> [$v; 2] = [$sub(a[0], b[0]), $sub(a[1], b[1])];
+                mul(a: [$v; 2], b: [$v; 2]) -> [$v; 2] = [$mul(a[0], b[0]), $mul(a[1], b[1])];
+                div(a: [$v; 2], b: [$v; 2]) -> [$v; 2] = [$div(a[0], b[0]), $div(a[1], b[1])];
+                mul_add(a: [$v; 2], b: [$v; 2], c: [$v; 2]) -> [$v; 2] = [$fma(c[0], a[0], b[0]), $fma(c[1], a[1], b[1])];
+                neg_mul_add(a: [$v; 2], b: [$v; 2], c: [$v; 2]) -> [$v; 2] = [$fms(c[0], a[0], b[0]), $fms(c[1], a[1], b[1])];
+                abs(a: [$v; 2]) -> [$v; 2] = [$abs(a[0]), $abs(a[1])];
+                sqrt(a: [$v; 2]) -> [$v; 2] = [$sqrt(a[0]), $sqrt(a[1])];
+                copysign(magnitude: [$v; 2], sign: [$v; 2]) -> [$v; 2] = [$bsl($sign, sign[0], magnitude[0]), $bsl($sign, sign[1], magnitude[1])];
+                select_gt(a: [$v; 2], b: [$v; 2], yes: [$v; 2], no: [$v; 2]) -> [$v; 2] = [$bsl($cgt(a[0], b[0]), yes[0], no[0]), $bsl($cgt(a[1], b[1]), yes[1], no[1])];
+                select_eq(a: [$v; 2], b: [$v; 2], yes: [$v; 2], no: [$v; 2]) -> [$v; 2] = [$bsl($ceq(a[0], b[0]), yes[0], no[0]), $bsl($ceq(a[1], b[1]), yes[1], no[1])];
+                swap_pairs(a: [$v; 2]) -> [$v; 2] = [$swap(a[0]), $swap(a[1])];
+                round(a: [$v; 2]) -> [$v; 2] = [$round(a[0]), $round(a[1])];
+                exp2_int(k: [$v; 2]) -> [$v; 2] = [$exp2(k[0]), $exp2(k[1])];
+                transpose(rows: &mut [[$v; 2]]) = $transpose(rows);
+                transpose_pairs(rows: &mut [[$v; 2]]) = $pairs(rows);
+                prefetch(p: *const $r) = asm!("prfm pldl1keep, [{0}]", in(reg) p, options(nostack, preserves_flags, readonly));
+                store(p: *mut $r, v: [$v; 2]) = {
+                    $st1(p, v[0]);
+                    $st1(p.add($lanes / 2), v[1])
+                };
+                permute(a: [$v; 2], index: [uint8x16_t; 2]) -> [$v; 2] = {
+                    let bytes = uint8x16x2_t($bytes(a[0]), $bytes(a[1]));
+                    [$of_bytes(vqtbl2q_u8(bytes, index[0])), $of_bytes(vqtbl2q_u8(bytes, index[1]))]
+                };
             }
+
             #[inline(always)]
             unsafe fn factor(p: *const $r) -> [$v; 2] {
                 // Keeps the compiler from loading into all lanes (LD1R), which takes an address without offset and, on
@@ -44,21 +71,6 @@ macro_rules! lanes {
                     let mut x = *p;
                     asm!("/* {0:v} */", inout(vreg) x, options(pure, nomem, nostack, preserves_flags));
                     Self::splat(x)
-                }
-            }
-            #[inline(always)]
-            unsafe fn alternate(even: $r, odd: $r) -> [$v; 2] {
-                unsafe { [$zip1($dup(even), $dup(odd)); 2] }
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $r) -> [$v; 2] {
-                unsafe { [$ld1(p), $ld1(p.add($lanes / 2))] }
-            }
-            #[inline(always)]
-            unsafe fn store(p: *mut $r, v: [$v; 2]) {
-                unsafe {
-                    $st1(p, v[0]);
-                    $st1(p.add($lanes / 2), v[1])
                 }
             }
             #[inline(always)]
@@ -80,57 +92,9 @@ macro_rules! lanes {
                 }
             }
             #[inline(always)]
-            unsafe fn add(a: [$v; 2], b: [$v; 2]) -> [$v; 2] {
-                unsafe { [$add(a[0], b[0]), $add(a[1], b[1])] }
-            }
-            #[inline(always)]
-            unsafe fn sub(a: [$v; 2], b: [$v; 2]) -> [$v; 2] {
-                unsafe { [$sub(a[0], b[0]), $sub(a[1], b[1])] }
-            }
-            #[inline(always)]
-            unsafe fn mul(a: [$v; 2], b: [$v; 2]) -> [$v; 2] {
-                unsafe { [$mul(a[0], b[0]), $mul(a[1], b[1])] }
-            }
-            #[inline(always)]
-            unsafe fn div(a: [$v; 2], b: [$v; 2]) -> [$v; 2] {
-                unsafe { [$div(a[0], b[0]), $div(a[1], b[1])] }
-            }
-            #[inline(always)]
-            unsafe fn mul_add(a: [$v; 2], b: [$v; 2], c: [$v; 2]) -> [$v; 2] {
-                unsafe { [$fma(c[0], a[0], b[0]), $fma(c[1], a[1], b[1])] }
-            }
-            #[inline(always)]
-            unsafe fn neg_mul_add(a: [$v; 2], b: [$v; 2], c: [$v; 2]) -> [$v; 2] {
-                unsafe { [$fms(c[0], a[0], b[0]), $fms(c[1], a[1], b[1])] }
-            }
-            #[inline(always)]
-            unsafe fn abs(a: [$v; 2]) -> [$v; 2] {
-                unsafe { [$abs(a[0]), $abs(a[1])] }
-            }
-            #[inline(always)]
-            unsafe fn sqrt(a: [$v; 2]) -> [$v; 2] {
-                unsafe { [$sqrt(a[0]), $sqrt(a[1])] }
-            }
-            #[inline(always)]
             unsafe fn min(a: [$v; 2], b: [$v; 2]) -> [$v; 2] {
                 // not the instruction for a minimum, which returns NaN if either is
                 unsafe { [$bsl($clt(a[0], b[0]), a[0], b[0]), $bsl($clt(a[1], b[1]), a[1], b[1])] }
-            }
-            #[inline(always)]
-            unsafe fn copysign(magnitude: [$v; 2], sign: [$v; 2]) -> [$v; 2] {
-                unsafe { [$bsl($sign, sign[0], magnitude[0]), $bsl($sign, sign[1], magnitude[1])] }
-            }
-            #[inline(always)]
-            unsafe fn select_gt(a: [$v; 2], b: [$v; 2], yes: [$v; 2], no: [$v; 2]) -> [$v; 2] {
-                unsafe { [$bsl($cgt(a[0], b[0]), yes[0], no[0]), $bsl($cgt(a[1], b[1]), yes[1], no[1])] }
-            }
-            #[inline(always)]
-            unsafe fn select_eq(a: [$v; 2], b: [$v; 2], yes: [$v; 2], no: [$v; 2]) -> [$v; 2] {
-                unsafe { [$bsl($ceq(a[0], b[0]), yes[0], no[0]), $bsl($ceq(a[1], b[1]), yes[1], no[1])] }
-            }
-            #[inline(always)]
-            unsafe fn swap_pairs(a: [$v; 2]) -> [$v; 2] {
-                unsafe { [$swap(a[0]), $swap(a[1])] }
             }
             #[inline(always)]
             unsafe fn index(of: impl Fn(usize) -> usize) -> [uint8x16_t; 2] {
@@ -138,29 +102,6 @@ macro_rules! lanes {
                 let unit = 32 / $lanes;
                 let bytes: [u8; 32] = std::array::from_fn(|k| (of(k / unit) % $lanes * unit + k % unit) as u8);
                 unsafe { [vld1q_u8(bytes.as_ptr()), vld1q_u8(bytes.as_ptr().add(16))] }
-            }
-            #[inline(always)]
-            unsafe fn permute(a: [$v; 2], index: [uint8x16_t; 2]) -> [$v; 2] {
-                unsafe {
-                    let bytes = uint8x16x2_t($bytes(a[0]), $bytes(a[1]));
-                    [$of_bytes(vqtbl2q_u8(bytes, index[0])), $of_bytes(vqtbl2q_u8(bytes, index[1]))]
-                }
-            }
-            #[inline(always)]
-            unsafe fn round(a: [$v; 2]) -> [$v; 2] {
-                unsafe { [$round(a[0]), $round(a[1])] }
-            }
-            #[inline(always)]
-            unsafe fn exp2_int(k: [$v; 2]) -> [$v; 2] {
-                unsafe { [$exp2(k[0]), $exp2(k[1])] }
-            }
-            #[inline(always)]
-            unsafe fn transpose(rows: &mut [[$v; 2]]) {
-                unsafe { $transpose(rows) }
-            }
-            #[inline(always)]
-            unsafe fn transpose_pairs(rows: &mut [[$v; 2]]) {
-                unsafe { $pairs(rows) }
             }
             #[inline(always)]
             unsafe fn four_steps<const MR: usize, const NV: usize>(
@@ -195,10 +136,6 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn outlined<K: Kernel<$r>>(kernel: &K) -> K::Output {
                 unsafe { on_neon(kernel) }
-            }
-            #[inline(always)]
-            unsafe fn prefetch(p: *const $r) {
-                unsafe { asm!("prfm pldl1keep, [{0}]", in(reg) p, options(nostack, preserves_flags, readonly)) }
             }
         }
     };
@@ -328,69 +265,15 @@ unsafe fn swapped_pd(a: float64x2_t) -> float64x2_t {
     unsafe { vextq_f64::<1>(a, a) }
 }
 
-lanes!(
-    f32,
-    float32x4_t,
-    8,
-    [0: 0 1 2 3],
-    vdupq_n_f32,
-    vld1q_f32,
-    vst1q_f32,
-    load_ps,
-    store_ps,
-    vaddq_f32,
-    vsubq_f32,
-    vmulq_f32,
-    vdivq_f32,
-    vfmaq_f32,
-    vfmsq_f32,
-    "fmla {0:v}.4s, {1:v}.4s, {2:v}.s[{3}]",
-    vabsq_f32,
-    vsqrtq_f32,
-    vcltq_f32,
-    vcgtq_f32,
-    vceqq_f32,
-    vbslq_f32,
-    vdupq_n_u32(1 << 31),
-    vzip1q_f32,
-    vrev64q_f32,
-    vrndnq_f32,
-    exp2_ps,
-    vreinterpretq_u8_f32,
-    vreinterpretq_f32_u8,
-    transpose_ps,
-    pairs_ps
-);
-lanes!(
-    f64,
-    float64x2_t,
-    4,
-    [0: 0 1, 2: 0 1],
-    vdupq_n_f64,
-    vld1q_f64,
-    vst1q_f64,
-    load_pd,
-    store_pd,
-    vaddq_f64,
-    vsubq_f64,
-    vmulq_f64,
-    vdivq_f64,
-    vfmaq_f64,
-    vfmsq_f64,
-    "fmla {0:v}.2d, {1:v}.2d, {2:v}.d[{3}]",
-    vabsq_f64,
-    vsqrtq_f64,
-    vcltq_f64,
-    vcgtq_f64,
-    vceqq_f64,
-    vbslq_f64,
-    vdupq_n_u64(1 << 63),
-    vzip1q_f64,
-    swapped_pd,
-    vrndnq_f64,
-    exp2_pd,
-    vreinterpretq_u8_f64,
-    vreinterpretq_f64_u8,
-    transpose_pd,
-    pairs_pd
-);
+lanes! {
+    f32, float32x4_t, 8, [0: 0 1 2 3], vdupq_n_f32, vld1q_f32, vst1q_f32, load_ps, store_ps, vaddq_f32,
+    vsubq_f32, vmulq_f32, vdivq_f32, vfmaq_f32, vfmsq_f32, "fmla {0:v}.4s, {1:v}.4s, {2:v}.s[{3}]",
+    vabsq_f32, vsqrtq_f32, vcltq_f32, vcgtq_f32, vceqq_f32, vbslq_f32, vdupq_n_u32(1 << 31), vzip1q_f32,
+    vrev64q_f32, vrndnq_f32, exp2_ps, vreinterpretq_u8_f32, vreinterpretq_f32_u8, transpose_ps, pairs_ps
+}
+lanes! {
+    f64, float64x2_t, 4, [0: 0 1, 2: 0 1], vdupq_n_f64, vld1q_f64, vst1q_f64, load_pd, store_pd, vaddq_f64,
+    vsubq_f64, vmulq_f64, vdivq_f64, vfmaq_f64, vfmsq_f64, "fmla {0:v}.2d, {1:v}.2d, {2:v}.d[{3}]",
+    vabsq_f64, vsqrtq_f64, vcltq_f64, vcgtq_f64, vceqq_f64, vbslq_f64, vdupq_n_u64(1 << 63), vzip1q_f64,
+    swapped_pd, vrndnq_f64, exp2_pd, vreinterpretq_u8_f64, vreinterpretq_f64_u8, transpose_pd, pairs_pd
+}
