@@ -1,0 +1,86 @@
+"""A fault in the sources: lines of a file, and what stands there instead.
+
+Faults of Rust are built together; the environment variable ISOMETRY_PLANTED chooses one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FAULTS = Path(__file__).with_name("faults.jsonl")
+AREAS = {
+    "kernels": ("rust/kernels/src",),
+    "core": ("rust/core/src",),
+    "seam": ("rust/py/src",),
+    "NumPy": ("python/isometry",),
+    "torch": ("python/isometry/torch",),
+}
+#: Whether a fault is there, by its number; said in each crate as that crate can.
+PLANTED = {
+    "kernels": "crate::planted({})",
+    "core": "isometry_kernels::planted({})",
+    "seam": "isometry_core::internal::planted({})",
+}
+CHOSEN = """
+#[inline(always)]
+pub fn planted(number: u32) -> bool {
+    static CHOSEN: std::sync::LazyLock<u32> =
+        std::sync::LazyLock::new(|| std::env::var("ISOMETRY_PLANTED").map_or(0, |n| n.parse().unwrap_or(0)));
+    *CHOSEN == number
+}
+"""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Where `old` stands for the nth time in a file, `new` does; that of Rust holds both, and asks `{planted}`."""
+
+    number: int
+    area: str
+    kind: str
+    file: str
+    old: str
+    new: str
+    nth: int
+
+    def into(self, text: str) -> str | None:
+        """The text with the fault; None where its lines are gone."""
+        parts = text.split(self.old)
+        if len(parts) == 1:
+            return None
+        at = min(self.nth, len(parts) - 2) + 1
+        asked = PLANTED[self.area].format(self.number) if self.area in PLANTED else ""
+        new = self.new.replace("{planted}", asked)
+        return self.old.join(parts[:at]) + new + self.old.join(parts[at:])
+
+
+def read(path: Path = FAULTS) -> list[Fault]:
+    return [Fault(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write(faults: Iterable[Fault], path: Path = FAULTS) -> None:
+    path.write_text("".join(json.dumps(asdict(fault)) + "\n" for fault in faults), encoding="utf-8")
+
+
+def plant_rust(faults: Iterable[Fault], root: Path) -> set[int]:
+    """Plants those of Rust in a scratch copy; returns the numbers of those whose lines are gone."""
+    gone = set()
+    for fault in faults:
+        if fault.area in PLANTED:
+            path = root / fault.file
+            text = fault.into(path.read_text(encoding="utf-8")) if path.exists() else None
+            if text is None:
+                gone.add(fault.number)
+            else:
+                path.write_text(text, encoding="utf-8")
+    for path, line in (
+        ("rust/kernels/src/lib.rs", CHOSEN),
+        ("rust/core/src/internal.rs", "pub use isometry_kernels::planted;\n"),
+    ):
+        with (root / path).open("a", encoding="utf-8") as file:
+            file.write(line)
+    return gone
