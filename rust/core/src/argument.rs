@@ -370,8 +370,7 @@ pub(crate) fn tail<const N: usize>(shape: &[usize]) -> [usize; N] {
 pub(crate) fn all<'g, 'a, T: Scalar, const N: usize>(
     given: &'g [Given<'a, T>],
 ) -> Result<&'g [Given<'a, T>; N]> {
-    let wrong = |_| Error::shape("arguments", format!("{N} arrays"), given.len());
-    given.try_into().map_err(wrong)
+    given.try_into().map_err(|_| Error::shape("arguments", format!("{N} arrays"), given.len()))
 }
 
 /// Refuses gradients that do not fit the arguments: another number of them, other lengths or fields, or
