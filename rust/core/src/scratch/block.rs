@@ -1,28 +1,42 @@
-//! Allocated memory, of which every thread keeps one block when it is freed.
+//! Allocated memory. Blocks that are freed are kept for later calls: a small one by its thread, large ones by the process.
 
 use super::region::LINE;
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
+use std::sync::Mutex;
 
-/// Bytes that a thread keeps at the most.
-const KEPT: usize = 8 << 20;
+/// Bytes that a thread keeps at the most, and bytes of a block that the process keeps.
+const KEPT: [usize; 2] = [1 << 17, 8 << 20];
 
 thread_local! {
-    static LAST: Cell<Option<Allocated>> = const { Cell::new(None) };
+    static OWN: Cell<Option<Allocated>> = const { Cell::new(None) };
 }
+
+/// Never waited for: a fork may leave a place locked, or another thread have it.
+static SHARED: [Mutex<Option<Allocated>>; 4] = [const { Mutex::new(None) }; 4];
 
 /// Uninitialised memory, from a cache line on.
 pub(super) struct Block(Option<Allocated>);
 
 impl Block {
-    /// At least so many bytes, those that this thread has kept if they suffice; None if memory ends.
+    /// At least so many bytes, those that were kept if they suffice; None if memory ends.
     #[inline]
     pub(super) fn new(bytes: usize) -> Option<Self> {
         if bytes == 0 {
             return Some(Block(None));
         }
-        // What is too small makes way for what will be kept in its place.
-        let kept = LAST.try_with(Cell::take).ok().flatten().filter(|kept| kept.layout.size() >= bytes);
+        let suffices = |kept: &mut Allocated| kept.layout.size() >= bytes;
+        let kept = if bytes <= KEPT[0] {
+            let taken = |own: &Cell<Option<Allocated>>| {
+                let mut kept = own.take();
+                let found = kept.take_if(suffices);
+                own.set(kept);
+                found
+            };
+            OWN.try_with(taken).ok().flatten()
+        } else {
+            SHARED.iter().find_map(|place| place.try_lock().ok()?.take_if(suffices))
+        };
         kept.or_else(|| Allocated::new(bytes)).map(|allocated| Block(Some(allocated)))
     }
 
@@ -35,13 +49,20 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if let Some(allocated) = self.0.take().filter(|allocated| allocated.layout.size() <= KEPT) {
-            // none in a thread that ends
-            let _ = LAST.try_with(|last| {
-                let other = last.take();
-                let larger = |other: &Allocated| other.layout.size() > allocated.layout.size();
-                last.set(other.filter(larger).or(Some(allocated)));
+        let Some(block) = self.0.take() else { return };
+        let size = block.layout.size();
+        let more = |kept: &Option<Allocated>| kept.as_ref().is_none_or(|kept| kept.layout.size() < size);
+        if size <= KEPT[0] {
+            // not in a thread that ends
+            let _ = OWN.try_with(|own| {
+                let kept = own.take();
+                own.set(if more(&kept) { Some(block) } else { kept });
             });
+        } else if size <= KEPT[1]
+            && let Some(mut place) =
+                SHARED.iter().find_map(|place| place.try_lock().ok().filter(|kept| more(kept)))
+        {
+            *place = Some(block);
         }
     }
 }
@@ -80,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn one_block_is_kept() {
+    fn the_larger_block_is_kept_and_survives_larger_calls() {
         std::thread::spawn(|| {
             let [first, smaller, ..] = starts(&[5000, 300, 5000])[..] else { unreachable!() };
             assert_eq!(first, smaller);
@@ -90,15 +111,22 @@ mod tests {
             let larger = two.start().addr();
             drop(two);
             drop(one);
-            assert_eq!(starts(&[9000]), [larger]);
-            // what is too large is not kept, nor is nothing
-            drop(Block::new(KEPT + 1).unwrap());
-            assert!(LAST.take().is_none());
-            assert_eq!(starts(&[0]), [LINE]);
-            assert!(LAST.take().is_none());
+            let others = starts(&[9000, KEPT[0] + 1, KEPT[1] + 1, 0, 9000]);
+            assert_eq!((others[0], others[3], others[4]), (larger, LINE, larger));
         })
         .join()
         .unwrap();
+    }
+
+    /// Other tests use the places meanwhile.
+    #[test]
+    fn the_process_keeps_few_large_blocks() {
+        let all: Vec<Block> = (1..=99).map(|i| Block::new(KEPT[0] + i).unwrap()).collect();
+        drop(all);
+        drop(Block::new(KEPT[1] + 1).unwrap());
+        let kept =
+            SHARED.iter().filter_map(|place| place.try_lock().ok()?.as_ref().map(|kept| kept.layout.size()));
+        assert!(kept.clone().count() > 0 && kept.clone().all(|size| size > KEPT[0] && size <= KEPT[1]));
     }
 
     #[test]

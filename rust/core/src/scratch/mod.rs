@@ -6,8 +6,9 @@
 //! let scratch = Scratch::new(|arena| Places { e: arena.take(&[n]), own: arena.regions(threads, &[k, m]) })?;
 //! ```
 //!
-//! A thread keeps the memory of one call for its next, since the allocator takes microseconds for some, and may return
-//! it to the system, which clears every page again.
+//! Memory that is freed is kept for later calls, since the allocator takes microseconds for some, and may return it to the system,
+//! which clears every page again: of blocks of up to 128 KiB the largest of each thread, and four larger ones of the process, of up
+//! to 8 MiB each.
 //!
 //! Memory is allocated before threads start, so that a failed allocation is [`Error::OutOfMemory`] and
 //! nothing has to unwind. Regions are uninitialised: raw pointers and lengths, never `&[T]`. Each starts at a
