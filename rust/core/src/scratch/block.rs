@@ -1,19 +1,24 @@
 //! Allocated memory. Blocks that are freed are kept for later calls: a small one by its thread, large ones by the process.
 
+use super::allocated::{Allocated, MAPPED};
 use super::region::LINE;
-use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that a thread keeps at the most, and bytes of a block that the process keeps.
-const KEPT: [usize; 2] = [1 << 17, 8 << 20];
+const KEPT: [usize; 2] = [*MAPPED.start() - 1, *MAPPED.end()];
+/// Bytes that the process keeps at the most.
+const ALL: usize = 32 << 20;
 
 thread_local! {
     static OWN: Cell<Option<Allocated>> = const { Cell::new(None) };
 }
 
 /// Never waited for: a fork may leave a place locked, or another thread have it.
-static SHARED: [Mutex<Option<Allocated>>; 4] = [const { Mutex::new(None) }; 4];
+static SHARED: [Mutex<Option<Allocated>>; 16] = [const { Mutex::new(None) }; 16];
+/// The bytes of its blocks.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Uninitialised memory, from a cache line on.
 pub(super) struct Block(Option<Allocated>);
@@ -25,7 +30,7 @@ impl Block {
         if bytes == 0 {
             return Some(Block(None));
         }
-        let suffices = |kept: &mut Allocated| kept.layout.size() >= bytes;
+        let suffices = |kept: &mut Allocated| kept.bytes() >= bytes;
         let kept = if bytes <= KEPT[0] {
             let taken = |own: &Cell<Option<Allocated>>| {
                 let mut kept = own.take();
@@ -35,60 +40,41 @@ impl Block {
             };
             OWN.try_with(taken).ok().flatten()
         } else {
-            SHARED.iter().find_map(|place| place.try_lock().ok()?.take_if(suffices))
+            let kept = SHARED.iter().find_map(|place| place.try_lock().ok()?.take_if(suffices));
+            kept.inspect(|kept| {
+                BYTES.fetch_sub(kept.bytes(), Relaxed);
+            })
         };
-        kept.or_else(|| Allocated::new(bytes)).map(|allocated| Block(Some(allocated)))
+        kept.or_else(|| Allocated::new(bytes, false)).map(|allocated| Block(Some(allocated)))
     }
 
     /// Where it begins.
     #[inline]
     pub(super) fn start(&self) -> *mut u8 {
-        self.0.as_ref().map_or(std::ptr::without_provenance_mut(LINE), |allocated| allocated.start)
+        self.0.as_ref().map_or(std::ptr::without_provenance_mut(LINE), |allocated| allocated.start())
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
         let Some(block) = self.0.take() else { return };
-        let size = block.layout.size();
-        let more = |kept: &Option<Allocated>| kept.as_ref().is_none_or(|kept| kept.layout.size() < size);
+        let size = block.bytes();
         if size <= KEPT[0] {
             // not in a thread that ends
             let _ = OWN.try_with(|own| {
-                let kept = own.take();
-                own.set(if more(&kept) { Some(block) } else { kept });
+                let kept = own.take().filter(|kept| kept.bytes() > size);
+                own.set(kept.or(Some(block)));
             });
-        } else if size <= KEPT[1]
-            && let Some(mut place) =
-                SHARED.iter().find_map(|place| place.try_lock().ok().filter(|kept| more(kept)))
-        {
-            *place = Some(block);
+        } else if size <= KEPT[1] {
+            let room = BYTES.fetch_add(size, Relaxed) + size <= ALL;
+            let free = |place: &'static Mutex<Option<Allocated>>| {
+                place.try_lock().ok().filter(|kept| kept.is_none())
+            };
+            match SHARED.iter().filter(|_| room).find_map(free) {
+                Some(mut place) => *place = Some(block),
+                None => _ = BYTES.fetch_sub(size, Relaxed),
+            }
         }
-    }
-}
-
-struct Allocated {
-    start: *mut u8,
-    layout: Layout,
-}
-// SAFETY: the memory is owned.
-unsafe impl Send for Allocated {}
-// SAFETY: shared references give no access to the memory.
-unsafe impl Sync for Allocated {}
-
-impl Allocated {
-    fn new(bytes: usize) -> Option<Self> {
-        let layout = Layout::from_size_align(bytes, LINE).ok()?;
-        // SAFETY: the layout has a positive size.
-        let start = unsafe { alloc(layout) };
-        (!start.is_null()).then_some(Allocated { start, layout })
-    }
-}
-
-impl Drop for Allocated {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.start, self.layout) };
     }
 }
 
@@ -124,9 +110,9 @@ mod tests {
         let all: Vec<Block> = (1..=99).map(|i| Block::new(KEPT[0] + i).unwrap()).collect();
         drop(all);
         drop(Block::new(KEPT[1] + 1).unwrap());
-        let kept =
-            SHARED.iter().filter_map(|place| place.try_lock().ok()?.as_ref().map(|kept| kept.layout.size()));
+        let kept = SHARED.iter().filter_map(|place| place.try_lock().ok()?.as_ref().map(|kept| kept.bytes()));
         assert!(kept.clone().count() > 0 && kept.clone().all(|size| size > KEPT[0] && size <= KEPT[1]));
+        assert!(kept.sum::<usize>() <= ALL);
     }
 
     #[test]

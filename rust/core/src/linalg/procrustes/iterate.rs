@@ -11,9 +11,9 @@
 //! values then grow by a = h(LEAST) per iteration. Z^-1 tells when they have arrived: its largest eigenvalue is
 //! 1 / (1 + c s_n^2). At the end X (3 I - G) / 2.
 //!
-//! A singular value that is exactly zero does not grow. So after [`SPLIT`] steps, where some are still small and all others are 1,
-//! the iteration ends, and begins again once [`complete`] has changed the small ones alone. Where they cannot be told apart, it goes on
-//! to the end of its [`limit`], after which the small ones are rounding errors. W is stored once ||W^H W - I|| is small.
+//! A singular value that is exactly zero does not grow. So where some are small and all others are 1, as they are made after the first
+//! steps, the iteration ends, and begins again once [`complete`] has changed the small ones alone. Where they cannot be told apart, it
+//! goes on to the end of its [`limit`], after which the small ones are rounding errors. W is stored once ||W^H W - I|| is small.
 
 use super::found;
 use super::passes::{BLOCK, Passes, Sums};
@@ -38,10 +38,10 @@ const FIRST: usize = 6;
 const LATER: f64 = 0.2;
 /// Before all singular values are to be zero or one, steps with the weights of l = 1, of third order.
 const LAST: usize = 3;
-/// The step before which they may be: one of [`LATER`] has followed the first, and all but one of the last.
-const SPLIT: usize = FIRST + LAST;
-/// The largest sum of s_i^2 (1 - s_i^2) then.
-const BETWEEN: f64 = 1e-3;
+/// The step before which they may be for the first time: all but one of these have followed the first.
+const SPLIT: usize = FIRST + LAST - 1;
+/// The largest sum of s_i^2 (1 - s_i^2) then; one more step of third order, and the large ones are 1 to rounding.
+const BETWEEN: f64 = 1e-4;
 /// How often the small ones are changed: each time they grow by ten digits at least, or are arbitrary.
 const ROUNDS: usize = 4;
 /// Steps of Lanczos' method for the largest eigenvalue of Z^-1.
@@ -224,13 +224,13 @@ impl<T: Scalar> Matrix<'_, T> {
                     member.barrier();
                     return true;
                 }
+                // ||I - G|| bounds every 1 - s_i^2
+                l = l.max((1.0 - error).max(0.0).sqrt());
                 let small = l < LATER;
-                apart = small && step == SPLIT && n as f64 - norm * norm - error * error < 2.0 * between;
+                apart = small && step > 0 && n as f64 - norm * norm - error * error < 2.0 * between;
                 l = match step {
                     ..FIRST => l.max(LEAST),
-                    _ if step + LAST >= limit || (small && (FIRST + 1..SPLIT).contains(&step)) || apart => {
-                        1.0
-                    }
+                    _ if step + LAST >= limit || (small && (FIRST..SPLIT).contains(&step)) || apart => 1.0,
                     _ => l.max(LATER),
                 };
                 let [a, b, c] = weights(l);
