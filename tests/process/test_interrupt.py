@@ -6,12 +6,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 import isometry as iso
-from subprocesses import environment
+import isometry.torch as it
+from subprocesses import environment, script
 
 pytestmark = pytest.mark.alone
 
@@ -131,6 +134,94 @@ def interrupt(command, between=0.5):
     assert word == "interrupted", f"the call of {seconds} s came back without KeyboardInterrupt\n{out}{err}"
     took = float(caught) - start
     assert took <= 1 + between, f"{took:.2f} s from ctrl-C to KeyboardInterrupt"
+
+
+CALLS = {
+    "Exponential": lambda a: iso.Exponential(a[:1800, :1800][np.triu_indices(1800, 1)] / 50).matrix,
+    "Cayley": lambda a: iso.Cayley(a[np.triu_indices(len(a), 1)] / 50).matrix,
+    "Cayley gradient": lambda a: partial(
+        iso.Cayley(a[:2400, :2400][np.triu_indices(2400, 1)] / 50).matrix_vjp, a[:2400, :2400]
+    ),
+    "Householder rows": lambda a: partial(iso.Householder(a[:, :1000]).apply, np.concatenate([a, a])),
+    "Givens": lambda a: partial(iso.Givens(a).apply_vjp, a, a),
+    "geqrf": lambda a: partial(iso.linalg.geqrf, a),
+    "a tall geqrf": lambda a: partial(iso.linalg.geqrf, a.reshape(-1, 60)),
+    "procrustes, singular": lambda a: partial(iso.linalg.procrustes, a @ np.diag(np.arange(len(a)) % 2.0)),
+    "procrustes, gradient": lambda a: partial(
+        iso.linalg.procrustes_vjp, a[:1200, :1200] * (np.arange(1200) > 0), a[:1200, :1200]
+    ),
+    "many matrices": lambda a: iso.Cayley(np.broadcast_to(a[0, :6], (3_000_000, 6))).matrix,
+    "torch": lambda a: through_torch(torch.tensor(a[:2000, :2000][np.triu_indices(2000, 1)] / 50)),
+}
+
+
+def through_torch(upper):
+    w = it.Exponential(upper.requires_grad_()).matrix()
+    return lambda: w.sum().backward()
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("budget", [1, 2])
+@pytest.mark.parametrize("call", CALLS)
+def test_operators_and_linalg(call, budget):
+    """Operators and linalg are interrupted between products, panels, passes and matrices; then they compute."""
+    compute = CALLS[call](np.random.default_rng(0).standard_normal((3000, 3000)))
+    small = iso.Householder(np.ones((300, 20)))
+    expected, old = small.matrix(), signal.signal(signal.SIGALRM, signal.default_int_handler)
+    iso.set_num_threads(budget)
+    it.set_num_threads(budget)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        start = time.monotonic() + 0.2
+        with pytest.raises(KeyboardInterrupt):
+            compute()
+        took = time.monotonic() - start
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert np.array_equal(small.matrix(), expected)
+    assert took <= 0.2 + 0.5, f"{took:.2f} s from the signal to KeyboardInterrupt"
+
+
+FORK = """
+    import os, signal, sys, time
+    import numpy as np
+
+    if sys.argv[1] == "torch":
+        import torch
+        import isometry.torch as it
+
+        it.set_num_threads(2)
+    import isometry as iso
+
+    iso.set_num_threads(2)
+    small, parent = iso.Householder(np.ones((300, 20))), os.getpid()
+    expected = small.matrix()
+
+    def fork(*_):
+        if os.getpid() == parent and not children:
+            children.append(os.fork())
+            assert np.array_equal(small.matrix(), expected)
+
+    children = []
+    signal.signal(signal.SIGALRM, fork)
+    upper = np.ones(1800 * 1799 // 2) / 1800
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        iso.Exponential(upper).matrix()
+    except RuntimeError as error:
+        assert os.getpid() != parent and "forked" in str(error), error
+        assert np.array_equal(small.matrix(), expected)
+        os._exit(7)
+    assert os.getpid() == parent
+    print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("team,status", [("rayon", 7), ("torch", -signal.SIGABRT)])
+def test_a_process_forked_in_a_handler_leaves_the_call(team, status):
+    """The child lacks the call's other threads: RuntimeError, or, from within a region of torch's team, the end."""
+    assert int(script(FORK, team)) == status
 
 
 @pytest.mark.parametrize("kind", ["recurrence", "delta rule"])

@@ -8,7 +8,7 @@ import pytest
 from subprocesses import run, script
 
 PEAK = """
-    import os
+    import os, sys
 
     def field(name):
         with open("/proc/self/status") as status:
@@ -74,6 +74,45 @@ def test_memory():
     for (route, direction), growth in found.items():
         states, margin = (1.0 if direction == "forward" else 2 / 128), 0.1
         assert growth <= states + margin, f"{route}, {direction}: {growth:.2f} T B n values"
+
+
+IDLE = """
+    import threading
+    import numpy as np
+    import isometry as iso
+
+    n, count, now = 512, 100, sys.argv[1] == "at once"
+    op = iso.Dense(iso.Householder(np.ones((n, 1), np.float32)).matrix())
+    x, v = np.ones((4, 2, 4), np.float32), np.ones((n, 4), np.float32)
+    started, ended, turn = threading.Barrier(count + 1), threading.Barrier(count + 1), threading.Lock()
+
+    def call():
+        started.wait()
+        if now:
+            iso.recurrence(op, x, v)
+        else:
+            with turn:
+                iso.recurrence(op, x, v)
+        ended.wait()
+        ended.wait()
+
+    iso.recurrence(op, x, v)
+    threads = [threading.Thread(target=call) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    before = field("VmRSS")
+    started.wait()
+    ended.wait()
+    print(field("VmRSS") - before)
+    ended.wait()
+"""
+
+
+@pytest.mark.parametrize("when", ["in turn", "at once"])
+def test_idle_threads_keep_little(when):
+    """100 threads that made one call each and live on."""
+    added = int(script(PEAK + IDLE, when))
+    assert added <= 60 << 20, f"{added >> 20} MiB"
 
 
 EXHAUSTED = """

@@ -17,6 +17,8 @@ use crate::scalar::Scalar;
 use crate::scratch::{Arena, Scratch, most};
 use crate::sizes::work;
 use isometry_kernels::lanes;
+use isometry_kernels::stop::{BETWEEN, poll};
+use std::ops::Range;
 
 /// The cost of a barrier in multiply-adds: some 5 us, including the wait for the slowest member.
 const BARRIER: usize = 200_000;
@@ -59,11 +61,9 @@ impl Batch {
         let shared = if barriers == usize::MAX { 1 } else { worth(cost / barriers.max(1)) };
         let whole = work(&[count.div_ceil(apart), cost]);
         let met = if shared > 1 { work(&[barriers, barrier]) } else { 0 };
-        if whole <= work(&[count, (cost / shared).saturating_add(met)]) {
-            Split { count, threads: apart, apart: true }
-        } else {
-            Split { count, threads: shared, apart: false }
-        }
+        let together = work(&[count, (cost / shared).saturating_add(met)]);
+        let (threads, apart) = if whole <= together { (apart, true) } else { (shared, false) };
+        Split { count, threads, apart, cost }
     }
 
     /// Runs `f(first, matrices, own)` for groups of matrices, one per lane; each thread has memory of its own.
@@ -96,6 +96,7 @@ pub struct Split {
     count: usize,
     threads: usize,
     apart: bool,
+    cost: usize,
 }
 
 impl Split {
@@ -109,6 +110,15 @@ impl Split {
         self.threads
     }
 
+    /// Calls `f` for these matrices; between some of them the call may be stopped.
+    fn through(self, matrices: Range<usize>, f: impl Fn(usize)) {
+        let many = BETWEEN / self.cost.clamp(1, BETWEEN);
+        for first in matrices.clone().step_by(many) {
+            (first..matrices.end.min(first + many)).for_each(&f);
+            poll(BETWEEN);
+        }
+    }
+
     /// Calls `f(member, b, shared, own)` for every matrix b, on each of the members that compute it: `shared` is the same memory
     /// for all of them, `own` differs. A matrix computed by several members ends with a barrier.
     pub fn run<S, O>(
@@ -117,7 +127,7 @@ impl Split {
         own: impl Fn(&mut Arena) -> O + Sync,
         f: impl Fn(&Member<'_>, usize, &S, &O) + Sync,
     ) -> Result<()> {
-        let Split { count, threads, apart } = self;
+        let Split { count, threads, apart, .. } = self;
         if count == 0 {
             return Ok(());
         }
@@ -132,13 +142,12 @@ impl Split {
             let shared = shared(&mut spaces.of(if apart { member.id } else { 0 }).arena());
             let own = own(&mut owns.of(member.id).arena());
             if apart {
-                let mine = member.share(count, 1);
-                Member::alone(|solo| mine.for_each(|b| f(solo, b, &shared, &own)));
+                Member::alone(|solo| self.through(member.share(count, 1), |b| f(solo, b, &shared, &own)));
             } else {
-                for b in 0..count {
+                self.through(0..count, |b| {
                     f(member, b, &shared, &own);
                     member.barrier();
-                }
+                });
             }
         });
         Ok(())

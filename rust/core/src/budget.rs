@@ -15,8 +15,8 @@
 pub struct Budget<'a> {
     /// At most this many threads, the caller included.
     pub threads: usize,
-    /// Asked every few milliseconds by long calls, in the floating-point mode of the caller: true ends the call with
-    /// [`crate::Error::Interrupted`].
+    /// Asked every few milliseconds by long recurrences and delta rules, in the floating-point mode of the caller: true ends the
+    /// call with [`crate::Error::Interrupted`].
     pub cancel: &'a (dyn Fn() -> bool + Sync),
 }
 

@@ -20,7 +20,8 @@ pub mod kernels {
 /// The team of threads.
 pub mod parallel {
     pub use crate::parallel::adopted::{Team, adopt, adopted};
-    pub use crate::parallel::{Cut, Shared, available, cut, run, worth};
+    pub use crate::parallel::{Cut, Shared, available, cut, run, stoppable, worth};
+    pub use isometry_kernels::stop::leave;
 }
 
 /// Memory of a call.

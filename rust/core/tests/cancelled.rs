@@ -1,9 +1,10 @@
 //! A long call asks its caller whether to go on in the caller's floating-point mode, though it flushes denormal numbers itself.
 
 use isometry_core::delta::{Delta, DeltaGradients, Gate, advance, backward, forward};
-use isometry_core::operators::{cayley, householder};
-use isometry_core::recurrence;
-use isometry_core::{Budget, Result};
+use isometry_core::internal::parallel::stoppable;
+use isometry_core::linalg::{geqrf, procrustes};
+use isometry_core::operators::{cayley, exponential::Exponential, givens::Givens, householder};
+use isometry_core::{Budget, Cpu, Error, Result, Side, recurrence};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -81,4 +82,41 @@ fn inverse_maps() {
     asks("cayley::from_matrix", |budget| {
         cayley::from_matrix(&w, &mut signs, true, &mut upper, None, (1, n), 1e-8, 1, budget.cancel)
     });
+}
+
+/// What is stopped in its middle leaves all threads and memory as before: the same call then has the same bits.
+#[test]
+fn operators_and_linalg() {
+    let n = 700;
+    let a: Vec<f64> = (0..n * n).map(|at| (at as f64).sin()).collect();
+    let exponential = Exponential::new(&a[..n * (n - 1) / 2], None, 1, n).unwrap();
+    let pairs: Vec<i64> = (0..80 * n).map(|at| ((at + 1) / 2 % n) as i64).collect();
+    let givens = Givens::new(&a[..40 * n], &pairs, 1, n, 40 * n).unwrap();
+    for threads in [1, 2] {
+        let budget = Budget::of(threads);
+        let mut tau = vec![0.0; n];
+        let mut calls: [&mut dyn FnMut(&mut [f64]) -> Result<()>; 4] = [
+            &mut |out| exponential.matrix(out, None, &budget),
+            &mut |out| givens.apply(&a, n, Side::Forward, out, None, &budget),
+            &mut |out| geqrf(&a, (1, n, n), out, &mut tau, threads),
+            &mut |out| procrustes(&a, (1, n, n), false, out, threads),
+        ];
+        for (which, call) in calls.iter_mut().enumerate() {
+            let [mut first, mut again] = [(); 2].map(|()| vec![0.0; n * n]);
+            let asked = AtomicUsize::new(0);
+            let after = |count: usize| move |asked: &AtomicUsize| asked.fetch_add(1, Relaxed) + 1 == count;
+            let never = after(usize::MAX);
+            assert_eq!(stoppable(&|| never(&asked), || call(&mut first)), Ok(()));
+            let most = asked.swap(0, Relaxed);
+            assert!(most > 3, "call {which} asks {most} times");
+            let middle = after(most / 2);
+            assert_eq!(
+                stoppable(&|| middle(&asked), || call(&mut again)),
+                Err(Error::Interrupted),
+                "call {which}"
+            );
+            call(&mut again).unwrap();
+            assert!(first == again, "call {which}");
+        }
+    }
 }

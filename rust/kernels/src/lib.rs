@@ -38,6 +38,7 @@ pub mod recurrence;
 pub mod rotation;
 pub mod scalar;
 pub mod simd;
+pub mod stop;
 pub mod symmetric;
 pub mod tile;
 pub mod transform;

@@ -11,6 +11,7 @@ use crate::dispatch::{Kernel, compiled, lanes};
 use crate::pack::{Operand, Panel, panel_width};
 use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
+use crate::stop::poll;
 use crate::tile::{Grid, MAX_ROWS, Term, compute, heights, tiles};
 use std::ops::Range;
 
@@ -154,6 +155,7 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
                 if own.0 >= own.1 {
                     continue;
                 }
+                poll((own.1 - own.0) * (k1 - k0) * q.n * T::PARTS * T::PARTS / count);
                 // SAFETY: the contract of `Multiply`; the panel takes KC.min(k) rows of the scratch.
                 unsafe {
                     let copy = scratch.add(KC.min(q.k.max(1)) * 2 * S::LANES * T::PARTS);

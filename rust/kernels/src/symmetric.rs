@@ -14,6 +14,7 @@ use crate::dispatch::{Kernel, compiled};
 use crate::householder::total;
 use crate::scalar::Real;
 use crate::simd::Simd;
+use crate::stop::poll;
 
 /// QL steps for each eigenvalue; two are the rule.
 const STEPS: usize = 60;
@@ -78,6 +79,7 @@ impl<R: Real> Symmetric<R> {
                 if len < 2 {
                     continue;
                 }
+                poll(2 * len * len);
                 let first = (*v).f64();
                 let tail2 = dot::<S>(v.add(1), v.add(1), len - 1).f64();
                 // squares of anything smaller have lost their accuracy
@@ -113,6 +115,7 @@ impl<R: Real> Symmetric<R> {
                 *z.add(i) = if i % (n + 1) == 0 { R::one() } else { R::zero() };
             }
             for rows in (0..n).step_by(ROWS).map(|first| first..(first + ROWS).min(n)) {
+                poll(2 * ROWS * n * rows.end);
                 for k in (0..rows.end - 1).rev() {
                     let (v, tau, len) = (a.add(k * n + k + 1).cast_const(), *work.add(k), n - k - 1);
                     for i in rows.start.max(k + 1)..rows.end {
@@ -143,6 +146,7 @@ impl<R: Real> Symmetric<R> {
                     if step == STEPS {
                         return false;
                     }
+                    poll(4 * n * (m - l));
                     let zeta = (*d.add(l + 1) - *d.add(l)) / (2.0 * *e.add(l));
                     let root = (zeta * zeta + 1.0).sqrt();
                     let mut g = *d.add(m) - *d.add(l) + *e.add(l) / (zeta + root.copysign(zeta));

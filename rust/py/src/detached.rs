@@ -2,6 +2,7 @@
 
 use crate::error::exception;
 use isometry_core::Result;
+use isometry_core::internal::parallel::{leave, stoppable};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,38 +11,49 @@ use std::time::{Duration, Instant};
 
 /// How often a long call checks for pending signals.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(50);
+/// What a forked child learns that returns from a signal handler into a call.
+const FORKED: &str =
+    "a process that was forked in a signal handler cannot finish the call in which the handler ran";
 
-/// Runs `f` detached from the interpreter; a panic inside becomes a RuntimeError.
+/// Runs `f` detached from the interpreter; a panic inside becomes a RuntimeError, an exception of a signal handler (ctrl-C) ends
+/// the call.
 pub fn run<R: Send>(py: Python<'_>, f: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-    finish(py.detach(|| catch_unwind(AssertUnwindSafe(f))), None)
+    run_interruptible(py, |_| f())
 }
 
-/// [`run`] for a long call: `f` gets a function that returns true once a signal handler (ctrl-C) has raised.
+/// [`run`]; `f` gets the function that returns true once a handler has raised.
 pub fn run_interruptible<R: Send>(
     py: Python<'_>,
     f: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<R> + Send,
 ) -> PyResult<R> {
-    let (raised, last) = (Mutex::new(None::<PyErr>), Mutex::new(Instant::now()));
+    let (raised, last) = (Mutex::new(None::<PyErr>), Mutex::new(None::<(Instant, u32)>));
     let outcome = py.detach(|| {
         let cancelled = || {
             let Ok(mut last) = last.lock() else { return false };
-            if last.elapsed() < BETWEEN_SIGNALS {
+            let (time, process) = *last.get_or_insert_with(|| (Instant::now(), std::process::id()));
+            if time.elapsed() < BETWEEN_SIGNALS {
                 return false;
             }
-            *last = Instant::now();
+            *last = Some((Instant::now(), process));
             // a daemon thread outlives the interpreter, which it can no longer ask: nobody waits for its result
-            match Python::try_attach(|py| py.check_signals()) {
-                None => true,
-                Some(Ok(())) => false,
-                Some(Err(error)) => {
-                    if let Ok(mut raised) = raised.lock() {
-                        *raised = Some(error);
-                    }
-                    true
-                }
+            let answer = Python::try_attach(|py| py.check_signals());
+            let forked = std::process::id() != process;
+            let ends = answer.as_ref().is_none_or(|answer| answer.is_err());
+            let error = if forked {
+                Some(PyRuntimeError::new_err(FORKED))
+            } else {
+                answer.and_then(|answer| answer.err())
+            };
+            if let (Some(error), Ok(mut raised)) = (error, raised.lock()) {
+                *raised = Some(error);
             }
+            if forked {
+                // not later: the child has none of the other threads, for which it would wait
+                leave();
+            }
+            ends
         };
-        catch_unwind(AssertUnwindSafe(|| f(&cancelled)))
+        catch_unwind(AssertUnwindSafe(|| stoppable(&cancelled, || f(&cancelled))))
     });
     finish(outcome, raised.into_inner().ok().flatten())
 }

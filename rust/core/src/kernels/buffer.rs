@@ -2,37 +2,34 @@
 //! allocate is an error.
 
 use crate::error::{Error, Result};
+use crate::scratch::Allocated;
 use isometry_kernels::scalar::Plain;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A heap array of plain numbers, aligned to 64 bytes.
+/// An array of plain numbers, aligned to 64 bytes.
 pub struct Buffer<T: Plain> {
-    data: NonNull<T>,
+    memory: Option<Allocated>,
     len: usize,
+    of: PhantomData<T>,
 }
 
-// SAFETY: the buffer owns its memory and T is plain data.
-unsafe impl<T: Plain> Send for Buffer<T> {}
-// SAFETY: shared access only reads.
-unsafe impl<T: Plain> Sync for Buffer<T> {}
-
 impl<T: Plain> Buffer<T> {
-    fn layout(len: usize) -> Option<Layout> {
-        Layout::from_size_align(len.checked_mul(size_of::<T>())?, 64.max(align_of::<T>())).ok()
-    }
-
     /// `len` zeros.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let lack = || Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
-        let layout = Self::layout(len).ok_or_else(lack)?;
-        if layout.size() == 0 {
-            return Ok(Buffer { data: NonNull::dangling(), len });
-        }
-        // SAFETY: the layout has a positive size.
-        let data = unsafe { alloc_zeroed(layout) };
-        Ok(Buffer { data: NonNull::new(data.cast()).ok_or_else(lack)?, len })
+        let bytes = len.saturating_mul(size_of::<T>());
+        let memory = if bytes == 0 {
+            None
+        } else {
+            Some(Allocated::new(bytes, true).ok_or(Error::OutOfMemory { bytes })?)
+        };
+        Ok(Buffer { memory, len, of: PhantomData })
+    }
+
+    /// Start of the memory.
+    fn at(&self) -> *mut T {
+        self.memory.as_ref().map_or(NonNull::dangling().as_ptr(), |memory| memory.start().cast())
     }
 
     /// `len` NaN patterns: for tests of kernels, which must write before they read.
@@ -47,7 +44,7 @@ impl<T: Plain> Buffer<T> {
     /// Start of the memory.
     #[cfg(test)]
     pub fn ptr(&self) -> *mut T {
-        self.data.as_ptr()
+        self.at()
     }
 }
 
@@ -55,23 +52,14 @@ impl<T: Plain> Deref for Buffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         // SAFETY: `len` numbers, initialised on allocation.
-        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.at(), self.len) }
     }
 }
 
 impl<T: Plain> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
-    }
-}
-
-impl<T: Plain> Drop for Buffer<T> {
-    fn drop(&mut self) {
-        if let Some(layout) = Self::layout(self.len).filter(|layout| layout.size() > 0) {
-            // SAFETY: allocated with this layout.
-            unsafe { dealloc(self.data.as_ptr().cast(), layout) };
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.at(), self.len) }
     }
 }
 

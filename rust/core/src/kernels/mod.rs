@@ -33,7 +33,7 @@ pub use isometry_kernels::{Isa, chosen, isa};
 pub(crate) use norms::{all_zero, column_norms2};
 pub(crate) use pivoted::Pivoted;
 pub use product::Product;
-pub(crate) use rows::Matrices;
+pub(crate) use rows::{Matrices, transposed};
 pub(crate) use slots::{Slots, add_slots};
 pub(crate) use triangular::{invert_upper, invert_work};
 pub(crate) use unitarity::{Unitarity, not_unitary};

@@ -130,3 +130,12 @@ impl<T: Scalar> Matrices<'_, T> {
         })
     }
 }
+
+/// The transposes of matrices (p, q).
+pub fn transposed<T: Scalar>(from: &[T], (p, q): (usize, usize), to: &mut [T]) {
+    for (from, to) in from.chunks_exact((p * q).max(1)).zip(to.chunks_exact_mut((p * q).max(1))) {
+        for (i, row) in from.chunks_exact(q).enumerate() {
+            to.iter_mut().skip(i).step_by(p).zip(row).for_each(|(to, x)| *to = *x);
+        }
+    }
+}

@@ -71,6 +71,13 @@ fn on(team: &dyn Team, threads: usize, task: Task<'_>, barriers: bool) -> bool {
         let count = count.min(threads);
         if id < count && members.fetch_add(1, Relaxed) < count {
             call.join(id, if barriers { count } else { 1 });
+            if call.is_broken() && own().is_none() && known().is_some() {
+                // forked in this region, which returns after all its threads have left it: this process has one of them
+                eprintln!(
+                    "isometry: a process forked in a signal handler cannot leave the call on torch's threads"
+                );
+                std::process::abort();
+            }
         }
     });
     call.finish();

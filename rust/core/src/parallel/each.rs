@@ -1,6 +1,7 @@
 //! Work on a batch: independent parts, distributed dynamically over the threads.
 
 use super::enter;
+use isometry_kernels::stop::{BETWEEN, poll};
 use std::sync::Mutex;
 
 /// Runs `f(state, i, part)` for every part, the i-th of `parts`, on up to `threads` threads; returns when all parts are
@@ -27,6 +28,7 @@ pub fn each<P, S>(
         let mut own = None;
         while let Some((i, part)) = take(member.id == 0) {
             f(own.get_or_insert_with(&state), i, part);
+            poll(BETWEEN);
         }
     });
 }

@@ -28,14 +28,22 @@ mod team;
 #[cfg(test)]
 mod tests;
 
+use crate::error::{Error, Result};
 use call::Task;
 pub use denormals::in_callers_mode;
 pub use each::{Cut, cut};
 pub(crate) use each::{each, grain};
+use isometry_kernels::stop;
 pub(crate) use member::Member;
 pub use shared::Shared;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Runs a call that `cancel` may stop, which is asked on this thread, in the floating-point mode of the caller: all members
+/// unwind, and the result is [`Error::Interrupted`].
+pub fn stoppable<R>(cancel: &dyn Fn() -> bool, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    stop::stoppable(&|| in_callers_mode(cancel), f).unwrap_or(Err(Error::Interrupted))
+}
 
 /// Runs `f` on up to `threads` members and returns when all have finished. Panics of members are propagated.
 pub fn run(threads: usize, f: &(dyn Fn(&Member<'_>) + Sync)) {

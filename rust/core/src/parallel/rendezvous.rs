@@ -44,15 +44,18 @@ pub(super) struct Rendezvous {
     call: AtomicPtr<Call<'static>>,
     /// Members of the open call once their number is fixed, 0 before.
     count: AtomicUsize,
+    /// The process that has the jobs.
+    pub process: u32,
 }
 
 impl Rendezvous {
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Rendezvous {
             word: AtomicU64::new(0),
             taken: AtomicBool::new(false),
             call: AtomicPtr::new(null_mut()),
             count: AtomicUsize::new(0),
+            process: std::process::id(),
         }
     }
 
@@ -63,7 +66,7 @@ impl Rendezvous {
         if self.taken.swap(true, Acquire) {
             return false;
         }
-        let opened = Opened(self);
+        let opened = Opened(self, call);
         self.call.store((&raw const *call).cast_mut().cast(), Relaxed);
         self.count.store(usize::from(!barriers), Relaxed);
         let most = most.min(0xffff);
@@ -114,12 +117,16 @@ impl Rendezvous {
     }
 }
 
-/// Closes the rendezvous on drop, also when the caller unwinds, and waits for the jobs inside.
-struct Opened<'a>(&'a Rendezvous);
+/// Closes the rendezvous on drop, also when the caller unwinds, and waits for the jobs inside, unless they are those of the process
+/// from which this one was forked during the call.
+struct Opened<'a>(&'a Rendezvous, &'a Call<'a>);
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
         self.0.close();
+        if self.1.is_broken() && std::process::id() != self.0.process {
+            return;
+        }
         Spin::until(|| inside(self.0.word.load(Acquire)) == 0);
         self.0.taken.store(false, Release);
     }

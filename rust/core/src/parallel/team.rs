@@ -15,7 +15,6 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 struct Team {
-    process: u32,
     pool: ThreadPool,
     rendezvous: Rendezvous,
 }
@@ -45,11 +44,11 @@ fn team() -> Option<&'static Team> {
     let known = TEAM.load(Acquire);
     // SAFETY: null, or a leaked team, which is never freed.
     if let Some(team) = unsafe { known.as_ref() }
-        && team.process == process
+        && team.rendezvous.process == process
     {
         return Some(team);
     }
-    let made = Box::into_raw(Box::new(Team { process, pool: pool()?, rendezvous: Rendezvous::new() }));
+    let made = Box::into_raw(Box::new(Team { pool: pool()?, rendezvous: Rendezvous::new() }));
     match TEAM.compare_exchange(known, made, AcqRel, Acquire) {
         // SAFETY: the team was leaked here, so it is never freed.
         Ok(_) => Some(unsafe { &*made }),

@@ -8,16 +8,20 @@ use super::{RowPass, Rows};
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::kernels::{Buffer, Slots, add_slots, identity};
+use crate::kernels::{Buffer, Slots, add_slots, identity, transposed};
 use crate::parallel::{self, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Region, Scratch, most};
 use crate::side::Side;
 use crate::sizes::{check_len, work};
+use isometry_kernels::stop::{BETWEEN, poll};
 
 /// Numbers between the sums of a member and its scratch, at least a vector: a load that begins before the
 /// sums would wait for the stores to them, even if its lanes there are masked.
 const APART: usize = 16;
+
+/// A pass over more work is cut, so that the call may be stopped.
+const PASS: usize = 16 * BETWEEN;
 
 /// Rows of `n` elements; the rows of consecutive matrices are `apart` elements apart.
 #[derive(Clone, Copy)]
@@ -73,15 +77,20 @@ fn applied<T: Scalar>(
     let all = work(&[operator.batch(), rows]);
     let threads = parallel::worth(most(budget.threads), work(&[all, operator.work()])).min(all);
     let room = Scratch::new(|arena| arena.regions(threads, &[operator.scratch(rows)]))?;
+    let (each, most) = (operator.work(), (PASS / operator.work().max(1)).max(1));
     let out = Shared(out.as_mut_ptr());
     parallel::run(threads, &|member| {
         let (mine, scratch) = (member.share(all, 1), room.of(member.id).ptr());
         let (mut k, mut row, mut left) = (mine.start / rows, mine.start % rows, mine.len());
+        let mut loaded = None;
         while left > 0 {
-            let count = (rows - row).min(left);
+            let count = (rows - row).min(left).min(most);
+            poll(count * each);
             // SAFETY: the arrays have these rows; the members write different ones, each with scratch of its own.
             unsafe {
-                operator.load(k, scratch);
+                if loaded.replace(k) != Some(k) {
+                    operator.load(k, scratch);
+                }
                 let out = out.at((k * rows + row) * into);
                 operator.apply_rows(RowPass { k, rows: count, side }, x.row(k, row), out, scratch);
                 if conj {
@@ -89,7 +98,10 @@ fn applied<T: Scalar>(
                     out.iter_mut().for_each(|w| *w = w.conj());
                 }
             }
-            (k, row, left) = (k + 1, 0, left - count);
+            (row, left) = (row + count, left - count);
+            if row == rows {
+                (k, row) = (k + 1, 0);
+            }
         }
     });
     Ok(())
@@ -148,6 +160,7 @@ fn pulled<T: Scalar>(
         let mut loaded = None;
         for unit in mine {
             let (first, count) = (slots.rows(slot).start, slots.rows(slot).len());
+            poll(3 * count * operator.work());
             let (pass, x, ct) = (RowPass { k, rows: count, side }, x.row(k, first), ct.row(k, first));
             let x_bar = x_bar.map(|x_bar| x_bar.at((k * rows + first) * from));
             // SAFETY: the arrays have these rows; the members write different slots, rows and gradients, each with scratch of
@@ -251,15 +264,6 @@ pub fn matrix_vjp<T: Scalar>(
     );
     let ct = if turned { &own } else { ct };
     pulled(operator, (Source::all(&rows, p), ct), p, Side::Adjoint, bars, None, budget)
-}
-
-/// The transposes of matrices (p, q).
-fn transposed<T: Scalar>(from: &[T], (p, q): (usize, usize), to: &mut [T]) {
-    for (from, to) in from.chunks_exact(p * q).zip(to.chunks_exact_mut(p * q)) {
-        for (i, row) in from.chunks_exact(q).enumerate() {
-            to.iter_mut().skip(i).step_by(p).zip(row).for_each(|(to, x)| *to = *x);
-        }
-    }
 }
 
 /// The gradients of the arguments of one operator from the sums of all its rows.

@@ -1,73 +1,80 @@
-//! Allocated memory, of which every thread keeps one block when it is freed.
+//! Allocated memory. Blocks that are freed are kept for later calls: a small one by its thread, large ones by the process.
 
+use super::allocated::{Allocated, MAPPED};
 use super::region::LINE;
-use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Bytes that a thread keeps at the most.
-const KEPT: usize = 8 << 20;
+/// Bytes that a thread keeps at the most, and bytes of a block that the process keeps.
+const KEPT: [usize; 2] = [*MAPPED.start() - 1, *MAPPED.end()];
+/// Bytes that the process keeps at the most.
+const ALL: usize = 32 << 20;
 
 thread_local! {
-    static LAST: Cell<Option<Allocated>> = const { Cell::new(None) };
+    static OWN: Cell<Option<Allocated>> = const { Cell::new(None) };
 }
+
+/// Never waited for: a fork may leave a place locked, or another thread have it.
+static SHARED: [Mutex<Option<Allocated>>; 16] = [const { Mutex::new(None) }; 16];
+/// The bytes of its blocks.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Uninitialised memory, from a cache line on.
 pub(super) struct Block(Option<Allocated>);
 
 impl Block {
-    /// At least so many bytes, those that this thread has kept if they suffice; None if memory ends.
+    /// At least so many bytes, those that were kept if they suffice; None if memory ends.
     #[inline]
     pub(super) fn new(bytes: usize) -> Option<Self> {
         if bytes == 0 {
             return Some(Block(None));
         }
-        // What is too small makes way for what will be kept in its place.
-        let kept = LAST.try_with(Cell::take).ok().flatten().filter(|kept| kept.layout.size() >= bytes);
-        kept.or_else(|| Allocated::new(bytes)).map(|allocated| Block(Some(allocated)))
+        let suffices = |kept: &mut Allocated| kept.bytes() >= bytes;
+        let kept = if bytes <= KEPT[0] {
+            let taken = |own: &Cell<Option<Allocated>>| {
+                let mut kept = own.take();
+                let found = kept.take_if(suffices);
+                own.set(kept);
+                found
+            };
+            OWN.try_with(taken).ok().flatten()
+        } else {
+            let kept = SHARED.iter().find_map(|place| place.try_lock().ok()?.take_if(suffices));
+            kept.inspect(|kept| {
+                BYTES.fetch_sub(kept.bytes(), Relaxed);
+            })
+        };
+        kept.or_else(|| Allocated::new(bytes, false)).map(|allocated| Block(Some(allocated)))
     }
 
     /// Where it begins.
     #[inline]
     pub(super) fn start(&self) -> *mut u8 {
-        self.0.as_ref().map_or(std::ptr::without_provenance_mut(LINE), |allocated| allocated.start)
+        self.0.as_ref().map_or(std::ptr::without_provenance_mut(LINE), |allocated| allocated.start())
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if let Some(allocated) = self.0.take().filter(|allocated| allocated.layout.size() <= KEPT) {
-            // none in a thread that ends
-            let _ = LAST.try_with(|last| {
-                let other = last.take();
-                let larger = |other: &Allocated| other.layout.size() > allocated.layout.size();
-                last.set(other.filter(larger).or(Some(allocated)));
+        let Some(block) = self.0.take() else { return };
+        let size = block.bytes();
+        if size <= KEPT[0] {
+            // not in a thread that ends
+            let _ = OWN.try_with(|own| {
+                let kept = own.take().filter(|kept| kept.bytes() > size);
+                own.set(kept.or(Some(block)));
             });
+        } else if size <= KEPT[1] {
+            let room = BYTES.fetch_add(size, Relaxed) + size <= ALL;
+            let free = |place: &'static Mutex<Option<Allocated>>| {
+                place.try_lock().ok().filter(|kept| kept.is_none())
+            };
+            match SHARED.iter().filter(|_| room).find_map(free) {
+                Some(mut place) => *place = Some(block),
+                None => _ = BYTES.fetch_sub(size, Relaxed),
+            }
         }
-    }
-}
-
-struct Allocated {
-    start: *mut u8,
-    layout: Layout,
-}
-// SAFETY: the memory is owned.
-unsafe impl Send for Allocated {}
-// SAFETY: shared references give no access to the memory.
-unsafe impl Sync for Allocated {}
-
-impl Allocated {
-    fn new(bytes: usize) -> Option<Self> {
-        let layout = Layout::from_size_align(bytes, LINE).ok()?;
-        // SAFETY: the layout has a positive size.
-        let start = unsafe { alloc(layout) };
-        (!start.is_null()).then_some(Allocated { start, layout })
-    }
-}
-
-impl Drop for Allocated {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.start, self.layout) };
     }
 }
 
@@ -80,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn one_block_is_kept() {
+    fn the_larger_block_is_kept_and_survives_larger_calls() {
         std::thread::spawn(|| {
             let [first, smaller, ..] = starts(&[5000, 300, 5000])[..] else { unreachable!() };
             assert_eq!(first, smaller);
@@ -90,15 +97,22 @@ mod tests {
             let larger = two.start().addr();
             drop(two);
             drop(one);
-            assert_eq!(starts(&[9000]), [larger]);
-            // what is too large is not kept, nor is nothing
-            drop(Block::new(KEPT + 1).unwrap());
-            assert!(LAST.take().is_none());
-            assert_eq!(starts(&[0]), [LINE]);
-            assert!(LAST.take().is_none());
+            let others = starts(&[9000, KEPT[0] + 1, KEPT[1] + 1, 0, 9000]);
+            assert_eq!((others[0], others[3], others[4]), (larger, LINE, larger));
         })
         .join()
         .unwrap();
+    }
+
+    /// Other tests use the places meanwhile.
+    #[test]
+    fn the_process_keeps_few_large_blocks() {
+        let all: Vec<Block> = (1..=99).map(|i| Block::new(KEPT[0] + i).unwrap()).collect();
+        drop(all);
+        drop(Block::new(KEPT[1] + 1).unwrap());
+        let kept = SHARED.iter().filter_map(|place| place.try_lock().ok()?.as_ref().map(|kept| kept.bytes()));
+        assert!(kept.clone().count() > 0 && kept.clone().all(|size| size > KEPT[0] && size <= KEPT[1]));
+        assert!(kept.sum::<usize>() <= ALL);
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //! let scratch = Scratch::new(|arena| Places { e: arena.take(&[n]), own: arena.regions(threads, &[k, m]) })?;
 //! ```
 //!
-//! A thread keeps the memory of one call for its next, since the allocator takes microseconds for some, and may return
-//! it to the system, which clears every page again.
+//! Memory that is freed is kept for later calls, since the allocator takes microseconds for some, and may return it to the system,
+//! which clears every page again: of blocks of up to 128 KiB the largest of each thread, and of those of up to 8 MiB as many of the
+//! process as are 32 MiB together.
 //!
 //! Memory is allocated before threads start, so that a failed allocation is [`Error::OutOfMemory`] and
 //! nothing has to unwind. Regions are uninitialised: raw pointers and lengths, never `&[T]`. Each starts at a
@@ -19,6 +20,7 @@
 //! While [`guard`] is on, as in unit tests, memory starts as NaN patterns, and each region is followed by a guard line
 //! that is checked when the memory is freed.
 
+mod allocated;
 mod arena;
 mod block;
 mod region;
@@ -26,6 +28,7 @@ mod region;
 mod tests;
 mod watch;
 
+pub(crate) use allocated::Allocated;
 pub use arena::Arena;
 pub(crate) use arena::{Frame, Frames};
 use isometry_kernels::scalar::Plain;

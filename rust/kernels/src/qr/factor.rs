@@ -9,7 +9,7 @@
 //! ||x||^2. Where ||x||^2 may underflow or overflow, the column is first divided by its largest entry. tau = 0 if x = 0 and
 //! alpha is real.
 
-use super::rows::{Column, project, spread, sweep};
+use super::rows::{Column, pause, project, spread, sweep};
 use crate::dispatch::Kernel;
 use crate::householder::scaled_add;
 use crate::scalar::{Real, Scalar};
@@ -68,6 +68,7 @@ impl<T: Scalar> Kernel<T::Real> for Factor<T> {
             spread::<S>(from.cast(), from_rows * T::PARTS, (m, width), (work, pitch));
             let stride = pitch / T::PARTS;
             for j in 0..m.min(n) {
+                pause(m - j, pitch);
                 let row = work.add(j * pitch);
                 let below = row.add(pitch);
                 let vectors = (j * T::PARTS / S::LANES * S::LANES, pitch);

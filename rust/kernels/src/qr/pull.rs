@@ -20,7 +20,7 @@
 //! Rows may also be coordinates in vectors that are not orthonormal: then every v has a dual u, with u^H x = <v, x> for all
 //! coordinates x, and products with v^H are products with u^H.
 
-use super::rows::{Column, project, spread, subtract};
+use super::rows::{Column, pause, project, spread, subtract};
 use crate::dispatch::Kernel;
 use crate::householder::inner;
 use crate::scalar::Scalar;
@@ -86,6 +86,7 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
             }
             for j in (0..m.min(n)).rev() {
                 let (own_tau, len) = (*tau.add(j), m - j);
+                pause(len, pitch);
                 if own_tau == T::zero() {
                     continue;
                 }

@@ -3,6 +3,18 @@
 use crate::householder::scaled_add;
 use crate::scalar::Scalar;
 use crate::simd::Simd;
+use crate::stop::poll;
+
+/// Rows from which a pass over them is worth a question.
+const LONG: usize = 1 << 12;
+
+/// Before some passes over rows of so many numbers: the call may be stopped here.
+#[inline(always)]
+pub(super) fn pause(rows: usize, pitch: usize) {
+    if rows >= LONG {
+        poll(4 * rows * pitch);
+    }
+}
 
 /// A column: `len` elements at a stride.
 #[derive(Clone, Copy)]

@@ -5,6 +5,7 @@ use super::{BLOCK, LEAF, PITCH, cut, exchange};
 use crate::kernels::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use isometry_kernels::stop::poll;
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
@@ -110,6 +111,7 @@ impl<T: Scalar> Elimination<'_, T> {
     /// At most [`LEAF`] columns, one by one; missing ones are zero and stay zero.
     unsafe fn leaf(&self, j0: usize, j1: usize) {
         let row = |i: usize| self.at(i, j0).cast::<[T; LEAF]>();
+        poll(LEAF * LEAF * T::PARTS * (self.rows - j0));
         for j in 0..j1 - j0 {
             let top = j0 + j;
             // SAFETY: the rows lie in the matrix, LEAF columns wide; the rows below exclude the pivot row.

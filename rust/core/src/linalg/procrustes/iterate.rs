@@ -11,26 +11,24 @@
 //! values then grow by a = h(LEAST) per iteration. Z^-1 tells when they have arrived: its largest eigenvalue is
 //! 1 / (1 + c s_n^2). At the end X (3 I - G) / 2.
 //!
-//! A singular value that is exactly zero does not grow. After [`limit`] iterations those above rounding are 1, and the others, zero or
-//! not, may have any direction of their own: with random numbers R
-//!
-//! ```text
-//! X <- X + (I - X X^H) R (I - X^H X),
-//! ```
-//!
-//! which changes nothing but them, is iterated to the end. W is stored once ||W^H W - I|| is small, and not otherwise.
+//! A singular value that is exactly zero does not grow. So where some are small and all others are 1, as they are made after the first
+//! steps, the iteration ends, and begins again once [`complete`] has changed the small ones alone. Where they cannot be told apart, it
+//! goes on to the end of its [`limit`], after which the small ones are rounding errors. W is stored once ||W^H W - I|| is small.
 
 use super::found;
-use super::passes::{BLOCK, Passes, Sums, uniform};
+use super::passes::{BLOCK, Passes, Sums};
+use super::singular::complete;
 use crate::batch::Batch;
 use crate::error::Result;
-use crate::kernels::{InverseOwn, Operand, Product, Triangle, inverse_shared, invert};
+use crate::kernels::{
+    Buffer, InverseOwn, Operand, Product, Triangle, collected, inverse_shared, invert, reserved,
+};
 use crate::parallel::Shared;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes::work;
 use num_traits::Float;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 
 /// The smallest l of the weights in the first iterations: a = 17.5, c = 85.
 const LEAST: f64 = 0.055;
@@ -38,9 +36,13 @@ const LEAST: f64 = 0.055;
 const FIRST: usize = 6;
 /// The smallest l of the others: a = 7.6, c = 17.
 const LATER: f64 = 0.2;
-/// Of these, the last steps have the weights of l = 1, of third order.
-const LAST: usize = 2;
-/// How often a matrix starts again, each time with other random numbers. One is enough, unless they are singular themselves.
+/// Before all singular values are to be zero or one, steps with the weights of l = 1, of third order.
+const LAST: usize = 3;
+/// The step before which they may be for the first time: all but one of these have followed the first.
+const SPLIT: usize = FIRST + LAST - 1;
+/// The largest sum of s_i^2 (1 - s_i^2) then; one more step of third order, and the large ones are 1 to rounding.
+const BETWEEN: f64 = 1e-4;
+/// How often the small ones are changed: each time they grow by ten digits at least, or are arbitrary.
 const ROUNDS: usize = 4;
 /// Steps of Lanczos' method for the largest eigenvalue of Z^-1.
 const STEPS: usize = 4;
@@ -50,7 +52,6 @@ const STEPS: usize = 4;
 struct Space<T: Scalar> {
     x: Region<T>,
     y: Region<T>,
-    z: Region<T>,
     g: Region<T>,
     inverse: Frame,
     sums: Sums<T>,
@@ -61,7 +62,6 @@ impl<T: Scalar> Space<T> {
         Space {
             x: arena.take(&[m, n]),
             y: arena.take(&[m, n]),
-            z: arena.take(&[m, n]),
             g: arena.take(&[n, n]),
             inverse: inverse_shared::<T>(arena, n),
             sums: Sums::carve(arena, (m, n), STEPS),
@@ -72,29 +72,57 @@ impl<T: Scalar> Space<T> {
 /// W of a (batch, rows, columns), min(rows, columns) > 0.
 pub(super) fn nearest<T: Scalar>(
     a: &[T],
-    (batch, rows, columns): (usize, usize, usize),
-    out: Shared<T>,
+    sizes: (usize, usize, usize),
+    out: &mut [T],
     threads: usize,
 ) -> Result<()> {
+    let (batch, rows, columns) = sizes;
+    let each = rows * columns;
+    let mut left = pass(Some(a), sizes, &collected(0..batch)?, out, threads)?;
+    for _ in 0..ROUNDS {
+        for &b in &left {
+            let own = b * each..(b + 1) * each;
+            complete(&a[own.clone()], &mut out[own], (rows, columns), threads)?;
+        }
+        left = pass(None, sizes, &left, out, threads)?;
+    }
+    found(AtomicBool::new(!left.is_empty()))
+}
+
+/// Iterates these matrices, of `a`, or in their places; returns which have small singular values left.
+fn pass<T: Scalar>(
+    a: Option<&[T]>,
+    (_, rows, columns): (usize, usize, usize),
+    which: &[usize],
+    out: &mut [T],
+    threads: usize,
+) -> Result<Vec<usize>> {
     let (m, n) = (rows.max(columns), rows.min(columns));
     let cost = work(&[8, n, n, 2 * m + n]);
-    let missed = AtomicBool::new(false);
-    Batch::new::<T>(batch, cost, 8 * (12 + n / 64)).split(threads).run(
+    let mut missed = Buffer::<u32>::zeroed(which.len())?;
+    let (out, missed_at) = (Shared(out.as_mut_ptr()), Shared(missed.as_mut_ptr()));
+    Batch::new::<T>(which.len(), cost, 8 * (12 + n / 64)).split(threads).run(
         |arena| Space::<T>::carve(arena, m, n),
         |arena| -> (InverseOwn<T>, Region<T::Real>) {
             (InverseOwn::carve(arena, n), arena.take(&[Product::<T>::scratch(m.max(n), m)]))
         },
-        |member, b, space, (own, scratch)| {
-            let from = a[b * m * n..].as_ptr();
+        |member, k, space, (own, scratch)| {
+            let (at, wide) = (which[k] * m * n, columns > rows);
             let passes = Passes { member, n, sums: space.sums, scratch: scratch.ptr() };
             let matrix = Matrix { passes, m, n, space: *space, own: *own };
-            // SAFETY: the arrays have the matrix, and all members that compute it make this call.
-            if !unsafe { matrix.nearest((from, columns > rows), out.at(b * m * n)) } {
-                missed.store(true, Relaxed);
+            let from = a.map(|a| a[at..].as_ptr());
+            // SAFETY: the arrays have the matrix, and all members that compute it make this call; one says how it ended.
+            unsafe {
+                let found = matrix.nearest((from, wide), out.at(at));
+                if member.id == 0 {
+                    *missed_at.at(k) = u32::from(!found);
+                }
             }
         },
     )?;
-    found(missed)
+    let mut left = reserved(which.len())?;
+    left.extend(which.iter().zip(&*missed).filter(|(_, missed)| **missed > 0).map(|(&b, _)| b));
+    Ok(left)
 }
 
 /// A, or A^H where A is wide: m x n.
@@ -124,52 +152,50 @@ fn weights(l: f64) -> [f64; 3] {
 }
 
 impl<T: Scalar> Matrix<'_, T> {
-    /// Whether W was found: alike on all members.
+    /// Whether W was found, alike on all members; if not, X is stored in its place. It begins with A, or with what is there.
     ///
     /// # Safety
     /// `from` and `out` have m n elements; the space is common to all members, all of which make the call.
-    unsafe fn nearest(&self, (from, wide): (*const T, bool), out: *mut T) -> bool {
+    unsafe fn nearest(&self, (from, wide): (Option<*const T>, bool), out: *mut T) -> bool {
         // SAFETY: barriers separate writes from reads by other members.
         unsafe {
-            self.load((from, wide));
-            let mut places = [self.space.x, self.space.y, self.space.z].map(|place| place.ptr());
-            for round in 0..ROUNDS {
-                if self.iterate(&mut places) {
-                    self.store(places[0], (out, wide));
-                    return true;
+            match from {
+                Some(from) => {
+                    let scale = self.passes.scale(from, self.m);
+                    self.load((from, wide), |x| scale.of(x));
                 }
-                self.complete(&mut places, round);
+                None => self.load((out, wide), |x| x),
             }
+            let mut places = [self.space.x, self.space.y].map(|place| place.ptr());
+            let found = self.iterate(&mut places, from.is_some());
+            self.store(places[0], (out, wide));
+            found
         }
-        false
     }
 
     /// X <- A, scaled.
-    unsafe fn load(&self, (from, wide): (*const T, bool)) {
-        let Self { passes: Passes { member, .. }, m, n, .. } = *self;
-        // SAFETY: the array and X have m n elements; members write disjoint rows.
-        unsafe {
-            let scale = self.passes.scale(from, m);
-            for i in member.share(m, BLOCK) {
-                for j in 0..n {
-                    let x = scale.of(*from.add(if wide { j * m + i } else { i * n + j }));
-                    *self.space.x.ptr().add(i * n + j) = if wide { x.conj() } else { x };
-                }
+    unsafe fn load(&self, (from, wide): (*const T, bool), of: impl Fn(T) -> T) {
+        let (m, n) = (self.m, self.n);
+        self.rows(|i, j| {
+            // SAFETY: the array and X have m n elements; members write disjoint rows.
+            unsafe {
+                let x = of(*from.add(if wide { j * m + i } else { i * n + j }));
+                *self.space.x.ptr().add(i * n + j) = if wide { x.conj() } else { x };
             }
-        }
-        member.barrier();
+        });
     }
 
     /// X, in the first of the places, becomes W; false if its singular values have not all arrived. NaN arrives.
-    unsafe fn iterate(&self, places: &mut [*mut T; 3]) -> bool {
+    unsafe fn iterate(&self, places: &mut [*mut T; 2], fresh: bool) -> bool {
         let Self { passes: Passes { member, scratch, .. }, m, n, space, own } = *self;
         let eps = T::Real::EPS.f64();
         let g = space.g.ptr();
         let near = (0.3 * eps.sqrt()).max(4.0 * eps * n as f64);
-        let (mut l, mut size) = (0.0, 1.0);
+        let between = BETWEEN.max(4.0 * eps * n as f64);
+        let (mut l, mut size, mut apart) = (0.0f64, 1.0, false);
         let limit = limit::<T>();
         for step in 0..=limit {
-            let [x, y, _] = *places;
+            let [x, y] = *places;
             let ax = Operand::new(x.cast_const(), n);
             let ag = Operand::new(g.cast_const(), n);
             // SAFETY: barriers separate dependent passes; each writes this member's part.
@@ -183,12 +209,12 @@ impl<T: Scalar> Matrix<'_, T> {
                     self.rows(|i, j| *x.add(i * n + j) = T::new(T::Real::nan(), T::Real::nan()));
                     return true;
                 }
-                if step == 0 {
+                if step == 0 && fresh {
                     // ||X||_2^2 <= ||G||_F
                     size = 1.0 / norm.sqrt();
                 }
-                let done = error < near && step > 0;
-                if !done && (step == limit || norm == 0.0) {
+                let done = error < near && (step > 0 || !fresh);
+                if !done && (step == limit || norm == 0.0 || apart) {
                     return false;
                 }
                 places.swap(0, 1);
@@ -198,8 +224,15 @@ impl<T: Scalar> Matrix<'_, T> {
                     member.barrier();
                     return true;
                 }
-                // where small ones remain, the others converge slowly: the last steps complete them
-                l = if step + LAST >= limit { 1.0 } else { l.max(if step < FIRST { LEAST } else { LATER }) };
+                // ||I - G|| bounds every 1 - s_i^2
+                l = l.max((1.0 - error).max(0.0).sqrt());
+                let small = l < LATER;
+                apart = small && step > 0 && n as f64 - norm * norm - error * error < 2.0 * between;
+                l = match step {
+                    ..FIRST => l.max(LEAST),
+                    _ if step + LAST >= limit || (small && (FIRST..SPLIT).contains(&step)) || apart => 1.0,
+                    _ => l.max(LATER),
+                };
                 let [a, b, c] = weights(l);
                 self.passes.hermitian(g, c * size * size, 1.0);
                 invert(member, g, n, n, space.inverse, own);
@@ -215,32 +248,6 @@ impl<T: Scalar> Matrix<'_, T> {
             }
         }
         false
-    }
-
-    /// X <- X + (I - X X^H) R (I - G), with G = X^H X.
-    unsafe fn complete(&self, places: &mut [*mut T; 3], round: usize) {
-        let Self { passes: Passes { member, scratch, .. }, m, n, space, .. } = *self;
-        let ([x, y, z], g) = (*places, space.g.ptr());
-        let [ax, ay, az] = [x, y, z].map(|at| Operand::new(at.cast_const(), n));
-        let ag = Operand::new(g.cast_const(), n);
-        // its norm is at most 1
-        let size = (m as f64).sqrt().recip() * (n as f64).sqrt().recip();
-        let drawn = |at: usize| T::Real::of(size * (2.0 * uniform(at) - 1.0));
-        // SAFETY: barriers separate dependent passes; each writes this member's part.
-        unsafe {
-            self.passes.hermitian(g, -1.0, 1.0);
-            self.rows(|i, j| {
-                let at = 2 * ((round * m + i) * n + j);
-                *y.add(i * n + j) = T::new(drawn(at), drawn(at + 1));
-            });
-            Product::new((m, n, n), ay, ag, z, n).run(member, scratch);
-            member.barrier();
-            Product::new((n, n, m), ax.h(), az, g, n).run(member, scratch);
-            member.barrier();
-            Product::new((m, n, n), ax, ag, y, n).onto(z, n).alpha(-1.0).run(member, scratch);
-            member.barrier();
-            self.rows(|i, j| *x.add(i * n + j) += *y.add(i * n + j));
-        }
     }
 
     /// `f(i, j)` for this member's rows; ends with a barrier.

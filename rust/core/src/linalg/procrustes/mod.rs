@@ -12,6 +12,7 @@ mod eigen;
 mod iterate;
 mod passes;
 mod pull;
+mod singular;
 mod special;
 
 use crate::batch::Batch;
@@ -53,11 +54,11 @@ pub fn procrustes<T: Scalar>(
     if out.is_empty() {
         return Ok(());
     }
-    let to = Shared(out.as_mut_ptr());
     if m.min(n) > SMALL {
-        iterate::nearest(a, sizes, to, threads)?;
+        iterate::nearest(a, sizes, out, threads)?;
         return if special { special::turn(a, (batch, n), out, threads) } else { Ok(()) };
     }
+    let to = Shared(out.as_mut_ptr());
     in_groups::<T>(sizes, special, threads, |first, sizes, work| {
         let a = a[first * m * n..].as_ptr();
         // SAFETY: the arrays have these matrices; groups write disjoint ones.

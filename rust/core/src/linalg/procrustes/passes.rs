@@ -47,6 +47,14 @@ pub(super) struct Scale<R> {
 }
 
 impl<R: Real> Scale<R> {
+    /// From the largest part, as it is or lifted.
+    pub fn new(largest: impl Fn(bool) -> f64) -> Self {
+        let size = largest(false);
+        let lift = size < small::<R>().f64();
+        let size = if lift { largest(true) } else { size };
+        Scale { lift, by: normal(size).map(R::of) }
+    }
+
     /// The scaled number.
     pub fn of<T: Scalar<Real = R>>(self, x: T) -> T {
         let x = if self.lift { T::new(lifted(x.re()), lifted(x.im())) } else { x };
@@ -66,18 +74,14 @@ impl<R: Real> Scale<R> {
 impl<T: Scalar> Passes<'_, T> {
     /// What scales an array of m rows of n elements.
     pub unsafe fn scale(&self, from: *const T, m: usize) -> Scale<T::Real> {
-        // SAFETY: the caller's array; all members measure the same.
-        unsafe {
-            let size = self.largest(from, m, |x| x);
-            let lift = size < small::<T::Real>().f64();
-            let size = if lift {
-                self.member.barrier();
-                self.largest(from, m, lifted)
-            } else {
-                size
-            };
-            Scale { lift, by: normal(size).map(T::Real::of) }
-        }
+        // SAFETY: the caller's array; all members measure the same, the second time after all have read the sums of the first.
+        Scale::new(|lift| unsafe {
+            if !lift {
+                return self.largest(from, m, |x| x);
+            }
+            self.member.barrier();
+            self.largest(from, m, lifted)
+        })
     }
 
     /// The largest |part|, each changed in some way.

@@ -1,0 +1,151 @@
+//! The end of a call before its result. The thread that made the call asks its caller between pieces of work ([`poll`]); once the
+//! answer is to stop, each of the call's threads leaves by unwinding from the next place where it polls or waits.
+//!
+//! What is polled is a state of the thread, so that loops need no argument for it.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::null;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Multiply-adds between two questions, or passes over so many numbers: a fraction of a millisecond.
+pub const BETWEEN: usize = 1 << 20;
+
+/// A call that may be stopped.
+struct Stop<'a> {
+    ask: &'a dyn Fn() -> bool,
+    stopped: AtomicBool,
+}
+
+/// The call of a thread, as its other threads take it over.
+#[derive(Clone, Copy)]
+pub struct Here(*const Stop<'static>);
+// SAFETY: other threads read only the atomic flag, while the call lives.
+unsafe impl Send for Here {}
+// SAFETY: as above.
+unsafe impl Sync for Here {}
+
+/// What a thread knows: its call, whether that is its own, and the work until the next question.
+struct Thread {
+    call: Cell<*const Stop<'static>>,
+    own: Cell<bool>,
+    left: Cell<usize>,
+}
+
+thread_local! {
+    static THREAD: Thread = const { Thread { call: Cell::new(null()), own: Cell::new(false), left: Cell::new(BETWEEN) } };
+}
+
+/// The payload of the unwinding.
+struct Stopped;
+
+/// Runs `f`, whose work `ask` may stop: then None. `ask` is called on this thread only.
+pub fn stoppable<R>(ask: &dyn Fn() -> bool, f: impl FnOnce() -> R) -> Option<R> {
+    let stop = Stop { ask, stopped: AtomicBool::new(false) };
+    let entered = Entered::new((&raw const stop).cast(), true);
+    let outcome = catch_unwind(AssertUnwindSafe(f));
+    drop(entered);
+    match outcome {
+        Ok(result) => Some(result),
+        Err(panic) if panic.is::<Stopped>() => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// Leaves the call that this thread works for.
+pub fn leave() -> ! {
+    resume_unwind(Box::new(Stopped))
+}
+
+/// After a piece of work, or before it: leaves the call if it has been stopped. Outside of [`stoppable`] nothing happens.
+#[inline]
+pub fn poll(work: usize) {
+    THREAD.with(|thread| match thread.left.get().checked_sub(work) {
+        Some(left) => thread.left.set(left),
+        None => look(thread),
+    });
+}
+
+#[cold]
+fn look(thread: &Thread) {
+    thread.left.set(BETWEEN);
+    // SAFETY: null, or a call that does not return before this thread has left it.
+    let Some(stop) = (unsafe { thread.call.get().as_ref() }) else { return };
+    if thread.own.get() && (stop.ask)() {
+        stop.stopped.store(true, Relaxed);
+    }
+    if stop.stopped.load(Relaxed) {
+        leave();
+    }
+}
+
+/// The call of this thread.
+pub fn here() -> Here {
+    Here(THREAD.with(|thread| thread.call.get()))
+}
+
+impl Here {
+    /// Makes it the call of this thread, for the lifetime of what is returned.
+    ///
+    /// # Safety
+    /// The call does not return meanwhile.
+    pub unsafe fn enter(self) -> Entered {
+        Entered::new(self.0, THREAD.with(|thread| thread.call.get() == self.0 && thread.own.get()))
+    }
+}
+
+/// A thread in a call; on drop its state is what it was.
+#[must_use]
+pub struct Entered(*const Stop<'static>, bool);
+
+impl Entered {
+    fn new(call: *const Stop<'static>, own: bool) -> Self {
+        THREAD.with(|thread| Entered(thread.call.replace(call), thread.own.replace(own)))
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        THREAD.with(|thread| {
+            thread.call.set(self.0);
+            thread.own.set(self.1);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_of_a_stopped_call_leaves_it_and_no_other() {
+        poll(usize::MAX); // outside
+        let asked = Cell::new(0);
+        let ask = || asked.replace(asked.get() + 1) > 1;
+        let work = || (0..).for_each(|_| poll(BETWEEN));
+        let inner = || stoppable(&|| true, work).is_none();
+        assert_eq!(stoppable(&ask, || assert!(inner())), Some(()));
+        let run = || {
+            let here = here();
+            std::thread::scope(|scope| {
+                // SAFETY: the call ends after this scope.
+                let other = scope.spawn(|| stoppable(&|| false, || drop(unsafe { here.enter() })).is_some());
+                assert!(other.join().unwrap());
+                // SAFETY: as above.
+                let other = scope.spawn(|| {
+                    catch_unwind(|| {
+                        let _here = unsafe { here.enter() };
+                        work()
+                    })
+                    .is_err()
+                });
+                catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+                assert!(other.join().unwrap());
+            });
+            poll(usize::MAX)
+        };
+        assert_eq!((stoppable(&ask, run), asked.get() > 1), (None, true));
+        assert!(catch_unwind(|| stoppable(&|| true, || panic!("of the caller"))).is_err());
+        poll(usize::MAX);
+    }
+}
