@@ -4,9 +4,9 @@
     python benches/faults report BEFORE [AFTER]
 
 First come the tests that name the file of the fault most often, then the others of its area, up to the first that
-fails, for at most three minutes. `--all` runs all tests for 30 drawn faults, without a limit. A row is added to the file of
-results after each fault, and a run that was ended continues there. The report has a row for each area, the faults that
-nothing noticed, and of two files those that only the first noticed; its exit status is then 1.
+fails, for at most three minutes. `--all` runs all tests for 30 drawn faults, without a limit. A row is added to the
+file of results after each fault, and a run that was ended continues there. The report has a row for each area, the
+faults that nothing noticed, and of two files those that only the first noticed; its exit status is then 1.
 """
 
 from __future__ import annotations
