@@ -230,7 +230,7 @@ impl<T: Scalar> Matrix<'_, T> {
                 let small = l < LATER;
                 // before, others may still grow
                 let between = if step < SPLIT { rounding } else { BETWEEN.max(rounding) };
-                apart = small && step > 0 && n as f64 - norm * norm - error * error < 2.0 * between;
+                apart = small && step > 0 && (n as f64 - norm * norm - error * error).abs() < 2.0 * between;
                 l = match step {
                     ..FIRST => l.max(LEAST),
                     _ if step + LAST >= limit || (small && (FIRST..SPLIT).contains(&step)) || apart => 1.0,
