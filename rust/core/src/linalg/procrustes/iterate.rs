@@ -42,8 +42,8 @@ const LAST: usize = 3;
 const SPLIT: usize = FIRST + LAST - 1;
 /// The largest sum of s_i^2 (1 - s_i^2) then; one more step of third order, and the large ones are 1 to rounding.
 const BETWEEN: f64 = 1e-4;
-/// How often the small ones are changed: each time they grow by ten digits at least, or are arbitrary.
-const ROUNDS: usize = 4;
+/// How often the small ones are changed: each time they grow by some digits, or are arbitrary.
+const ROUNDS: usize = 8;
 /// Steps of Lanczos' method for the largest eigenvalue of Z^-1.
 const STEPS: usize = 4;
 
@@ -80,23 +80,23 @@ pub(super) fn nearest<T: Scalar>(
     let each = rows * columns;
     let mut left = pass(Some(a), sizes, &collected(0..batch)?, out, threads)?;
     for _ in 0..ROUNDS {
-        for &b in &left {
+        for &(b, apart) in &left {
             let own = b * each..(b + 1) * each;
-            complete(&a[own.clone()], &mut out[own], (rows, columns), threads)?;
+            complete(&a[own.clone()], &mut out[own], (rows, columns), apart, threads)?;
         }
-        left = pass(None, sizes, &left, out, threads)?;
+        left = pass(None, sizes, &collected(left.iter().map(|(b, _)| *b))?, out, threads)?;
     }
     found(AtomicBool::new(!left.is_empty()))
 }
 
-/// Iterates these matrices, of `a`, or in their places; returns which have small singular values left.
+/// Iterates these matrices, of `a`, or in their places; returns which have small singular values left, and whether they are apart.
 fn pass<T: Scalar>(
     a: Option<&[T]>,
     (_, rows, columns): (usize, usize, usize),
     which: &[usize],
     out: &mut [T],
     threads: usize,
-) -> Result<Vec<usize>> {
+) -> Result<Vec<(usize, bool)>> {
     let (m, n) = (rows.max(columns), rows.min(columns));
     let cost = work(&[8, n, n, 2 * m + n]);
     let mut missed = Buffer::<u32>::zeroed(which.len())?;
@@ -113,15 +113,15 @@ fn pass<T: Scalar>(
             let from = a.map(|a| a[at..].as_ptr());
             // SAFETY: the arrays have the matrix, and all members that compute it make this call; one says how it ended.
             unsafe {
-                let found = matrix.nearest((from, wide), out.at(at));
+                let left = matrix.nearest((from, wide), out.at(at));
                 if member.id == 0 {
-                    *missed_at.at(k) = u32::from(!found);
+                    *missed_at.at(k) = left.map_or(0, |apart| 1 + u32::from(apart));
                 }
             }
         },
     )?;
     let mut left = reserved(which.len())?;
-    left.extend(which.iter().zip(&*missed).filter(|(_, missed)| **missed > 0).map(|(&b, _)| b));
+    left.extend(which.iter().zip(&*missed).filter(|(_, m)| **m > 0).map(|(&b, m)| (b, *m > 1)));
     Ok(left)
 }
 
@@ -152,11 +152,12 @@ fn weights(l: f64) -> [f64; 3] {
 }
 
 impl<T: Scalar> Matrix<'_, T> {
-    /// Whether W was found, alike on all members; if not, X is stored in its place. It begins with A, or with what is there.
+    /// None where W was found, else X is stored in its place: whether the small singular values are apart, alike on all members. It
+    /// begins with A, or with what is there.
     ///
     /// # Safety
     /// `from` and `out` have m n elements; the space is common to all members, all of which make the call.
-    unsafe fn nearest(&self, (from, wide): (Option<*const T>, bool), out: *mut T) -> bool {
+    unsafe fn nearest(&self, (from, wide): (Option<*const T>, bool), out: *mut T) -> Option<bool> {
         // SAFETY: barriers separate writes from reads by other members.
         unsafe {
             match from {
@@ -167,9 +168,9 @@ impl<T: Scalar> Matrix<'_, T> {
                 None => self.load((out, wide), |x| x),
             }
             let mut places = [self.space.x, self.space.y].map(|place| place.ptr());
-            let found = self.iterate(&mut places, from.is_some());
+            let left = self.iterate(&mut places, from.is_some());
             self.store(places[0], (out, wide));
-            found
+            left
         }
     }
 
@@ -185,13 +186,13 @@ impl<T: Scalar> Matrix<'_, T> {
         });
     }
 
-    /// X, in the first of the places, becomes W; false if its singular values have not all arrived. NaN arrives.
-    unsafe fn iterate(&self, places: &mut [*mut T; 2], fresh: bool) -> bool {
+    /// X, in the first of the places, becomes W; else whether what has not arrived is small. NaN arrives.
+    unsafe fn iterate(&self, places: &mut [*mut T; 2], fresh: bool) -> Option<bool> {
         let Self { passes: Passes { member, scratch, .. }, m, n, space, own } = *self;
         let eps = T::Real::EPS.f64();
         let g = space.g.ptr();
         let near = (0.3 * eps.sqrt()).max(4.0 * eps * n as f64);
-        let between = BETWEEN.max(4.0 * eps * n as f64);
+        let rounding = 4.0 * eps * n as f64;
         let (mut l, mut size, mut apart) = (0.0f64, 1.0, false);
         let limit = limit::<T>();
         for step in 0..=limit {
@@ -207,7 +208,7 @@ impl<T: Scalar> Matrix<'_, T> {
                 let [error, norm] = self.passes.norms(g);
                 if !error.is_finite() {
                     self.rows(|i, j| *x.add(i * n + j) = T::new(T::Real::nan(), T::Real::nan()));
-                    return true;
+                    return None;
                 }
                 if step == 0 && fresh {
                     // ||X||_2^2 <= ||G||_F
@@ -215,19 +216,21 @@ impl<T: Scalar> Matrix<'_, T> {
                 }
                 let done = error < near && (step > 0 || !fresh);
                 if !done && (step == limit || norm == 0.0 || apart) {
-                    return false;
+                    return Some(apart || norm == 0.0);
                 }
                 places.swap(0, 1);
                 if done {
                     self.passes.hermitian(g, -0.5, 1.5);
                     Product::new((m, n, n), ax, ag, y, n).run(member, scratch);
                     member.barrier();
-                    return true;
+                    return None;
                 }
                 // ||I - G|| bounds every 1 - s_i^2
                 l = l.max((1.0 - error).max(0.0).sqrt());
                 let small = l < LATER;
-                apart = small && step > 0 && n as f64 - norm * norm - error * error < 2.0 * between;
+                // before, others may still grow
+                let between = if step < SPLIT { rounding } else { BETWEEN.max(rounding) };
+                apart = small && step > 0 && (n as f64 - norm * norm - error * error).abs() < 2.0 * between;
                 l = match step {
                     ..FIRST => l.max(LEAST),
                     _ if step + LAST >= limit || (small && (FIRST..SPLIT).contains(&step)) || apart => 1.0,
@@ -247,7 +250,7 @@ impl<T: Scalar> Matrix<'_, T> {
                 size = 1.0;
             }
         }
-        false
+        Some(false)
     }
 
     /// `f(i, j)` for this member's rows; ends with a barrier.

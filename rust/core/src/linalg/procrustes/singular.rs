@@ -7,6 +7,8 @@
 //! is added as it is to X, with the norm 1. Where it is rounding errors of A, its singular vectors may be any of those that are left:
 //! then U_2 V_2^H, orthonormal bases of these, by QR factorisations of random vectors among them, or of few among the others.
 //!
+//! Where the small ones are not apart from the others, B of a random matrix changes them alone too.
+//!
 //! Rows of x are vectors x^T here.
 
 use super::passes::{Scale, uniform};
@@ -25,11 +27,12 @@ const SAMPLES: usize = 8;
 /// Of X^H X, whose small eigenvalues are at most 1e-4: what is left of them is less than rounding errors.
 const POWERS: usize = 4;
 
-/// X of A, both p x q, becomes a matrix with the same large part and without small singular values.
+/// X of A, both p x q, whose small singular values are `apart` from ones or not, becomes a matrix with the same large part and without small singular values.
 pub(super) fn complete<T: Scalar>(
     a: &[T],
     x: &mut [T],
     (p, q): (usize, usize),
+    apart: bool,
     threads: usize,
 ) -> Result<()> {
     let large = squares(x).round() as usize;
@@ -48,7 +51,11 @@ pub(super) fn complete<T: Scalar>(
     Matrices { data: &more[..], ..of }.apply(&drawn, SAMPLES, Side::Forward, &mut found, threads)?;
     project(&of, &mut found, (SAMPLES, Side::Adjoint), threads)?;
     let [b, all] = [squares(&found) / (SAMPLES * T::PARTS) as f64, squares(&more) / 3.0].map(f64::sqrt);
-    if b > ROUNDING * T::Real::EPS.f64() * all {
+    let rounding = b <= ROUNDING * T::Real::EPS.f64() * all;
+    if !(rounding && apart) {
+        if rounding {
+            more = random(p * q)?;
+        }
         // twice, as the rounding errors of the first time grow with it
         for _ in 0..2 {
             transposed(&more, (p, q), &mut rest);
