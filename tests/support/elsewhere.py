@@ -32,7 +32,7 @@ class Elsewhere(TorchFunctionMode):
     @staticmethod
     def send(value):
         """A tensor, or a module with all its parameters and buffers, moved to the device."""
-        for t in value.state_dict(keep_vars=True).values() if isinstance(value, torch.nn.Module) else (value,):
+        for t in (*value.parameters(), *value.buffers()) if isinstance(value, torch.nn.Module) else (value,):
             for level in levels(t):
                 level.is_elsewhere = True
         return value

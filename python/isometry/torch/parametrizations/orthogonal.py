@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from .._bases import Orthonormal, nearest
-from .._dispatch.function import HALF, widened
+from .._dispatch.function import HALF, REAL_OF, widened
 from .._divided import divided, gathered, is_divided
 from .._stored import Contiguous, arrange
 from . import _maps
@@ -140,7 +140,7 @@ class _Orthogonal(Contiguous):
             return x.clone()
         wide = x.shape[-2] < x.shape[-1]
         tall = widened(x.transpose(-2, -1) if wide else x)  # x.mT of a leaf waits with the interpreter's lock
-        signs = trained_signs(x).to(tall.real.dtype) if self.orthogonal_map == "householder" else None
+        signs = trained_signs(x).to(REAL_OF[tall.dtype]) if self.orthogonal_map == "householder" else None
         w = _maps.weight(self.orthogonal_map, tall, signs, self._full_base(tall.dtype))
         return (w.mT if wide else w).to(x.dtype)
 
