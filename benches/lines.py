@@ -64,7 +64,7 @@ TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod (\w+);")
 
 def test_modules(root: Path) -> set[Path]:
     """The files and folders of Rust modules that are compiled for tests alone, without suffix."""
-    found = {folder for folder in root.glob("rust/*/tests")}
+    found = set(root.glob("rust/*/tests"))
     for path in root.glob("rust/**/*.rs"):
         beside = path.parent if path.stem in ("mod", "lib") else path.with_suffix("")
         found.update(beside / name for name in TEST_MODULE.findall(path.read_text(encoding="utf-8")))

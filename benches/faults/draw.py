@@ -174,11 +174,6 @@ def main(words: list[str]) -> None:
             break
         found = [fault for fault in found if fault.number not in wrong]
         print(f"{len(wrong)} faults do not compile", flush=True)
-    left = Counter(dict.fromkeys(AREAS, EACH))
-    kept = []
-    for fault in found:
-        left[fault.area] -= 1
-        if left[fault.area] >= 0:
-            kept.append(fault)
+    kept = [fault for area in AREAS for fault in [each for each in found if each.area == area][:EACH]]
     write(kept)
     print(Counter((fault.area, fault.kind) for fault in kept))

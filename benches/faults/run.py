@@ -118,16 +118,13 @@ def noticed(command: list[str], root: Path, number: int, seconds: float | None) 
         command, cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as run:
         try:
-            output, _ = run.communicate(timeout=seconds)
+            output, ended = run.communicate(timeout=seconds)[0], run.returncode
         except subprocess.TimeoutExpired:
             subprocess.run(["pkill", "-KILL", "-s", str(run.pid)], check=False)
-            output, _ = run.communicate()
-            found = FAILED.search(output)
-            return next(filter(None, found.groups())) if found else None
-    found = FAILED.search(output)
-    if found:
+            output, ended = run.communicate()[0], 0
+    if found := FAILED.search(output):
         return next(filter(None, found.groups()))
-    return None if run.returncode in (0, 5) else f"exit status {run.returncode}"
+    return None if ended in (0, 5) else f"exit status {ended}"
 
 
 def rows(path: Path) -> dict[tuple[int, bool], dict[str, object]]:
