@@ -41,6 +41,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Runs a call that `cancel` may stop, which is asked on this thread, in the floating-point mode of the caller: all members
 /// unwind, and the result is [`Error::Interrupted`].
+///
+/// # Errors
+/// That, and those of `f`.
 pub fn stoppable<R>(cancel: &dyn Fn() -> bool, f: impl FnOnce() -> Result<R>) -> Result<R> {
     stop::stoppable(&|| in_callers_mode(cancel), f).unwrap_or(Err(Error::Interrupted))
 }

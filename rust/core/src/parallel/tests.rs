@@ -365,8 +365,8 @@ fn where_no_threads_are_to_be_had_the_caller_works_alone() {
         let pages: u64 = held.split(' ').next().unwrap().parse().unwrap();
         // SAFETY: `sysconf` has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-        // room for less than the stack of one thread
-        let limit = libc::rlimit { rlim_cur: pages * page + (1 << 20), rlim_max: libc::RLIM_INFINITY };
+        // room for less than the stack of one thread, and for the signal stacks of those that take the stacks of the parent's threads
+        let limit = libc::rlimit { rlim_cur: pages * page + (15 << 17), rlim_max: libc::RLIM_INFINITY };
         // SAFETY: the struct is initialised; the limit applies to this child process only.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
         // glibc reuses the stacks of ended threads
