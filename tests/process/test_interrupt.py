@@ -144,7 +144,7 @@ CALLS = {
         iso.Cayley(a[:2400, :2400][np.triu_indices(2400, 1)] / 50).matrix_vjp, a[:2400, :2400]
     ),
     "Householder rows": lambda a: partial(iso.Householder(a[:, :1000]).apply, np.concatenate([a, a])),
-    "Givens": lambda a: partial(iso.Givens(a[:40].ravel(), PAIRS).apply_vjp, a, a),
+    "Givens": lambda a: partial(iso.Givens(a[:40].ravel(), PAIRS, n=3000).apply_vjp, a, a),
     "geqrf": lambda a: partial(iso.linalg.geqrf, a),
     "a tall geqrf": lambda a: partial(iso.linalg.geqrf, a.reshape(-1, 60)),
     "procrustes, singular": lambda a: partial(iso.linalg.procrustes, a @ np.diag(np.arange(len(a)) % 2.0)),
