@@ -19,7 +19,7 @@ AREAS = {
     "NumPy": ("python/isometry",),
     "torch": ("python/isometry/torch",),
 }
-#: Whether a fault is there, by its number; said in each crate as that crate can.
+#: Area -> the Rust expression that is true where the fault of a number is chosen.
 PLANTED = {
     "kernels": "crate::planted({})",
     "core": "isometry_kernels::planted({})",

@@ -86,7 +86,7 @@ fn inverse_maps() {
 
 type Call<'a> = &'a mut dyn FnMut(&mut [f64]) -> Result<()>;
 
-/// What is stopped in its middle leaves all threads and memory as before: the same call then has the same bits.
+/// A call that was stopped halfway leaves no trace in threads or memory: repeated, it gives the same bits.
 #[test]
 fn operators_and_linalg() {
     let n = 700;

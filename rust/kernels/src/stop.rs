@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Multiply-adds between two questions, or passes over so many numbers: a fraction of a millisecond.
+/// Work between two checks for signals, in multiply-adds or in numbers that a pass reads: a fraction of a millisecond.
 pub const BETWEEN: usize = 1 << 20;
 
 /// A call that may be stopped.

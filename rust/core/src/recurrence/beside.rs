@@ -38,7 +38,7 @@ impl<'a, T: Scalar> Beside<'a, T> {
         self.0.check(name, sizes)
     }
 
-    /// Reads these rows of a step that begins with row `before` to the step whose row 0 is at `to`.
+    /// Copies these rows of a step, whose first row is row `before` of all, into a step whose row 0 is at `to`.
     ///
     /// # Safety
     /// As [`Lane::write`].

@@ -249,7 +249,7 @@ impl Context {
         self.retried(|| Ok(self.device.create_buffer(descriptor)))
     }
 
-    /// Runs what takes memory, and once more if it fails: what is kept may hold the missing memory, free once the device has finished with it.
+    /// Runs an operation that allocates memory. If it fails, frees all caches, waits until the device has finished with them, and runs it once more.
     pub(super) fn retried<R>(&self, f: impl Fn() -> Result<R>) -> Result<R> {
         self.scoped(&f).or_else(|_| {
             self.free();

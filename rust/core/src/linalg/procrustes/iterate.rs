@@ -11,9 +11,9 @@
 //! values then grow by a = h(LEAST) per iteration. Z^-1 tells when they have arrived: its largest eigenvalue is
 //! 1 / (1 + c s_n^2). At the end X (3 I - G) / 2.
 //!
-//! A singular value that is exactly zero does not grow. So where some are small and all others are 1, as they are made after the first
-//! steps, the iteration ends, and begins again once [`complete`] has changed the small ones alone. Where they cannot be told apart, it
-//! goes on to the end of its [`limit`], after which the small ones are rounding errors. W is stored once ||W^H W - I|| is small.
+//! A singular value that is exactly zero does not grow. Once some singular values are small and all others are 1, the iteration stops,
+//! [`complete`] changes the small ones alone, and the iteration starts again. If the two groups are not separated, the iteration runs
+//! to its [`limit`]; the singular values that are still small then are rounding errors. W is accepted if ||W^H W - I|| is small.
 
 use super::found;
 use super::passes::{BLOCK, Passes, Sums};

@@ -7,7 +7,8 @@
 //! is added as it is to X, with the norm 1. Where it is rounding errors of A, its singular vectors may be any of those that are left:
 //! then U_2 V_2^H, orthonormal bases of these, by QR factorisations of random vectors among them, or of few among the others.
 //!
-//! Where the small ones are not apart from the others, B of a random matrix changes them alone too.
+//! If the small singular values are not clearly separated from the others, B is formed from a random matrix in place of A, which still
+//! changes only the small ones.
 //!
 //! Rows of x are vectors x^T here.
 
