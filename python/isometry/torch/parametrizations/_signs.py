@@ -1,7 +1,7 @@
 """The signs of reflections: the sign bits on the diagonal of X, so that W is a function of X alone.
 
-What has no gradient is moved by optimisers all the same: weight decay, or a step that is made orthogonal. So training
-makes these entries 1 or -1 again before a step can take them through zero.
+Optimisers move these entries although they have no gradient: by weight decay, or, as Muon, by an orthogonalised step.
+So training resets them to 1 or -1 before many steps together can take one through zero.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from .._divided import of_part
 
 def signs(x: Tensor) -> Tensor:
     """1 and -1, shape (..., k)."""
-    return _of(x.diagonal(dim1=-2, dim2=-1).real)
+    return of_bits(x.diagonal(dim1=-2, dim2=-1).real)
 
 
-def _of(diagonal: Tensor) -> Tensor:
+def of_bits(diagonal: Tensor) -> Tensor:
+    """The sign bits of real numbers, -0.0 included, as 1 and -1."""
     return torch.copysign(torch.ones_like(diagonal), diagonal)
 
 
@@ -40,7 +41,7 @@ def settle(x: Any) -> Tensor:
     """
     with torch.inference_mode(x.is_inference()):
         diagonal = x.data.diagonal(dim1=-2, dim2=-1).real
-        found = _of(diagonal)
+        found = of_bits(diagonal)
         if not x.is_cpu or not torch.equal(diagonal, found):  # a device would have to be waited for
             diagonal.copy_(found)
         return found
@@ -51,7 +52,7 @@ def settle_part(x: Any) -> None:
     """`settle` of the part of a divided X that this process has."""
     on_diagonal = of_part(torch.eye(*x.shape[-2:], dtype=torch.bool, device=x.device).expand(x.shape), x)
     own = x.detach().to_local().real
-    own.copy_(torch.where(on_diagonal, _of(own), own))
+    own.copy_(torch.where(on_diagonal, of_bits(own), own))
 
 
 @torch.library.custom_op("isometry::settled_signs", mutates_args=())

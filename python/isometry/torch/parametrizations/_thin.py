@@ -17,6 +17,7 @@ from torch import Tensor
 from .._dispatch.device import computed_there
 from ..formulas._precision import doubled, full_precision
 from ..formulas._solve import solve, triangular
+from ._signs import of_bits
 from ._square import matrices, unitary
 
 Saved = tuple[Tensor, ...]
@@ -117,7 +118,7 @@ def _reflections(a: Tensor) -> Reflections:
     own = _diagonal(a)
     turns = own.is_complex()
     signed = own.real if turns else own
-    signs = torch.copysign(torch.ones_like(signed), signed)
+    signs = of_bits(signed)
     v = a.tril(-1)
     _diagonal(v).fill_(1)
     m = torch.bmm(v.mH, v)
