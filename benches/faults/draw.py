@@ -38,7 +38,11 @@ RUST = (
     ("bound", rf"(?P<l>\.\.)(?P<a>{NAME}){RIGHT}", "{a} - 1"),
     ("axis", rf"{LEFT}\[(?P<a>{NAME}), (?P<b>{NAME})\]{RIGHT}", "[{b}, {a}]"),
     ("axis", rf"{LEFT}\((?P<a>{NAME}), (?P<b>{NAME})\){RIGHT}", "({b}, {a})"),
-    ("order", rf"{LEFT}(?P<f>[\w.:]+)\((?P<a>{NAME}), (?P<b>{NAME})\){RIGHT}", "{f}({b}, {a})"),
+    (
+        "order",
+        rf"{LEFT}(?P<f>(?!\w*::(?:mul|add|min|max)\b)[\w.:]+)\((?P<a>{NAME}), (?P<b>{NAME})\){RIGHT}",
+        "{f}({b}, {a})",
+    ),
 )
 STATEMENTS = (
     ("copy", rf"^(?P<l>\s+)(?P<yes>[\w.\[\]&()*]*\b(?:{WRITES})\(.*\);)$"),
@@ -51,7 +55,7 @@ def of_rust(area: str, file: str, text: str) -> Iterator[Fault]:
     text = text.split("#[cfg(test)]\nmod tests {")[0]
     for line in dict.fromkeys(text.splitlines()):
         if line.lstrip().startswith(
-            ("//", "#", "let [", "let (", "const", "static", "pub const", "|", "fn ", "pub fn")
+            ("//", "#", "unsafe { std::arch", "let [", "let (", "const", "static", "pub const", "|", "fn ", "pub fn")
         ):
             continue
         found = [
@@ -131,7 +135,7 @@ def places(area: str) -> Iterator[Fault]:
     for top in AREAS[area]:
         for path in sorted((ROOT / top).rglob("*.rs" if area in PLANTED else "*.py")):
             file = path.relative_to(ROOT).as_posix()
-            aside = r"/(tests?|testing|cli|gpu|tests\.rs)\b" + ("" if area == "torch" else r"|isometry/torch/")
+            aside = r"/(tests?|testing|cli|gpu|tests\.rs|neon\.rs)\b" + ("" if area == "torch" else r"|isometry/torch/")
             if not re.search(aside, file):
                 yield from (of_rust if area in PLANTED else of_python)(area, file, path.read_text(encoding="utf-8"))
 

@@ -133,10 +133,10 @@ mod tests {
                 assert!(other.join().unwrap());
                 // SAFETY: as above.
                 let other = scope.spawn(|| {
-                    catch_unwind(|| {
+                    catch_unwind(AssertUnwindSafe(|| {
                         let _here = unsafe { here.enter() };
                         work()
-                    })
+                    }))
                     .is_err()
                 });
                 catch_unwind(AssertUnwindSafe(work)).unwrap_err();
