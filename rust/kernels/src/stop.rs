@@ -122,7 +122,7 @@ mod tests {
         poll(usize::MAX); // outside
         let asked = Cell::new(0);
         let ask = || asked.replace(asked.get() + 1) > 1;
-        let work = || (0..).for_each(|_| poll(BETWEEN));
+        let work = || (0..usize::MAX).for_each(|_| poll(BETWEEN));
         let inner = || stoppable(&|| true, work).is_none();
         assert_eq!(stoppable(&ask, || assert!(inner())), Some(()));
         let run = || {
@@ -131,9 +131,9 @@ mod tests {
                 // SAFETY: the call ends after this scope.
                 let other = scope.spawn(|| stoppable(&|| false, || drop(unsafe { here.enter() })).is_some());
                 assert!(other.join().unwrap());
-                // SAFETY: as above.
                 let other = scope.spawn(|| {
                     catch_unwind(AssertUnwindSafe(|| {
+                        // SAFETY: as above.
                         let _here = unsafe { here.enter() };
                         work()
                     }))
