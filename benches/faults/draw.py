@@ -152,11 +152,9 @@ def drawn(rng: random.Random, area: str, count: int) -> list[Fault]:
 
 def broken(root: Path) -> set[int]:
     """The faults on lines that do not compile."""
-    command = ["cargo", "check", "--release", "--locked", "-p", "isometry-py", "--message-format", "json"]
-    found, output = (
-        set(),
-        subprocess.run(command, cwd=root, env=scratch.environment(), capture_output=True, text=True).stdout,
-    )
+    command = ["cargo", "check", *scratch.EXTENSION, "--message-format", "json"]
+    env, found = scratch.environment(), set()
+    output = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True).stdout
     for message in (json.loads(line).get("message") for line in output.splitlines()):
         if message and message["level"] == "error":
             for span in message["spans"]:

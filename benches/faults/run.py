@@ -43,20 +43,11 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)|^test (\S+) \.\.\. FAILED", re.MUL
 
 def built(root: Path) -> str:
     """The extension and the Rust tests of the core with all faults of Rust; the path of the tests."""
-    features = ["-p", "isometry-py", "--features", "isometry-py/gpu"]
-    cargo = lambda *words: (
-        subprocess.run(
-            ["cargo", *words, "--release", "--locked"],
-            cwd=root,
-            env=scratch.environment(),
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-    )
-    cargo("build", *features)
+    env = scratch.environment()
+    cargo = lambda *words: subprocess.run(["cargo", *words], cwd=root, env=env, check=True, stdout=-1, text=True).stdout
+    cargo("build", *scratch.EXTENSION)
     shutil.copy(scratch.PLACE / "target/release/lib_core.so", root / "python/isometry/_core.abi3.so")
-    made = cargo("test", "-p", "isometry-core", "--lib", "--no-run", "--message-format", "json")
+    made = cargo("test", *scratch.EXTENSION[:2], *"-p isometry-core --lib --no-run --message-format json".split())  # noqa: SIM905
     return next(found for line in made.splitlines() if (found := json.loads(line).get("executable")))
 
 

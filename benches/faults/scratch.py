@@ -11,6 +11,7 @@ from pathlib import Path
 from faults.plant import ROOT
 
 PLACE = ROOT / "target/faults"
+EXTENSION = "--release --locked -p isometry-py --features isometry-py/gpu".split()  # noqa: SIM905
 
 
 def made() -> Path:
