@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from faults import scratch
-from faults.plant import AREAS, PLANTED, ROOT, Fault, plant_rust, write
+from faults.plant import AREAS, PLANTED, ROOT, Fault, planted, write
 
 EACH = 30
 KINDS = ("sign", "bound", "copy", "axis", "check", "order", "cache")
@@ -170,9 +170,7 @@ def main(words: list[str]) -> None:
     found = [fault for area in AREAS for fault in drawn(rng, area, 4 * EACH if area in PLANTED else EACH)]
     found = [replace(fault, number=n + 1) for n, fault in enumerate(found)]
     while True:
-        root = scratch.made()
-        plant_rust(found, root)
-        if not (wrong := broken(root)):
+        if not (wrong := broken(scratch.made(planted(found)[0]))):
             break
         found = [fault for fault in found if fault.number not in wrong]
         print(f"{len(wrong)} faults do not compile", flush=True)

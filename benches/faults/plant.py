@@ -66,21 +66,17 @@ def write(faults: Iterable[Fault], path: Path = FAULTS) -> None:
     path.write_text("".join(json.dumps(asdict(fault)) + "\n" for fault in faults), encoding="utf-8")
 
 
-def plant_rust(faults: Iterable[Fault], root: Path) -> set[int]:
-    """Plants those of Rust in a scratch copy; returns the numbers of those whose lines are gone."""
+def planted(faults: Iterable[Fault]) -> tuple[dict[str, str], set[int]]:
+    """The files of Rust with their faults, by name, and the numbers of those whose lines are gone."""
+    asked = {"rust/kernels/src/lib.rs": CHOSEN, "rust/core/src/internal.rs": "pub use isometry_kernels::planted;\n"}
+    texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in asked}
     gone = set()
     for fault in faults:
         if fault.area in PLANTED:
-            path = root / fault.file
-            text = fault.into(path.read_text(encoding="utf-8")) if path.exists() else None
-            if text is None:
+            path = ROOT / fault.file
+            text = texts.get(fault.file) or (path.read_text(encoding="utf-8") if path.exists() else "")
+            if (found := fault.into(text)) is None:
                 gone.add(fault.number)
             else:
-                path.write_text(text, encoding="utf-8")
-    for path, line in (
-        ("rust/kernels/src/lib.rs", CHOSEN),
-        ("rust/core/src/internal.rs", "pub use isometry_kernels::planted;\n"),
-    ):
-        with (root / path).open("a", encoding="utf-8") as file:
-            file.write(line)
-    return gone
+                texts[fault.file] = found
+    return {name: text + asked.get(name, "") for name, text in texts.items()}, gone

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from faults.plant import ROOT
@@ -14,16 +14,20 @@ PLACE = ROOT / "target/faults"
 EXTENSION = "--release --locked -p isometry-py --features isometry-py/gpu".split()  # noqa: SIM905
 
 
-def made() -> Path:
-    """The sources as they are here, in place of those of the last time; what has not changed is not built again."""
+def made(texts: Mapping[str, str]) -> Path:
+    """The sources as they are here, some with other texts; what is the same as last time is not built again."""
     root = PLACE / "checkout"
-    root.mkdir(parents=True, exist_ok=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
-    for name in filter(None, listed.split("\0")):
-        source, target = ROOT / name, root / name
-        if source.is_file() and not (target.exists() and target.read_bytes() == source.read_bytes()):
+    names = [name for name in filter(None, listed.split("\0")) if (ROOT / name).is_file()]
+    for name in names:
+        target, own = root / name, texts.get(name)
+        content = (ROOT / name).read_bytes() if own is None else own.encode()
+        if not (target.exists() and target.read_bytes() == content):
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target)
+            target.write_bytes(content)
+    for path in [*root.glob("tests/**/*.py"), *root.glob("*/**/*.rs")]:
+        if path.relative_to(root).as_posix() not in names:
+            path.unlink()
     return root
 
 
