@@ -179,7 +179,7 @@ mod tests {
     fn every_count<R: Real>() {
         for (law, n) in [(Law::Cayley, 2), (Law::Cayley, 3), (Law::Exponential, 2), (Law::Exponential, 3)] {
             let eps = R::EPS.f64();
-            for count in (1..36).chain([300, 1001]).filter(|&count| within_work(&[count, 13])) {
+            for count in (1..36).chain([300, 1001]).filter(|&count| within_work(&[count, 60])) {
                 let [w, y, x_bar, u_bar, w_pull] = results::<R>(law, n, count, 1);
                 let [x, ct] = [fill::<R>(n * count, 1.0, 2), fill::<R>(n * n * count, 1.0, 3)];
                 for b in 0..count {
