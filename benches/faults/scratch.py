@@ -10,7 +10,7 @@ from pathlib import Path
 
 from faults.plant import ROOT
 
-PLACE = ROOT / "target/faults"
+PLACE = (ROOT / "target/faults").resolve()
 EXTENSION = "--release --locked -p isometry-py --features isometry-py/gpu".split()  # noqa: SIM905
 
 
