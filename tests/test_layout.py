@@ -43,7 +43,7 @@ TREES = {
     "python": ("*.py", "*.pyi"),
     "tests": ("*.py",),
     "examples": ("*.py",),
-    "benches": ("*.py", "*.rs"),
+    "benches": ("*.py",),
 }
 
 
