@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import CHECKS
-from checks.check import ROOT, TESTS, Outcome
+from checks.check import ROOT, Outcome
 from isometry.cli.info import facts
 
 FIGURES, PAGE = ROOT / "docs/figures/reliability.json", ROOT / "docs/reliability.md"
@@ -57,7 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if unknown := set(options.checks) - set(CHECKS):
         parser.error(f"no check {', '.join(sorted(unknown))}; there are {', '.join(CHECKS)}")
-    sys.path += map(str, TESTS)
     failed = False
     for name in [] if options.page else options.checks or CHECKS:
         for entry in checked(name, options, read(options.json).get(name, {})):
