@@ -71,65 +71,17 @@ def rust(found: Figures) -> str:
 
 CHECKS = {
     "conformance": Check(
-        "Conformance",
-        "`pytest ../shared/conformance`, the acceptance suite: values, gradients and tangents of every public "
-        "operator, recurrence and layer against recorded ones, in every dtype, and the exception and message for "
-        "every invalid argument. Without that folder the laws of `tests/laws` are run.",
-        "A failure is a test that does not pass.",
-        conformance,
-        lambda found: f"{found['passed']:,} tests of {found['suite']} passed",
+        "Conformance", conformance, lambda found: f"{found['passed']:,} tests of {found['suite']} passed"
     ),
-    "fuzz": fuzz.CHECK,
-    "kill": Check(
-        "Killed trainings",
-        "`isometry train` is killed with SIGKILL at random moments and resumed with `--resume` until it ends. It has "
-        "two layers with dropout, two optimisers and validation data, and saves a checkpoint every 0.01 s instead of "
-        "every minute, so that many kills interrupt the writing of one.",
-        "A failure is a folder that does not resume, a file left over or missing, or any bit of a metric, setting, "
-        "score or tensor that differs from that of an uninterrupted training.",
-        soak("tests/soak/test_killed.py"),
-        kills,
-        ("moments", "seed"),
-    ),
-    "memory": Check(
-        "Memory",
-        "`isometry train copying --model scornn --length 200 --threads 1` trains without an end, while another "
-        "process reads its memory. The slope is that of a least-squares line through the last nine tenths of the "
-        "time.",
-        "A failure is memory that grows by 2% from a tenth of the time to the end, as measured or by the slope.",
-        soak("tests/soak/test_memory.py"),
-        memory,
-        ("minutes",),
-    ),
+    "fuzz": Check("Fuzz", fuzz.examine, fuzz.row),
+    "kill": Check("Killed trainings", soak("tests/soak/test_killed.py"), kills, ("moments", "seed")),
+    "memory": Check("Memory", soak("tests/soak/test_memory.py"), memory, ("minutes",)),
     "threads": Check(
         "Threads under load",
-        "Eight Python threads call operators, recurrences, the delta rule and shared layers, with gradients; then "
-        "data loaders fork workers that compute meanwhile; then forked processes run thread pools within thread "
-        "pools.",
-        "A failure is a result that differs in any bit from that of the same call alone, an exception, a crash or a "
-        "hang.",
         soak("tests/soak/test_threads.py", "tests/process/test_fork.py", "tests/process/test_rayon_team.py"),
         calls,
         ("seconds",),
     ),
-    "mutation": Check(
-        "Mutated files",
-        "IDX, gzip, WAV, SPHERE and text files are truncated, lengthened or changed, and read by `isometry.readers`; "
-        "so are the files of a run's folder, which `isometry.load_run` loads and `isometry train --resume` continues.",
-        "A failure is anything but a result or the documented exception with the name of the file, more memory than "
-        "the file justifies, a crash or a hang.",
-        soak("tests/soak/test_mutation.py"),
-        files,
-        ("files", "seed"),
-    ),
-    "valgrind": Check(
-        "Valgrind",
-        "`make valgrind`: Rust tests of the core under memcheck, on one thread, with the portable kernels and with "
-        "those for AVX2; valgrind does not support AVX-512.",
-        "A failure is a test that fails, memory read or written outside its allocation, or a branch on an "
-        "uninitialised value.",
-        valgrind,
-        rust,
-        ("filter",),
-    ),
+    "mutation": Check("Mutated files", soak("tests/soak/test_mutation.py"), files, ("files", "seed")),
+    "valgrind": Check("Valgrind", valgrind, rust, ("filter",)),
 }

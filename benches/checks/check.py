@@ -32,14 +32,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """A check. `run` gets the options and the figures of the last time, from which only the fuzz goes on, and gives an
-    outcome, or one after every part that may be kept; `row` says the figures in the words of the page's table;
-    `options` are those that decide them.
+    """A check, by the title of its section in docs/reliability.md, which says what it does. `run` gets the options and
+    the figures of the last time, from which only the fuzz goes on, and gives an outcome, or one after every part that
+    may be kept; `row` says the figures in the words of the page's table; `options` are those that decide them.
     """
 
     title: str
-    done: str
-    failure: str  # what one would look like
     run: Callable[[argparse.Namespace, Figures], Outcome | Iterator[Outcome]]
     row: Callable[[Figures], str]
     options: tuple[str, ...] = ()
