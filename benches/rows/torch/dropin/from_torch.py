@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Results, Row, side
 
 N, BATCH, STEPS, INPUTS = 256, 32, 200, 64
 TOLERANCE = (1e-4, 1e-3)
@@ -87,7 +87,6 @@ def trained(name: str, what: str, bar: float, *, packed: bool = False, gradients
         peers=[Candidate(f"torch.nn.{name}", lambda: run(1), lambda: results(1))],
         reference=reference,
         bars=[Bar("torch", bar, bar)],
-        flops=0.0,
         tolerance=TOLERANCE,
     )
 
@@ -134,9 +133,8 @@ def step(name: str) -> Row:
 
     return Row(
         name=f"from_torch {name} step",
-        ours=Candidate("isometry", ours, lambda: {"value": ours()}),
-        peers=[Candidate(f"torch.nn.{name}", called, lambda: {"value": called()})],
+        ours=side("isometry", ours),
+        peers=[side(f"torch.nn.{name}", called)],
         reference=reference,
         bars=[Bar("torch", 1.0, 1.0)],
-        flops=0.0,
     )

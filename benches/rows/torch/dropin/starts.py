@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Results, Row, side
 
 N, BATCH, STEPS, INPUTS, SHARE = 128, 64, 128, 32, 0.05
 WITHOUT = "without marks"
@@ -60,13 +60,9 @@ def marked(name: str, **keywords: Any) -> Row:
 
     return Row(
         name=f"starts {name} {SHARE:.0%} of T{STEPS} B{BATCH} n{N}",
-        ours=Candidate("isometry", lambda: pulled(ours), lambda: pulled(ours)),
-        peers=[
-            Candidate("masked loop", lambda: pulled(loop), lambda: pulled(loop)),
-            Candidate(WITHOUT, lambda: pulled(without), None),
-        ],
+        ours=side("isometry", lambda: pulled(ours)),
+        peers=[side("masked loop", lambda: pulled(loop)), Candidate(WITHOUT, lambda: pulled(without), None)],
         reference=lambda: pulled(loop, wide=True),
         bars=[Bar("loop", 4.0, 4.0, ("masked loop",)), Bar(WITHOUT, 1 / 1.1, 1.0, (WITHOUT,))],
-        flops=0.0,
         tolerance=(2e-4, 2e-3),
     )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Results, Row, side
 from rows.torch import formulas
 
 D = 2
@@ -66,11 +66,10 @@ def step(name: str, n: int, peer: str, bars: list[Bar]) -> Row:
 
     return Row(
         name=f"step {name} {n}",
-        ours=Candidate("isometry", ours, lambda: {"value": ours()}),
-        peers=[Candidate(peer, call, None), Candidate(CALL, called, lambda: {"value": called()})],
+        ours=side("isometry", ours),
+        peers=[Candidate(peer, call, None), side(CALL, called)],
         reference=partial(_reference, made),
         bars=bars,
-        flops=0.0,
     )
 
 
