@@ -79,7 +79,7 @@ def models(name: str, x: Tensor) -> Row:
     ours = Candidate(
         "vmap(grad)",
         lambda: mapped(parameters, buffers),
-        lambda: named([mapped(parameters, buffers)[key] for key, _ in each[0].named_parameters()]),
+        lambda: named([mapped(parameters, buffers)[key].detach() for key, _ in each[0].named_parameters()]),
     )
     peer = Candidate("loop", lambda: one_by_one(each, x), lambda: named(results(each, x)))
     return row(name, ours, peer, reference, LOOP)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import isometry.torch as it
 from harness.row import Bar, Candidate, Results, Row, side
-from rows.torch import formulas
+from isometry.torch.formulas import activation
 
 D = 2
 RNN, GRU, CALL = "torch.nn.RNN", "torch.nn.GRU", "layer(x, h)"
@@ -83,5 +83,6 @@ def _reference(made: Any) -> Results:
     if not hasattr(wide, "slope"):
         return {"value": wide(x.double()[None], wide_h)[1]}
     z = wide_h @ wide.recurrent_matrix().mT + x.to(wide_h.dtype) @ wide._value("weight_ih_l0").mT
-    phi = formulas.modrelu if wide.nonlinearity == "modrelu" else formulas.leaky
-    return {"value": phi(z, wide.activation_bias_l0 if wide.nonlinearity == "modrelu" else wide.bias_l0)}
+    modrelu = wide.nonlinearity == "modrelu"
+    z, bias = (z, wide.activation_bias_l0) if modrelu else (z + wide._value("bias_l0"), None)
+    return {"value": activation.activate(z, wide.nonlinearity, bias, wide.slope)}
