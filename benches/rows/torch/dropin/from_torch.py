@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 import isometry.torch as it
 from harness.row import Bar, Candidate, Results, Row, side
+from rows.torch.sides import doubled
 
 N, BATCH, STEPS, INPUTS = 256, 32, 200, 64
 TOLERANCE = (1e-4, 1e-3)
@@ -76,8 +77,7 @@ def trained(name: str, what: str, bar: float, *, packed: bool = False, gradients
 
     def reference() -> Results:
         _, theirs, x = sides()
-        wide = KINDS[name](INPUTS, N, **keywords).double()
-        wide.load_state_dict(theirs.state_dict())
+        wide = doubled(theirs, INPUTS, N, **keywords)
         y = pulled(wide, x.double())
         return {"value": y, "gradients": norms(wide)} if gradients else {"value": y}
 
@@ -126,8 +126,7 @@ def step(name: str) -> Row:
     @torch.no_grad()
     def reference() -> Results:
         _, theirs, x, h = made()
-        wide = KINDS[name](INPUTS, N).double()
-        wide.load_state_dict(theirs.state_dict())
+        wide = doubled(theirs, INPUTS, N)
         h = tuple(t.double() for t in h) if isinstance(h, tuple) else h.double()
         return {"value": joined(wide(x.double()[None], h)[1])}
 

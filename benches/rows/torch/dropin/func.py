@@ -15,6 +15,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 import isometry.torch as it
 from harness.row import Bar, Candidate, Row, named, side
+from rows.torch.sides import doubled
 
 STEPS, BATCH, INPUTS, N, MODELS, ENSEMBLE = 100, 32, 8, 128, 4, 8
 # relative errors through 100 steps
@@ -71,10 +72,7 @@ def models(name: str, x: Tensor) -> Row:
         return [torch.stack(grads) for grads in zip(*one_by_one(models, x), strict=True)]
 
     def reference() -> list[Tensor]:
-        wide = [it.nn.ScoRNN(INPUTS, N, dtype=torch.float64) for _ in each]
-        for double, single in zip(wide, each, strict=True):
-            double.load_state_dict(single.state_dict())
-        return results(wide, x.double())
+        return results([doubled(layer, INPUTS, N) for layer in each], x.double())
 
     ours = Candidate(
         "vmap(grad)",

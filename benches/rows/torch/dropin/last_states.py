@@ -13,6 +13,7 @@ from torch import Tensor
 
 import isometry.torch as it
 from harness.row import Bar, Results, Row, side
+from rows.torch.sides import doubled
 
 BATCH = 50
 ALL = "states[-1]"
@@ -33,9 +34,7 @@ def last_states(name: str, n: int, steps: int, **keywords: Any) -> Row:
     def pulled(last_only: bool, wide: bool = False) -> Results:
         layer, x = made()
         if wide:
-            layer = type(layer)(1, n, **keywords, dtype=torch.float64)
-            layer.load_state_dict(made()[0].state_dict())
-            x = x.double()
+            layer, x = doubled(layer, 1, n, **keywords), x.double()
         for p in layer.parameters():
             p.grad = None
         layer.last_only = last_only

@@ -13,6 +13,7 @@ from torch import Tensor
 
 import isometry.torch as it
 from harness.row import Bar, Candidate, Results, Row, side
+from rows.torch.sides import doubled
 
 N, BATCH, STEPS, INPUTS, SHARE = 128, 64, 128, 32, 0.05
 WITHOUT = "without marks"
@@ -32,9 +33,7 @@ def marked(name: str, **keywords: Any) -> Row:
 
     def pulled(call: Any, wide: bool = False) -> Results:
         layer, x, starts = made()
-        if wide:
-            layer = type(layer)(INPUTS, N, **keywords, dtype=torch.float64)
-            layer.load_state_dict(made()[0].state_dict())
+        layer = doubled(layer, INPUTS, N, **keywords) if wide else layer
         for p in layer.parameters():
             p.grad = None
         y = call(layer, x.double() if wide else x, starts)

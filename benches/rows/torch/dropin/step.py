@@ -17,6 +17,7 @@ from torch import Tensor, nn
 import isometry.torch as it
 from harness.row import Bar, Candidate, Results, Row, side
 from isometry.torch.formulas import activation
+from rows.torch.sides import doubled
 
 D = 2
 RNN, GRU, CALL = "torch.nn.RNN", "torch.nn.GRU", "layer(x, h)"
@@ -77,8 +78,7 @@ def step(name: str, n: int, peer: str, bars: list[Bar]) -> Row:
 def _reference(made: Any) -> Results:
     """The step of a plain layer in torch operations, that of a gated layer as a call of the layer."""
     layer, x, h = made()
-    wide = type(layer)(D, layer.hidden_size, dtype=torch.float64)
-    wide.load_state_dict(layer.state_dict())
+    wide = doubled(layer, D, layer.hidden_size)
     wide_h = h.to(torch.complex128 if layer.is_complex else torch.float64)
     if not hasattr(wide, "slope"):
         return {"value": wide(x.double()[None], wide_h)[1]}
