@@ -35,7 +35,7 @@ def test_a_training_keeps_its_memory(tmp_path, sizes, figures):
 
 
 def sampled(process, metrics, seconds):
-    """(Seconds since the first row of metrics.csv, resident MiB) of a training from then on; fewer if it ends before."""
+    """(Seconds since the first row of metrics.csv, resident MiB) of a training; fewer if it ends before the time."""
     while process.poll() is None and not metrics.exists():
         time.sleep(0.1)
     began, samples = time.monotonic(), []

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import damage
-import test_readers
+from test_readers import GOOD, explore
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(8 * 3600)]
 
 
-@pytest.mark.parametrize("kind", test_readers.GOOD)
+@pytest.mark.parametrize("kind", GOOD)
 def test_files(tmp_path, sizes, figures, kind):
-    test_readers.explore(kind, sizes.files, tmp_path / "file", np.random.default_rng(sizes.seed))
+    explore(kind, sizes.files, tmp_path / "file", np.random.default_rng(sizes.seed))
     figures["files"] = {kind: sizes.files}
 
 
