@@ -198,9 +198,8 @@ object cell:  ## write the new files of an operator or a cell and print the entr
 exports: build  ## after an object or a cell was added: its names in the packages that export them
 	PYTHONPATH=tests:tests/support "$(BIN)/python" tests/exports.py
 
-bench: build  ## speed against torch, side by side in one process, then the Rust benches
+bench: build  ## speed against torch, side by side in one process
 	"$(BIN)/python" benches/bench.py
-	cargo bench --locked -p isometry-core
 
 measurements: build  ## measure what the README shows, some ten minutes on an idle machine, and draw it; also: pip install geotorch
 	"$(BIN)/python" benches/measure.py

@@ -11,12 +11,9 @@ its matrix must be another one and orthogonal. geotorch is measured where it is 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import importlib.util
 import json
-import platform
 import statistics
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,10 +22,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
-import isometry
 import isometry.torch as it
+from harness.report import facts, version
 from harness.timing import alternate
-from isometry.cli.info import processor
 
 SECONDS, ROUNDS = 8.0, 5  # of a column in all; samples of a side at least
 UNITS, STEPS, BATCH = 190, 1000, 20  # of the recurrent layers
@@ -183,15 +179,7 @@ def main() -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore", message=".*not part of single contiguous chunk.*")
-    machine = {
-        "processor": processor(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "geotorch": importlib.metadata.version("geotorch") if importlib.util.find_spec("geotorch") else None,
-        "isometry": isometry.__version__,
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
+    machine = facts(torch.get_num_threads(), {name: version(name) for name in ("torch", "geotorch")})
     figures = {"machine": machine, "milliseconds": measured(), "error_after_weight_decay": decay()}
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

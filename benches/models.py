@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_sequence
+from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
+from rows.torch.dropin.from_torch import output
 
 
 class Model(NamedTuple):
@@ -51,12 +52,6 @@ MODELS = (
     Model("stanza", "NER tagger, with character models", (2148, 256, 1), 32, (5, 40)),
     Model("torchaudio", "Tacotron2, encoder", (512, 256, 1), 32, (30, 150)),
 )
-
-
-def output(layer: nn.Module, x: Any) -> Tensor:
-    y = layer(x)[0]
-    found: Tensor = y.data if isinstance(y, PackedSequence) else y
-    return found
 
 
 def inferred(layer: nn.Module, x: Any) -> Tensor:

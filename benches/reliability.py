@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from checks import CHECKS
-from checks.check import ROOT, TESTS, Outcome
+from checks.check import ROOT, Outcome
+from figures import filled
 from isometry.cli.info import facts
 
 FIGURES, PAGE = ROOT / "docs/figures/reliability.json", ROOT / "docs/reliability.md"
@@ -57,7 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if unknown := set(options.checks) - set(CHECKS):
         parser.error(f"no check {', '.join(sorted(unknown))}; there are {', '.join(CHECKS)}")
-    sys.path += map(str, TESTS)
     failed = False
     for name in [] if options.page else options.checks or CHECKS:
         for entry in checked(name, options, read(options.json).get(name, {})):
@@ -117,30 +117,22 @@ def revision() -> str:
 
 
 def page(entries: Mapping[str, Entry]) -> str:
-    """docs/reliability.md: a table of all checks, then what each of them does."""
-    known = {CHECKS[name]: (name, entries[name]) for name in CHECKS if name in entries}
-    machines = {where(entry["machine"]) for _, entry in known.values()}
-    lines = [
-        "# Reliability",
-        "",
-        "Seven attempts to break Isometry, each in processes of its own, so that a crash or a hang counts too "
-        "(`make reliability`; `benches/reliability.py` writes this page from [the figures](figures/reliability.json)).",
-        *(["", f"*{next(iter(machines))}.*"] if len(machines) == 1 else []),
-        "",
-        "| check | figures | failures | took |",
-        "|---|---|---:|---:|",
-    ]
-    for check, (name, entry) in known.items():
-        link = f"[{check.title}](#{check.title.lower().replace(' ', '-')})"
+    """docs/reliability.md with these entries: the rows of its table, and the command and date of their sections."""
+    known = {name: entries[name] for name in CHECKS if name in entries}
+    machines = {where(entry["machine"]) for entry in known.values()}
+    lines = [*([f"*{next(iter(machines))}.*", ""] if len(machines) == 1 else [])]
+    lines += ["| check | figures | failures | took |", "|---|---|---:|---:|"]
+    parts = {"checks": lines}
+    for name, entry in known.items():
+        title = CHECKS[name].title
+        link = f"[{title}](#{title.lower().replace(' ', '-')})"
         cells = (link, figures(name, entry), len(entry["failures"]), duration(entry["seconds"]))
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    for check, (_, entry) in known.items():
         revisions = f"revision{'s' * (len(entry['revisions']) > 1)} {', '.join(entry['revisions'])}"
-        lines += ["", f"## {check.title}", "", f"{check.done} {check.failure}", "", f"    {entry['command']}", ""]
         machine = f"; {where(entry['machine'])}" if len(machines) > 1 else ""
-        lines += [f"*{entry['date']}, {revisions}{machine}.*"]
-        lines += ["", *(f"- {what}" for what in entry["failures"])] if entry["failures"] else []
-    return "\n".join(lines) + "\n"
+        parts[name] = ["", f"    {entry['command']}", "", f"*{entry['date']}, {revisions}{machine}.*"]
+        parts[name] += ["", *(f"- {what}" for what in entry["failures"])] if entry["failures"] else []
+    return filled(PAGE.read_text(encoding="utf-8"), parts)
 
 
 def where(machine: dict[str, Any]) -> str:

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from harness import child
+
 TESTS = ("test/conftest.py", "test/modules")
 FILE = "test/modules/test_rnn.py"
 
@@ -90,17 +92,8 @@ def runs(path: Path, only: str) -> Iterator[dict[str, Any]]:
                 archive.extractall(folder, filter="data")
         for registered in (False, True):
             out = Path(made) / f"{registered}.json"
-            command = [
-                sys.executable,
-                __file__,
-                folder,
-                "--only",
-                only,
-                "--record",
-                out,
-                *["--registered"] * registered,
-            ]
-            subprocess.run(list(map(str, command)), cwd=made, check=True, stdout=sys.stderr)
+            words = [str(folder), "--only", only, "--record", str(out), *["--registered"] * registered]
+            child.run("torchrl_tests", *words, cwd=made, check=True, stdout=sys.stderr)
             yield json.loads(out.read_text())
 
 

@@ -111,7 +111,7 @@ def test_what_exists_is_not_overwritten(kind, stem):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_stub_of_the_core_compiles(kind, tmp_path):
     """With its entry, in a copy of the crates."""
-    for name in ("rust", "benches/rust", "docs/math"):
+    for name in ("rust", "docs/math"):
         shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(ROOT / name, tmp_path)

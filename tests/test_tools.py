@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ import isometry.torch as it
 import lines
 import reliability
 import warm
-from checks import CHECKS, killed, memory, mutation, threads
+from checks import CHECKS
 from harness import report, timing
 from harness.figure import Later
 from harness.groups import APART, GROUPS, NAMED, NAMES, SHOWN
@@ -246,25 +245,6 @@ def test_a_check_goes_on_alone(tmp_path):
     found = json.loads(file.read_text())["fuzz"]
     assert found["figures"]["reached"] == sum(found["figures"]["calls"].values()) == 1020 and found["failures"] == []
     assert "1,020 calls" in page.read_text()
-
-
-@pytest.mark.long
-def test_every_longer_check_in_small(monkeypatch):
-    options = Namespace(moments=3, seed=0, minutes=0.1, seconds=2, files=100)
-    killing = killed.train(options, {})
-    assert killing.failures == [] and sum(killing.figures["killed"].values()) == 3 and killing.figures["equal"] >= 1
-    assert memory.train(options, {}).figures["updates"] > 1
-    monkeypatch.setattr(threads, "TESTS", ("tests/test_seam.py",))
-    for found in (threads.load(options, {}), mutation.mutate(options, {})):
-        assert found.failures == []
-
-
-@pytest.mark.parametrize(("growth", "found"), [(0, False), (400, True)])
-def test_memory_that_grows(growth, found):
-    """MiB an hour, in a training of an hour with 500 MiB after a jump at its start."""
-    samples = [(t, 450 + min(t, 50) + growth * t / 3600) for t in range(0, 3601, 6)]
-    outcome = memory.judged(samples)
-    assert outcome.figures["slope"] == growth and bool(outcome.failures) == found
 
 
 # ---------------------------------------------------------------- diagnosis.py

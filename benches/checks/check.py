@@ -8,14 +8,17 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = [ROOT / "tests", ROOT / "tests/support", ROOT / "tests/children"]
+TESTS = ("tests", "tests/support", "tests/children")
+SIZES = ("moments", "minutes", "seconds", "files", "seed")  # of tests/soak
+HOURS, MINUTES = 9, 60
 Figures = dict[str, Any]
 
 
@@ -29,14 +32,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """A check. `run` gets the options and the figures of the last time, from which only the fuzz goes on, and gives an
-    outcome, or one after every part that may be kept; `row` says the figures in the words of the page's table;
-    `options` are those that decide them.
+    """A check, by the title of its section in docs/reliability.md, which says what it does. `run` gets the options and
+    the figures of the last time, from which only the fuzz goes on, and gives an outcome, or one after every part that
+    may be kept; `row` says the figures in the words of the page's table; `options` are those that decide them.
     """
 
     title: str
-    done: str
-    failure: str  # what one would look like
     run: Callable[[argparse.Namespace, Figures], Outcome | Iterator[Outcome]]
     row: Callable[[Figures], str]
     options: tuple[str, ...] = ()
@@ -56,9 +57,16 @@ class Ended:
         return [json.loads(line) for line in self.out.splitlines() if line.startswith("{") and line.endswith("}")]
 
 
-def run(command: Sequence[object], seconds: float, cwd: Path = ROOT, **variables: str) -> Ended:
-    """Run a command; after the time limit it and its children are killed."""
-    process = start(command, cwd, subprocess.PIPE, **variables)
+def run(command: Sequence[object], seconds: float, **variables: str) -> Ended:
+    """Run a command in a session of its own, which imports from tests/ too; after the time limit it and its children
+    are killed.
+    """
+    paths = [*(str(ROOT / folder) for folder in TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
+    words, pipe = [str(word) for word in command], subprocess.PIPE
+    process = subprocess.Popen(
+        words, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )
     try:
         out, err = process.communicate(timeout=seconds)
         failure = told(process.returncode, err)
@@ -69,18 +77,6 @@ def run(command: Sequence[object], seconds: float, cwd: Path = ROOT, **variables
     finally:
         kill(process)
     return Ended(out, err, failure)
-
-
-def start(
-    command: Sequence[object], cwd: Path = ROOT, output: int | IO[str] = subprocess.PIPE, **variables: str
-) -> subprocess.Popen[str]:
-    """Start a command in a session of its own, which imports from tests/ too."""
-    paths = [*map(str, TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
-    words = [str(word) for word in command]
-    return subprocess.Popen(
-        words, cwd=cwd, env=environment, stdout=output, stderr=output, text=True, start_new_session=True
-    )
 
 
 def kill(process: subprocess.Popen[str]) -> None:
@@ -98,22 +94,32 @@ def told(status: int, err: str) -> str:
     return f"{name}: {said}" if said else name
 
 
-def python(*words: object) -> list[object]:
-    """A command of this Python."""
-    return [sys.executable, *words]
-
-
-def script(name: str, *words: object) -> list[object]:
-    """The command of a script of this folder, which does not import from the folder."""
-    return python("-P", ROOT / "benches/checks" / f"{name}.py", *words)
-
-
-def tests(*words: object, seconds: float) -> tuple[int, list[str]]:
+def tests(*words: object, hours: float = HOURS, **variables: str) -> tuple[int, list[str]]:
     """Run pytest with these words: how many tests passed, and the names of those that did not."""
-    command = python("-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *words)
-    ended = run(command, seconds, PYTHONDONTWRITEBYTECODE="1")
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *words]
+    ended = run(command, 3600 * hours, PYTHONDONTWRITEBYTECODE="1", **variables)
     *others, last = ended.out.strip().splitlines() or [""]
     failed = [line for line in others if line.startswith(("FAILED", "ERROR"))]
     words_of_last = last.replace(",", "").split()
     passed = int(words_of_last[words_of_last.index("passed") - 1]) if "passed" in words_of_last else 0
     return passed, failed or ([f"pytest: {ended.failure}: {last}"] if ended.failure else [])
+
+
+def soak(*files: str) -> Callable[[argparse.Namespace, Figures], Outcome]:
+    """The check that runs files of tests, those of tests/soak at the sizes of the options; it adds what they count."""
+
+    def checked(options: argparse.Namespace, _: Figures) -> Outcome:
+        given = {name: getattr(options, name) for name in SIZES} | {"minutes": options.minutes or MINUTES}
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "figures"
+            file.touch()
+            sizes = {"ISOMETRY_SOAK": json.dumps(given), "ISOMETRY_FIGURES": str(file)}
+            passed, failed = tests(*files, "-m", "", **sizes)
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+        figures: Figures = {"tests": passed - len(lines)}  # that count nothing
+        for line in lines:
+            for name, value in line.items():
+                figures[name] = figures.get(name, {}) | value if isinstance(value, dict) else value
+        return Outcome(figures, failed)
+
+    return checked

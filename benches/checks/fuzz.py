@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from checks.check import Check, Figures, Outcome, python, run
+from checks.check import Figures, Outcome, run
 
 Found = dict[int, str]  # numbers of calls, and what was wrong
 PART, SECONDS = 5_000, 1800  # calls of one process, and its time limit
@@ -58,7 +59,7 @@ def _part(first: int, stop: int, at: Path) -> tuple[Counter[str], Found]:
     calls, found = Counter[str](), Found()
     while first < stop:
         at.write_text(str(first))
-        ended = run(python("-m", "fuzz.series", first, stop, "--at", at), SECONDS)
+        ended = run([sys.executable, "-m", "fuzz.series", first, stop, "--at", at], SECONDS)
         found |= {line["number"]: line["failure"] for line in ended.lines if "failure" in line}
         if not ended.failure:
             calls.update(ended.lines[-1]["calls"])
@@ -73,15 +74,3 @@ def _part(first: int, stop: int, at: Path) -> tuple[Counter[str], Found]:
 def row(found: Figures) -> str:
     faces = ", ".join(f"{count:,} {name}" for name, count in found["calls"].items())
     return f"{sum(found['calls'].values()):,} calls ({faces}), numbers 0 to {found['reached'] - 1:,}"
-
-
-CHECK = Check(
-    "Fuzz",
-    "Random calls of both interfaces, with sizes, dtypes, memory layouts and numbers of threads drawn too; half of "
-    "them have one mistake. A valid call must give the result of the NumPy reference, an invalid one the documented "
-    "exception with a message that names the argument; no argument may change.",
-    "A failure is anything else, a crash or a hang; `PYTHONPATH=tests:tests/support python -m fuzz.series K K+1` "
-    "repeats call K at its revision.",
-    examine,
-    row,
-)

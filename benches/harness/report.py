@@ -9,7 +9,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -27,16 +27,8 @@ MEAN = Bar("best orthogonal", 4.5, 6.5)
 def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int:
     """Run the groups; exit status 1 if a value of ours is wrong."""
     libraries = {name: version(name) for name in ("torch", "numpy", "scipy") if name != "torch" or name in sys.modules}
-    machine = {
-        "processor": processor(),
-        "threads": settings.threads,
-        "python": platform.python_version(),
-        **libraries,
-        "isometry": isometry.__version__,
-        "kernels": {k: str(v) for k, v in _core.config().items()},
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "quick": settings.quick,
-    }
+    machine = facts(settings.threads, libraries)
+    machine |= {"kernels": {k: str(v) for k, v in _core.config().items()}, "quick": settings.quick}
     beside = ", ".join(f"{name} {found}" for name, found in libraries.items() if found)
     print(f"isometry {machine['isometry']}, {beside}, {machine['processor']}")
     print(f"{machine['threads']} threads, float32, kernels {_core.config().get('simd')}")
@@ -58,6 +50,18 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
         with open(json_file, "w", encoding="utf-8") as file:
             json.dump({"machine": machine, "rows": entries}, file)
     return 1 if wrong else 0
+
+
+def facts(threads: int, libraries: Mapping[str, str | None]) -> dict[str, Any]:
+    """The machine, the versions and the time of a measurement."""
+    return {
+        "processor": processor(),
+        "threads": threads,
+        "python": platform.python_version(),
+        **libraries,
+        "isometry": isometry.__version__,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
 
 
 def rows_of(group: str, settings: Settings) -> Iterator[Any]:

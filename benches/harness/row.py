@@ -53,6 +53,19 @@ class Candidate(NamedTuple):
     results: Callable[[], Results] | None
 
 
+def side(name: str, run: Callable[[], Any]) -> Candidate:
+    """One side whose outcome is compared."""
+    return Candidate(name, run, lambda: named(run()))
+
+
+def named(outcome: Any) -> Results:
+    """What a call returned, by name: a value, a value or gradient and further ones, or results already."""
+    if isinstance(outcome, dict):
+        return outcome
+    first, *rest = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
+    return {"value": first, **{f"part {i}": part for i, part in enumerate(rest, 1)}}
+
+
 class Bar(NamedTuple):
     """The ratio to reach against the fastest of the named peers (None: of all)."""
 
@@ -74,8 +87,8 @@ class Row:
     ours: Candidate
     peers: Sequence[Candidate]
     reference: Callable[[], Results]
-    bars: Sequence[Bar]
-    flops: float
+    bars: Sequence[Bar] = ()
+    flops: float = 0.0
     tolerance: tuple[float, float] = TOLERANCE
     share: tuple[float, float] | None = None
     plan: str = ""

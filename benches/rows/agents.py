@@ -88,7 +88,6 @@ def ppo(environments: int, update: tuple[float, float], whole: tuple[float, floa
             peers=[made["MlpLstmPolicy"]],
             reference=partial(results, "MlpLstmPolicy", weights),
             bars=[Bar("sb3", *bars)],
-            flops=0.0,
             tolerance=TOLERANCE,
         )
 
@@ -150,6 +149,5 @@ def trajectories(kind: str) -> Row:
         peers=[Candidate(name, partial(run, name), partial(results, name)) for name in backends],
         reference=partial(results, "pad"),
         bars=[Bar(name, 1.5, 2.5, (name,)) for name in backends],
-        flops=0.0,
         tolerance=TOLERANCE,
     )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import isometry as iso
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Results, Row, side
 from harness.sizes import SOLVED
 from isometry.cli.errors import Failure
 from isometry.gpu import Array
@@ -86,8 +86,8 @@ def make_row(
 
     wide = {key: a.astype(np.float64) for key, a in given.items()}
     peers = [
-        Candidate("with copies", lambda: on_gpu(given), lambda: on_gpu(given)),
-        Candidate("cpu", lambda: call(given), lambda: call(given)),
+        side("with copies", lambda: on_gpu(given)),
+        side("cpu", lambda: call(given)),
         Candidate(torchs, by_torch, lambda: {k: t.cpu().numpy() for k, t in by_torch().items()}),
     ]
     return Row(

@@ -38,7 +38,6 @@ def rows() -> Iterator[Row]:
         lambda upper, x: it.Cayley(upper).apply(x),
         {"empty Function": Side(Empty.apply, form, {}, checked=False)},
         [Bar("empty Function", 0.77, 0.83)],
-        0.0,
         fixed=("x",),
         form=form,
         reference=lambda p, x: x @ formulas.cayley(p).mT,

@@ -58,7 +58,6 @@ def rows() -> Iterator[Row]:
         peers=[Candidate("transformers", run, lambda: results(model()))],
         reference=lambda: results(copy.deepcopy(model()).double()),
         bars=[Bar("transformers", 1.6, 2.0)],
-        flops=0.0,
         tolerance=TOLERANCE,
     )
 

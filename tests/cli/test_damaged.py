@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import isometry as iso
-from damage import cuts, damaged, flips, renames, trained
+from damage import cuts, damaged, flips, load_run, renames, resume, trained
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +22,7 @@ def whole(tmp_path_factory):
 def test_loading(whole, tmp_path, seed, how):
     folder, errors = tmp_path / "run", set()
     for name in damaged(whole, folder, seed, how, 200 if how is renames else 30):
-        try:
-            iso.load_run(folder)
-        except (ValueError, RuntimeError) as error:
-            assert str(folder) in str(error), repr(error)
+        if load_run(folder):
             errors.add(name)
     assert errors >= {"config.toml", "checkpoint.safetensors"}  # a metrics.csv that is cut has fewer rows
 
@@ -57,11 +54,7 @@ def test_a_checkpoint_runs_no_code(whole, tmp_path, isometry, write):
 
 
 @pytest.mark.parametrize("how", [cuts, renames], ids=lambda how: how.__name__)
-def test_going_on(whole, tmp_path, isometry, seed, how):
+def test_going_on(whole, tmp_path, seed, how):
     """The folder's name stands in the message of what ends badly."""
-    folder, ends = tmp_path / "run", set()
-    for _ in damaged(whole, folder, seed, how, 200 if how is renames else 2):
-        status, _, err = isometry("train", "--resume", folder, "--iterations", 7)
-        assert not err if status == 0 else (len(err) == 1 and str(folder) in err[0]), (status, err)
-        ends.add(status)
-    assert ends >= {1, 2}
+    folder = tmp_path / "run"
+    assert {resume(folder) for _ in damaged(whole, folder, seed, how, 200 if how is renames else 2)} >= {1, 2}

@@ -1,8 +1,13 @@
-"""A small run, and its folder with one file damaged: cut, with a wrong byte, with a name turned around."""
+"""A small run, and its folder with one file damaged: cut, with a wrong byte, with a name turned around; what loads or
+resumes it must give a result or the documented error, which names the folder.
+"""
 
+import contextlib
+import io
 import re
 import shutil
 
+import isometry as iso
 from cli_runs import FILES
 from isometry.cli import main
 
@@ -43,3 +48,24 @@ def damaged(whole, folder, rng, how, most):
             shutil.copytree(whole, folder)
             (folder / name).write_bytes(data)
             yield name
+
+
+def load_run(folder):
+    """Whether the run is refused."""
+    try:
+        iso.load_run(folder)
+    except (ValueError, RuntimeError) as error:
+        assert str(folder) in str(error), repr(error)
+        return True
+    return False
+
+
+def resume(folder):
+    """The exit status of `isometry train --resume`; an error is one line."""
+    err = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
+        status = main(["train", "--resume", str(folder), "--iterations", "7"])
+    lines = err.getvalue().splitlines()
+    said = len(lines) == 1 and str(folder) in lines[0] and "ISOMETRY_TRACEBACK" not in lines[0]
+    assert not lines if status == 0 else status in (1, 2) and said, f"status {status}: {lines}"
+    return status

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.row import TOLERANCE, Bar, Candidate, Results, Row
+from harness.row import side as candidate
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -47,7 +48,7 @@ def rows_of(
     drawn = cache(lambda: draw(np.random.default_rng(0)))  # on first use: a skipped row costs nothing
 
     def value(side: Side) -> Candidate:
-        return Candidate(side.name, lambda: side.forward(drawn()), lambda: {"value": side.forward(drawn())})
+        return candidate(side.name, lambda: side.forward(drawn()))
 
     def vjp(side: Side, pick: Mapping[str, Callable[[Array], Array]]) -> Candidate:
         return Candidate(side.name, lambda: called(side, drawn()), lambda: gradients(side, drawn(), pick))

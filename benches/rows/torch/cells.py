@@ -10,6 +10,7 @@ no gradient.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 import torch
@@ -18,8 +19,8 @@ from torch.nn.functional import normalize
 
 import isometry.torch as it
 from harness.row import Bar, Row
-from rows.torch import formulas
-from rows.torch.sides import Call, Side, loop, row
+from rows.torch import formulas, sides
+from rows.torch.sides import Call, Side, loop
 
 N, BATCH, STEPS, INPUTS = 256, 32, 200, 64
 SIZES = f"n{N} B{BATCH} T{STEPS} d{INPUTS}"
@@ -31,6 +32,7 @@ Own = Callable[[Tensor, Tensor], Tensor]
 Blend = Callable[[Tensor, Tensor, Tensor], Tensor]
 BLENDS: dict[str, Blend] = {"lerp": torch.lerp, "addcmul": lambda c, h, z: torch.addcmul(c, z, h - c)}
 BEST_LOOP = Bar("best loop", 3.0, 4.0)
+row = partial(sides.row, fixed=("x",), tolerance=TOLERANCE, plan="cell")
 
 
 def gru() -> Iterator[Row]:
@@ -52,9 +54,6 @@ def gru_row(reset: Literal["before", "after"], peers: dict[str, Call | Side], ba
         peers,
         [bar],
         6.0 * N * (3 * N + 2 * INPUTS) * BATCH * STEPS,
-        fixed=("x",),
-        tolerance=TOLERANCE,
-        plan="cell",
     )
 
 
@@ -92,9 +91,6 @@ def goru_row(
         {f"loop, {w}, {how}": by_loop(own, blend) for w, own in peers.items() for how, blend in BLENDS.items()},
         [BEST_LOOP],
         (6.0 * N * (2 * N + 2 * INPUTS) + 3 * N * per_state) * BATCH * STEPS,
-        fixed=("x",),
-        tolerance=TOLERANCE,
-        plan="cell",
     )
 
 
@@ -212,9 +208,7 @@ def rum_row(lam: int, sizes: tuple[int, int, int], bar: Bar) -> Row:
         {f"torch loop, {name}": by_loop(lam, reflect) for name, reflect in REFLECTIONS.items()},
         [bar],
         (12.0 * n * (n + INPUTS) + 65 * n + 34 * n * n * lam) * batch * steps,
-        fixed=("x",),
         tolerance=THROUGH_ROTATIONS,
-        plan="cell",
     )
 
 
@@ -276,35 +270,33 @@ def pair_row(name: str, matrices: tuple[int, int], peer: Call, ours: Call) -> Ro
         {"torch loop": peer},
         [BEST_LOOP],
         (6.0 * n * of_w * n + 4.0 * n * of_u * INPUTS) * batch * steps,
-        fixed=("x",),
-        tolerance=TOLERANCE,
-        plan="cell",
     )
 
 
 def cornn_loop(x: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:
     """One product for y and z per step."""
     drive, both = x @ u.T + b, torch.cat((w[0], w[1]), -1).T
-    y = z = x.new_zeros(x.shape[1], w.shape[-1])
-    found = []
-    for of_step in drive.unbind():
+    z = torch.zeros_like(drive[0])
+
+    def step(y: Tensor, of_step: Tensor) -> Tensor:
+        nonlocal z
         force = torch.tanh(torch.addmm(of_step, torch.cat((y, z), -1), both)) - GAMMA * y - EPSILON * z
         z = z + DT * force
-        y = y + DT * z
-        found.append(y)
-    return torch.stack(found)
+        return y + DT * z
+
+    return loop(step, drive)
 
 
 def lem_loop(x: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:
     """One product for three of the gates per step, and one for the fourth."""
     n = w.shape[-1]
-    of_gates, of_own = (x @ u.flatten(0, 1).T + b.flatten()).split((3 * n, n), -1)
-    of_y, of_z = w[:3].flatten(0, 1).T, w[3].T
-    y = z = x.new_zeros(x.shape[1], n)
-    found = []
-    for gates, own in zip(of_gates.unbind(), of_own.unbind(), strict=True):
+    drives = (x @ u.flatten(0, 1).T + b.flatten()).split((3 * n, n), -1)
+    of_y, of_z, z = w[:3].flatten(0, 1).T, w[3].T, torch.zeros_like(drives[1][0])
+
+    def step(y: Tensor, gates: Tensor, own: Tensor) -> Tensor:
+        nonlocal z
         s_1, s_2, t = torch.addmm(gates, y, of_y).chunk(3, 1)
         z = torch.lerp(z, torch.tanh(t), DT * torch.sigmoid(s_1))
-        y = torch.lerp(y, torch.tanh(torch.addmm(own, z, of_z)), DT * torch.sigmoid(s_2))
-        found.append(y)
-    return torch.stack(found)
+        return torch.lerp(y, torch.tanh(torch.addmm(own, z, of_z)), DT * torch.sigmoid(s_2))
+
+    return loop(step, *drives)

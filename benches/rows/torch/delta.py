@@ -7,15 +7,15 @@ chunks; and with the unit triangular systems inverted by batched products of blo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 import isometry.torch as it
 from harness.figure import Later
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Row
 from rows.torch.delta_figures import figures
 from rows.torch.sides import row
 
@@ -39,7 +39,7 @@ def delta() -> Iterator[Row | Later]:
     for steps in LENGTHS:
         draw, flops = partial(drawn, steps), FORWARD * steps * HEADS
         bars = [Bar("best of torch", 2.0, 3.0)]
-        yield without_gradients(f"forward T{steps} {SIZES}", draw, ours, peers, bars, flops)
+        yield row(f"forward T{steps} {SIZES}", draw, ours, peers, bars, flops, gradients=False)
     for steps in LENGTHS:
         bars = [Bar("best of torch", 2.0, 2.7)]
         bars += [Bar("transformers", 10.0, 10.0, (SLICES,))] if steps == LENGTHS[-1] else []
@@ -47,7 +47,7 @@ def delta() -> Iterator[Row | Later]:
         training = row(f"backward too T{steps} {SIZES}", draw, ours, peers, bars, flops)
         yield training
     bars, draw = [Bar("transformers", 5.0, 8.0)], partial(drawn, 1, state=True)
-    token = without_gradients(f"one token {SIZES}", draw, ours, {SLICES: one}, bars, 0.0)
+    token = row(f"one token {SIZES}", draw, ours, {SLICES: one}, bars, gradients=False)
     yield token
     yield from figures(token, training)
 
@@ -62,32 +62,6 @@ def drawn(steps: int, state: bool = False) -> dict[str, Tensor]:
 
 def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor | None = None) -> Tensor:
     return it.delta_rule(q, k, v, beta, g=g, initial_state=state)[0]
-
-
-def without_gradients(
-    name: str,
-    draw: Callable[[], dict[str, Tensor]],
-    own: Peer,
-    peers: dict[str, Peer],
-    bars: Sequence[Bar],
-    flops: float,
-) -> Row:
-    """A row of values alone."""
-    made = cache(lambda: (torch.manual_seed(0), draw())[1])
-
-    def side(label: str, call: Peer, wide: bool = False) -> Candidate:
-        @torch.no_grad()
-        def run() -> Tensor:
-            return call(*(t.double() if wide else t for t in made().values()))
-
-        def results() -> Results:
-            return {"value": run()}
-
-        return Candidate(label, run, results)
-
-    exact = side("float64", next(iter(peers.values())), wide=True).results
-    assert exact is not None
-    return Row(name, side("isometry", own), [side(label, peer) for label, peer in peers.items()], exact, bars, flops)
 
 
 # ---------------------------------------------------------------- the peers

@@ -3,7 +3,7 @@ product, and the package fht-cpu where it is installed. n log2 n additions per r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Row
+from harness.row import Bar, Row
+from rows.torch.sides import Call, Side, row
 
 ROWS = 10_000
 SIZES = (16, 64, 256, 1024, 2048, 4096)
@@ -25,39 +26,29 @@ def transforms() -> Iterator[Row]:
 
 
 def transform(n: int) -> Row:
-    x = cache(lambda: torch.randn(ROWS, n, generator=torch.Generator().manual_seed(0)))
-    result = cache(lambda: torch.empty(ROWS, n))
-    room, matrix = cache(lambda: torch.empty(ROWS, n)), cache(lambda: it.hadamard_transform(torch.eye(n)))
-    calls: dict[str, Callable[[], Tensor]] = {
-        BUTTERFLIES: lambda: butterflies(x()),
-        DENSE: lambda: x() @ matrix(),
+    room, result = (cache(lambda: torch.empty(ROWS, n)) for _ in range(2))
+    matrix = cache(lambda: it.hadamard_transform(torch.eye(n)))
+    peers: dict[str, Call | Side] = {
+        COPY: Side(lambda x: room().copy_(x), {}, {}, checked=False),
+        BUTTERFLIES: butterflies,
+        DENSE: lambda x: x @ matrix(),
     }
     bars = [Bar(COPY, 1 / 1.5, 1.0, (COPY,)), Bar(BUTTERFLIES, 5.0, 10.0, (BUTTERFLIES,))]
     if n == SIZES[-1]:
         bars.append(Bar(DENSE, 20.0, 40.0, (DENSE,)))
     if find_spec("fht_cpu"):
-        calls[PACKAGE] = lambda: packaged(x(), room())
+        peers[PACKAGE] = lambda x: packaged(x, room())
         bars.append(Bar(PACKAGE, 1.0, 1.5, (PACKAGE,)))
-    return Row(
-        name=f"hadamard {ROWS} x {n}",
-        ours=side("isometry", lambda: it.hadamard_transform(x(), out=result())),
-        peers=[Candidate(COPY, lambda: room().copy_(x()), None), *(side(name, call) for name, call in calls.items())],
-        reference=lambda: {"value": butterflies(x().double())},
-        bars=bars,
-        flops=0.0,
+    return row(
+        f"hadamard {ROWS} x {n}",
+        lambda: {"x": torch.randn(ROWS, n)},
+        lambda x: it.hadamard_transform(x, out=result()),
+        peers,
+        bars,
+        gradients=False,
+        reference=butterflies,
         tolerance=(1e-6, 1e-6),
     )
-
-
-def side(name: str, call: Callable[[], Tensor]) -> Candidate:
-    def run() -> Tensor:
-        with torch.no_grad():
-            return call()
-
-    def results() -> Mapping[str, Tensor]:
-        return {"value": run()}
-
-    return Candidate(name, run, results)  # type: ignore[arg-type]
 
 
 def butterflies(x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ Flops per pass: three products of 2 n^2 / h T B with each matrix of W, and two w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, randn
@@ -15,14 +16,15 @@ import isometry.torch as it
 from harness.row import Bar, Row
 from isometry._cells.gru import setting
 from isometry.torch.sequences._sequence import run
-from rows.torch import formulas
-from rows.torch.sides import loop, row
+from rows.torch import formulas, sides
+from rows.torch.sides import loop
 
 HEADS, N = 8, 512
 EACH = N // HEADS
 STEPS = 784, 512
 # through up to 784 steps; a gradient jumps if rounding moves one state across the kink of modReLU
 TOLERANCE = (2e-4, 1e-2)
+row = partial(sides.row, fixed=("x",), tolerance=TOLERANCE, plan="cell")
 
 
 def rows() -> Iterator[Row]:
@@ -68,9 +70,6 @@ def scornn() -> Row:
         },
         [Bar("one head", 4.0, 6.0, ("one head",)), Bar("one by one", 1.0, 1.5, ("heads one by one",))],
         (6.0 * N * EACH + 4 * N * inputs) * batch * steps,
-        fixed=("x",),
-        tolerance=TOLERANCE,
-        plan="cell",
     )
 
 
@@ -112,7 +111,4 @@ def gru() -> Row:
         },
         [Bar("best loop", 5.0, 8.0)],
         (18.0 * N * EACH + 12.0 * N * N) * batch * steps,
-        fixed=("x",),
-        tolerance=TOLERANCE,
-        plan="cell",
     )

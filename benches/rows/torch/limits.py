@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from harness.row import Candidate, Results, Row
+from harness.row import Results, Row, side
 from rows.torch.sides import loop
 
 #: (n, B, T): few rows and many, whole and partial vectors.
@@ -53,10 +53,9 @@ def one_pass(name: str, wanted: tuple[str, ...], products: int, n: int, batch: i
     run = cache(lambda: found(lambda w, x, v: it.recurrence(it.Dense(w), x, v, activation="tanh")))
     return Row(
         name=f"{name} n{n} B{batch} T{steps}",
-        ours=Candidate("isometry", lambda: run()(), lambda: run()()),
+        ours=side("isometry", lambda: run()()),
         peers=[],
         reference=lambda: {key: t.detach() for key, t in found(textbook, wide=True)().items()},
-        bars=[],
         flops=2.0 * products * n * n * steps * batch,
         tolerance=(1e-4, 1e-3),
     )

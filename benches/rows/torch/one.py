@@ -13,7 +13,7 @@ from torch import Tensor, randn
 import isometry.torch as it
 from harness.row import Candidate, Results, Row
 from rows.torch import formulas
-from rows.torch.delta import BACKWARD, FORWARD, chunked, drawn, ours, triangular, without_gradients
+from rows.torch.delta import BACKWARD, FORWARD, chunked, drawn, ours, triangular
 from rows.torch.dropin.linalg import factorisation
 from rows.torch.sides import row
 
@@ -24,7 +24,7 @@ N, M, MANY = 1024, 512, 2000
 def rows() -> Iterator[Row]:
     draw = partial(one_head, TOKENS)
     peers = {"transformers": partial(chunked, solve=triangular, sliced=False)}
-    yield without_gradients(f"delta rule, one head, T{TOKENS}", draw, ours, peers, [], FORWARD * TOKENS)
+    yield row(f"delta rule, one head, T{TOKENS}", draw, ours, peers, [], FORWARD * TOKENS, gradients=False)
     yield row("delta rule, one head, backward too", draw, ours, peers, [], (FORWARD + BACKWARD) * TOKENS)
     yield factorisation(1, 1024, 256)
     yield row(
@@ -32,22 +32,18 @@ def rows() -> Iterator[Row]:
         lambda: {"x": randn(1, 1024, 256)},
         lambda x: it.linalg.geqrf(x)[0],
         {},
-        [],
-        0.0,
         reference=lambda x: it.linalg.geqrf(x)[0],
         tolerance=(1e-3, 1e-3),
     )
     vectors = lambda: {"vectors": torch.tril(randn(N, M))}
     pick = {"vectors": torch.tril}
     wy = {"torch compact WY": formulas.wy_matrix}
-    yield row(f"householder matrix {N}/{M}", vectors, lambda u: it.Householder(u).matrix(), wy, [], 0.0, pick=pick)
+    yield row(f"householder matrix {N}/{M}", vectors, lambda u: it.Householder(u).matrix(), wy, pick=pick)
     yield row(
         f"householder apply {N}/{M}/B{MANY}",
         lambda: vectors() | {"x": randn(MANY, N)},
         lambda vectors, x: it.Householder(vectors).apply(x),
         {"torch compact WY": formulas.wy_apply},
-        [],
-        0.0,
         pick=pick,
     )
     yield from_matrix(1000)
@@ -77,7 +73,5 @@ def from_matrix(n: int) -> Row:
         ours=side,
         peers=[],
         reference=lambda: {"value": orthogonal().double()},
-        bars=[],
-        flops=0.0,
         tolerance=(1e-4, 1e-4),
     )

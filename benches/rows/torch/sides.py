@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.row import PEAK_SIZE, TOLERANCE, Bar, Candidate, Frame, Results, Row
+from harness.row import side as candidate
 
 Call = Callable[..., Tensor]
 Draw = Callable[[], dict[str, Tensor]]
@@ -36,9 +37,10 @@ def row(
     draw: Draw,
     ours: Call,
     peers: Mapping[str, Call | Side],
-    bars: Sequence[Bar],
-    flops: float,
+    bars: Sequence[Bar] = (),
+    flops: float = 0.0,
     *,
+    gradients: bool = True,
     fixed: Sequence[str] = (),
     form: Forms | None = None,
     pick: Forms | None = None,
@@ -49,7 +51,8 @@ def row(
 ) -> Row:
     """The row of a function of tensors, which every side takes in the order in which `draw` names them.
 
-    All are differentiated but those in `fixed`; the gradient of the value is random. `form` turns a tensor, and the
+    All are differentiated but those in `fixed`, or none without `gradients`; the gradient of the value is random.
+    `form` turns a tensor, and the
     gradients of the peers, into the form in which our side takes it (`pick`: the gradients of every side, instead). The
     reference, by default the first peer, computes in float64.
     """
@@ -59,7 +62,7 @@ def row(
 
     def side(label: str, given: Call | Side, wide: bool = False) -> Candidate:
         own = given if isinstance(given, Side) else Side(given, {}, pick)
-        return differentiable(label, own, drawn, fixed, wide)
+        return (differentiable if gradients else valued)(label, own, drawn, fixed, wide)
 
     exact = reference or next(iter(peers.values()))
     return Row(
@@ -76,6 +79,21 @@ def row(
     )
 
 
+def taken(side: Side, drawn: Callable[[], Mapping[str, Tensor]], wide: bool) -> dict[str, Tensor]:
+    """The tensors as a side takes them, of its own."""
+    given = {key: side.form[key](t) if key in side.form else t for key, t in drawn().items()}
+    return {key: t.to(WIDE.get(t.dtype, t.dtype) if wide else t.dtype, copy=True) for key, t in given.items()}
+
+
+def valued(
+    name: str, side: Side, drawn: Callable[[], Mapping[str, Tensor]], _: Sequence[str], wide: bool = False
+) -> Candidate:
+    """A candidate that computes y, or several results, without gradients."""
+    given = cache(lambda: taken(side, drawn, wide))
+    made = candidate(name, torch.no_grad()(lambda: side.call(*given().values())))
+    return made if side.checked else made._replace(results=None)
+
+
 def differentiable(
     name: str, side: Side, drawn: Callable[[], Mapping[str, Tensor]], fixed: Sequence[str] = (), wide: bool = False
 ) -> Candidate:
@@ -86,8 +104,7 @@ def differentiable(
 
     @cache
     def prepared() -> tuple[dict[str, Tensor], Call, Tensor]:
-        given = {key: side.form[key](t) if key in side.form else t for key, t in drawn().items()}
-        given = {key: t.to(WIDE.get(t.dtype, t.dtype) if wide else t.dtype, copy=True) for key, t in given.items()}
+        given = taken(side, drawn, wide)
         leaves = {key: t.requires_grad_() for key, t in given.items() if key not in fixed}
         call = partial(side.call, *given.values())
         with torch.no_grad():
@@ -111,6 +128,13 @@ def differentiable(
         return found
 
     return Candidate(name, run, results if side.checked else None)
+
+
+def doubled(layer: Any, *sizes: int, **keywords: Any) -> Any:
+    """A layer of the same arguments and weights in double precision."""
+    wide = type(layer)(*sizes, **keywords, dtype=torch.float64)
+    wide.load_state_dict(layer.state_dict())
+    return wide
 
 
 def narrow(dtype: torch.dtype) -> torch.dtype:

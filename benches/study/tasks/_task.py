@@ -56,6 +56,22 @@ class Drawn(Task):
         return self.right(network(x), target)
 
 
+class Estimated(Task):
+    """Numbers that are estimated from a sequence, by the squares of their errors."""
+
+    outputs, chance = 1, 0.0
+
+    def loss(self, values: Tensor, target: Tensor) -> Tensor:
+        return (values - target).square().mean()
+
+
+class EstimatedDrawn(Estimated, Drawn):
+    """The score is the variance explained."""
+
+    def right(self, values: Tensor, target: Tensor) -> float:
+        return explained(values, target)
+
+
 class Classified(Task):
     """Sequences (length, inputs) of a training and a test set, with labels."""
 

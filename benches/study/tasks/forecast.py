@@ -8,17 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._task import BATCH, HELD_OUT, Drawn, Task, explained
+from ._task import BATCH, HELD_OUT, Estimated, EstimatedDrawn, explained
 from .series import folder
 
 STEPS = 200
-
-
-class Estimated(Task):
-    outputs, chance = 1, 0.0
-
-    def loss(self, values: Tensor, target: Tensor) -> Tensor:
-        return (values - target).square().mean()
 
 
 class Continued(Estimated):
@@ -65,7 +58,7 @@ class Ecg(Continued):
         super().__init__(np.genfromtxt(file, delimiter=",", skip_header=1)[:, 0], ahead=12)
 
 
-class Oscillator(Estimated, Drawn):
+class Oscillator(EstimatedDrawn):
     """The damping of an oscillator of unknown frequency, phase and amplitude, from 120 noisy values."""
 
     inputs = 1
@@ -77,6 +70,3 @@ class Oscillator(Estimated, Drawn):
         x = rng.uniform(0.5, 2, count) * x + 0.1 * rng.standard_normal(x.shape)
         target = (damping - 0.02) / (0.04 / 12**0.5)
         return torch.from_numpy(x.astype(np.float32)[..., None]), torch.from_numpy(target.astype(np.float32)[:, None])
-
-    def right(self, values: Tensor, target: Tensor) -> float:
-        return explained(values, target)

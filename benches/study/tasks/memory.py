@@ -10,7 +10,7 @@ from torch.nn.functional import one_hot
 
 import isometry
 
-from ._task import Drawn, explained
+from ._task import Drawn, EstimatedDrawn
 
 DELAY, STEPS, SYMBOLS = 100, 150, 8
 
@@ -28,20 +28,14 @@ class Copying(Drawn):
         return super().right(values[-10:], target[-10:])
 
 
-class Adding(Drawn):
+class Adding(EstimatedDrawn):
     """The sum of two marked numbers among 150; the variance explained."""
 
-    inputs, outputs, chance = 2, 1, 0.0
+    inputs = 2
 
     def sequences(self, rng: Any, count: int) -> tuple[Tensor, Tensor]:
         x, y = isometry.tasks.adding(STEPS, count, rng)
         return torch.from_numpy(x).float(), torch.from_numpy(y).float().reshape(count, 1)
-
-    def loss(self, values: Tensor, target: Tensor) -> Tensor:
-        return (values - target).square().mean()
-
-    def right(self, values: Tensor, target: Tensor) -> float:
-        return explained(values, target)
 
 
 class Cue(Drawn):

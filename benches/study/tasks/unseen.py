@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from ._task import Drawn, explained
-from .forecast import Estimated
+from ._task import Drawn, EstimatedDrawn
 from .series import Series
 
 Appliances = partial(Series, "ACSF1", every=4)  # which of ten appliances draws this power, 365 steps
 
 
-class Position(Estimated, Drawn):
+class Position(EstimatedDrawn):
     """Dead reckoning: where a vehicle is after 100 steps, from noisy speeds and turns of each step."""
 
     inputs, outputs, steps = 2, 2, 100
@@ -29,9 +28,6 @@ class Position(Estimated, Drawn):
         x = np.stack([speed, 10 * turn], -1) + 0.05 * rng.standard_normal((self.steps, count, 2))
         target = np.stack([where.real, where.imag], -1)
         return torch.from_numpy(x.astype(np.float32)), torch.from_numpy(target.astype(np.float32))
-
-    def right(self, values: Tensor, target: Tensor) -> float:
-        return explained(values, target)
 
 
 class Brackets(Drawn):

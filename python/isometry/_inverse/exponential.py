@@ -22,20 +22,20 @@ from isometry._inverse.unitarity import unitary, widened
 MIDDLE = 0.7
 
 
-def arguments(w: Array, tol: float) -> tuple[Array, Array | None]:
+def arguments(w: Array, tol: float) -> dict[str, Array]:
     """upper and, for a complex W (nb, n, n), diagonal of the exponential that is W."""
     n = w.shape[-1]
     if w.dtype.kind != "c" and n in (2, 3):
         upper = np.empty((len(w), n * (n - 1) // 2), w.dtype)
         _core.exponential_from_matrix(np.ascontiguousarray(w), upper, tol)
-        return upper, None
+        return {"upper": upper}
     wide = widened(w)
     unitary(wide, tol)
     a = logarithm(wide)
-    upper = a[(..., *np.triu_indices(n, 1))].astype(w.dtype)
-    if w.dtype.kind != "c":
-        return upper, None
-    return upper, np.diagonal(a, axis1=-2, axis2=-1).imag.astype(real_type(w.dtype))
+    found = {"upper": a[(..., *np.triu_indices(n, 1))].astype(w.dtype)}
+    if w.dtype.kind == "c":
+        found["diagonal"] = np.diagonal(a, axis1=-2, axis2=-1).imag.astype(real_type(w.dtype))
+    return found
 
 
 def logarithm(w: Array) -> Array:

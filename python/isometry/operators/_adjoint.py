@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from isometry._arrays import Array, DType
 from isometry._backend import Place
 from isometry._rules import check_expression
-from isometry._rules.index import Key
-from isometry.operators._immutable import Combined, Op
+from isometry.operators._immutable import Op
+from isometry.operators._of_one import OfOne
 from isometry.operators._operator import Gradients, Operator
 
 
-class Adjoint(Combined, Generic[Op]):
+class Adjoint(OfOne[Op]):
     """The conjugate transpose of an operator, ``op.H``: c = W^H x.
 
     Parameters
@@ -50,45 +49,18 @@ class Adjoint(Combined, Generic[Op]):
     ['sign', 'vectors']
     """
 
-    __slots__ = ("operator",)
-
-    operator: Op
+    __slots__ = ()
 
     def __init__(self, operator: Op) -> None:
         check_expression.operator("operator", Operator, operator)
         self._put(operator=operator, shape=operator.shape[::-1], batch_shape=operator.batch_shape, dtype=operator.dtype)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.operator,)
-
-    def _parts(self) -> list[str]:
-        return [repr(self.operator)]
 
     @property
     def H(self) -> Op:  # type: ignore[override]
         """The original operator."""
         return self.operator
 
-    def astype(self, dtype: DTypeLike) -> Adjoint:
-        operator = self.operator.astype(dtype)
-        return self if operator is self.operator else Adjoint(operator)
-
-    def _picked(self, key: Key) -> Adjoint:
-        return Adjoint(self.operator[key.entries])
-
     # -------------------------------------------------------- hooks
-
-    def _made_of(self) -> tuple[Any, ...]:
-        return (self.operator,)
-
-    def _check_held(self, check_finite: bool) -> None:
-        self.operator._check_held(check_finite)
-
-    def _members(self) -> tuple[Any, ...]:
-        return self.operator._members()
-
-    def _local(self) -> Adjoint:
-        return Adjoint(self.operator._local())
 
     def _determinant(self, backend: str | None) -> Any:
         return self.operator._determinant(backend).conj()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from isometry import gpu
 from isometry._arrays import Array, DType, ready
 from isometry._backend import Place
 from isometry._rules import check_expression
 from isometry._rules.index import Key
-from isometry.operators._immutable import Combined, Op
+from isometry.operators._immutable import Op
+from isometry.operators._of_one import OfOne
 from isometry.operators._operator import Gradients, Operator
 
 
-class BlockDiagonal(Combined, Generic[Op]):
+class BlockDiagonal(OfOne[Op]):
     """The members of a stack along the diagonal of one matrix, zero elsewhere.
 
     A vector is cut into h pieces, one for each member: c = (W_1 x_1, ..., W_h x_h).
@@ -60,41 +60,17 @@ class BlockDiagonal(Combined, Generic[Op]):
     array([-2.,  1.,  3.,  4.])
     """
 
-    __slots__ = ("operator",)
-
-    operator: Op
+    __slots__ = ()
 
     def __init__(self, operator: Op) -> None:
         check_expression.operator("operator", Operator, operator)
         shape, batch = check_expression.blocks(operator.shape, operator.batch_shape)
         self._put(operator=operator, shape=shape, batch_shape=batch, dtype=operator.dtype)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.operator,)
-
-    def _parts(self) -> list[str]:
-        return [repr(self.operator)]
-
-    def astype(self, dtype: DTypeLike) -> BlockDiagonal:
-        operator = self.operator.astype(dtype)
-        return self if operator is self.operator else BlockDiagonal(operator)
-
-    def _picked(self, key: Key) -> BlockDiagonal:
-        return BlockDiagonal(self.operator[(*key.entries, slice(None))])
+    def _picked(self, key: Key) -> Self:
+        return self._like(self.operator[(*key.entries, slice(None))])
 
     # -------------------------------------------------------- hooks
-
-    def _made_of(self) -> tuple[Any, ...]:
-        return (self.operator,)
-
-    def _check_held(self, check_finite: bool) -> None:
-        self.operator._check_held(check_finite)
-
-    def _members(self) -> tuple[Any, ...]:
-        return self.operator._members()
-
-    def _local(self) -> BlockDiagonal:
-        return BlockDiagonal(self.operator._local())
 
     def _pieces(self, x: Array) -> Array:
         """Rows (nb, k, h q) as those of the stack, (nb h, k, q)."""

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from isometry import gpu
 from isometry._arrays import Array, DType
 from isometry._backend import Place
 from isometry._rules import check_expression
-from isometry._rules.index import Key
-from isometry.operators._immutable import Combined, Op
+from isometry.operators._immutable import Op
+from isometry.operators._of_one import OfOne
 from isometry.operators._operator import Gradients, Operator
 
 
-class Columns(Combined, Generic[Op]):
+class Columns(OfOne[Op]):
     """The first columns of an operator, ``op.columns(count)``: a matrix of n_out rows with orthonormal columns.
 
     Parameters
@@ -55,41 +54,26 @@ class Columns(Combined, Generic[Op]):
     True
     """
 
-    __slots__ = ("operator",)
-
-    operator: Op
+    __slots__ = ()
 
     def __init__(self, operator: Op, count: int) -> None:
         check_expression.operator("operator", Operator, operator)
         shape = (operator.shape[0], check_expression.some_columns(count, operator.shape[1]))
         self._put(operator=operator, shape=shape, batch_shape=operator.batch_shape, dtype=operator.dtype)
 
+    def _like(self, operator: Any) -> Self:
+        return type(self)(operator, self.shape[1])
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.operator, self.shape[1])
 
     def _parts(self) -> list[str]:
-        return [repr(self.operator), f"count={self.shape[1]}"]
-
-    def astype(self, dtype: DTypeLike) -> Columns:
-        operator = self.operator.astype(dtype)
-        return self if operator is self.operator else Columns(operator, self.shape[1])
-
-    def _picked(self, key: Key) -> Columns:
-        return Columns(self.operator[key.entries], self.shape[1])
-
-    # -------------------------------------------------------- hooks
+        return [*super()._parts(), f"count={self.shape[1]}"]
 
     def _made_of(self) -> tuple[Any, ...]:
-        return (self.operator,) if self.shape[0] == self.shape[1] else ()
+        return super()._made_of() if self.shape[0] == self.shape[1] else ()
 
-    def _check_held(self, check_finite: bool) -> None:
-        self.operator._check_held(check_finite)
-
-    def _members(self) -> tuple[Any, ...]:
-        return self.operator._members()
-
-    def _local(self) -> Columns:
-        return Columns(self.operator._local(), self.shape[1])
+    # -------------------------------------------------------- hooks
 
     def _filled(self, x: Array) -> Array:
         """The rows filled up with zeros."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -26,6 +25,7 @@ from isometry._arrays import (
 )
 from isometry._backend import Place
 from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._held import Held
 from isometry._rules import check, check_expression
 from isometry._rules.check import Shape
 from isometry._rules.expression import converted, sizes
@@ -39,12 +39,12 @@ from isometry.operators._random import field
 Folded = tuple[Any, ...]
 
 
-class Declared(Immutable):
+class Declared(Held, Immutable):
     """An operator of the package: immutable, with references to the arrays it was built from."""
 
     __slots__ = ("_arrays", "_finite", "_flat")
 
-    _declaration: ClassVar[Declaration]
+    _stack = staticmethod(np.stack)
 
     _arrays: tuple[Array | None, ...]
     _finite: bool
@@ -53,9 +53,7 @@ class Declared(Immutable):
     def __init_subclass__(cls, *, declaration: Declaration | None = None) -> None:
         if declaration is None:  # a user's subclass of an object
             return
-        cls._declaration = declaration
-        for i, argument in enumerate(declaration.arguments):
-            setattr(cls, argument.name, _held(i, argument))
+        cls._declare(declaration)
 
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set all attributes."""
@@ -219,39 +217,6 @@ class Declared(Immutable):
 
     def _picked(self, key: Key) -> Self:
         return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
-
-    @classmethod
-    def _stacked(cls, members: Sequence[Self], batch: Shape) -> Self:
-        """Single operators as a stack; numbers and shapes are those of all."""
-        made: list[Any] = []
-        for t, *own in zip(members[0]._flat, *(member._arrays for member in members), strict=True):
-            if t.kind not in ("number", "shape") and own[0] is not None:
-                own[0] = np.stack(own)[: prod(batch)].reshape(*batch, *own[0].shape)
-            made.append(own[0])
-        return cls._of(made)
-
-    def _remade(self, change: Callable[[Argument, Array], Array]) -> Self:
-        """The same operator on changed arrays; itself where nothing changes."""
-        made = [None if a is None else change(t, a) for t, a in zip(self._flat, self._arrays, strict=True)]
-        if all(a is b for a, b in zip(made, self._arrays, strict=True)):
-            return self
-        return self._of(made)
-
-    @classmethod
-    def _of(cls, arrays: Sequence[Any]) -> Self:
-        operator = cls.__new__(cls)
-        operator._hold(*arrays)
-        return operator
-
-
-def _held(i: int, argument: Argument) -> property:
-    """The property that returns an argument."""
-    if argument.kind == "number":
-        return property(lambda op: float(op._arrays[i]), doc=f"The argument `{argument.name}`, a number.")
-    text = f"The argument `{argument.name}`, shape `{argument.form()}`; None if it was not given."
-    if argument.list:
-        return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")
-    return property(lambda op: op._arrays[i], doc=text)
 
 
 def _taken(argument: Argument, value: Any, first: Array | None) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy.typing import ArrayLike
 
 from isometry import _threads
@@ -22,6 +24,11 @@ def matrices(
     all_finite(check_finite, w=w)
     w, dtype = projected(w, nearest, special and w.dtype.kind != "c"), common(w)
     return stacked(w, 2, batch, dtype), batch, tolerance.unitary(tol, w.shape[-1], dtype.name)
+
+
+def unstacked(found: dict[str, Array], batch: Shape) -> dict[str, Any]:
+    """The arguments (nb, ...) as keywords, arrays (*batch, ...)."""
+    return {name: a.reshape((*batch, *a.shape[1:])) for name, a in found.items()}
 
 
 def projected(w: Array, nearest: bool, special: bool = False) -> Array:

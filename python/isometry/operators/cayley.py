@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _core
-from isometry._arrays import Array, all_finite, ready, real_type, stacked, taken, taken_real
+from isometry._arrays import Array, all_finite, ready, taken, taken_real
+from isometry._inverse import cayley as inverse
 from isometry._objects._skew import half_turn, of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX
 from isometry._objects.cayley import negative_ones as split
-from isometry._rules import tolerance
 from isometry.operators import _quat
 from isometry.operators._declared import Declared, promoted
 from isometry.operators._inverse import projected
@@ -198,35 +198,14 @@ class Cayley(Declared, declaration=CAYLEY):
         """
         w = taken("w", w)
         signs, phases = (None if a is None else taken_real(k, a) for k, a in (("signs", signs), ("phases", phases)))
-        given = signs if phases is None else phases
         _, batch = FROM_MATRIX.check(w.shape, *(None if a is None else a.shape for a in (signs, phases)))
-        n = w.shape[-1]
-        length = n * (n - 1) // 2
         all_finite(check_finite, w=w, signs=signs, phases=phases)
         if signs is not None:
             _core.operator_check("cayley", (None, None, ready(signs, signs.dtype), None))
         w = projected(w, nearest)
         dtype = promoted(FROM_MATRIX.arguments, [w, signs, phases])
-        complex_, real = dtype.kind == "c", real_type(dtype)
-
-        if given is None:
-            last = np.empty((*batch, n), real)
-        else:  # for complex numbers the extension takes signs as phases 0 or pi
-            given_last = np.where(signs < 0, np.pi, 0.0) if complex_ and signs is not None else given
-            last = np.array(np.broadcast_to(given_last, (*batch, n)), real, order="C")
-        q, bound = stacked(w, 2, batch, dtype), tolerance.unitary(tol, n, dtype.name)
-        upper = np.empty((len(q), length), dtype)
-        diagonal = np.empty((len(q), n), real) if complex_ else None
-        _core.cayley_from_matrix(q, last.reshape(len(q), n), given is None, upper, diagonal, bound)
-
-        keywords: dict[str, Any] = {}
-        if diagonal is not None:
-            keywords["diagonal"] = diagonal.reshape(*batch, n)
-        if signs is not None or not complex_:
-            keywords["signs"] = last if signs is None else signs
-        else:
-            keywords["phases"] = last if phases is None else phases
-        return cls(upper.reshape(*batch, length), **keywords)
+        given: dict[str, Any] = {"signs": signs, "phases": phases}
+        return cls(**given | inverse.arguments(w, signs, phases, batch, dtype, tol))
 
     @classmethod
     def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> Cayley:

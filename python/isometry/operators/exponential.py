@@ -15,7 +15,7 @@ from isometry._objects.exponential import EXPONENTIAL
 from isometry._rules import check
 from isometry.operators import _quat
 from isometry.operators._declared import Declared
-from isometry.operators._inverse import matrices
+from isometry.operators._inverse import matrices, unstacked
 from isometry.operators._random import Draw, Drawing, stackable
 from isometry.operators._skew import packed
 
@@ -119,9 +119,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         array([1.570796])
         """
         q, batch, bound = matrices(w, nearest, tol, check_finite, special=True)
-        upper, diagonal = inverse.arguments(q, bound)
-        upper = upper.reshape(*batch, upper.shape[-1])
-        return cls(upper, diagonal=None if diagonal is None else diagonal.reshape(*batch, q.shape[-1]))
+        return cls(**unstacked(inverse.arguments(q, bound), batch))
 
     @classmethod
     def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> Exponential:

@@ -8,12 +8,12 @@ from typing import Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _core
-from isometry._arrays import FLOAT64, Array, real_type, taken_real
+from isometry._arrays import FLOAT64, Array, taken_real
+from isometry._inverse import householder as inverse
 from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from isometry._rules import check, check_expression
 from isometry.operators._declared import Declared
-from isometry.operators._inverse import matrices
+from isometry.operators._inverse import matrices, unstacked
 from isometry.operators._random import Draw, Drawing, Seed, stackable
 
 
@@ -162,14 +162,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         True
         """
         q, batch, bound = matrices(w, nearest, tol, check_finite)
-        dtype, n = q.dtype, q.shape[-1]
-        vectors = np.empty((len(q), n, n - 1), dtype)
-        last = np.empty((len(q), n) if dtype.kind == "c" else len(q), real_type(dtype))
-        _core.householder_from_matrix(q, vectors, last, bound)
-        vectors = vectors.reshape(*batch, n, n - 1)
-        if dtype.kind == "c":
-            return cls(vectors, phases=last.reshape(*batch, n))
-        return cls(vectors, sign=last.reshape(batch))
+        return cls(**unstacked(inverse.arguments(q, bound), batch))
 
     @classmethod
     def haar(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
 from isometry._rules import check
 from isometry.operators._declared import Declared
-from isometry.operators._inverse import matrices
+from isometry.operators._inverse import matrices, unstacked
 from isometry.operators._random import Draw, Drawing, stackable
 
 
@@ -160,9 +160,8 @@ class Mesh(Sized, Declared, declaration=MESH):
         """
         check.choice("first", first, "left", "right")
         q, batch, bound = matrices(w, nearest, tol, check_finite)
-        found, n = inverse.arguments(q, first, bound), q.shape[-1]
-        angles: dict[str, Any] = {k: a.reshape(*batch, a.shape[-1]) for k, a in found.items()}
-        return cls(**angles, n=n, layers=n, first=first)
+        n = q.shape[-1]
+        return cls(**unstacked(inverse.arguments(q, first, bound), batch), n=n, layers=n, first=first)
 
     @classmethod
     def from_clements(

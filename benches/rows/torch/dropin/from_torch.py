@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Results, Row, side
+from rows.torch.sides import doubled
 
 N, BATCH, STEPS, INPUTS = 256, 32, 200, 64
 TOLERANCE = (1e-4, 1e-3)
@@ -76,8 +77,7 @@ def trained(name: str, what: str, bar: float, *, packed: bool = False, gradients
 
     def reference() -> Results:
         _, theirs, x = sides()
-        wide = KINDS[name](INPUTS, N, **keywords).double()
-        wide.load_state_dict(theirs.state_dict())
+        wide = doubled(theirs, INPUTS, N, **keywords)
         y = pulled(wide, x.double())
         return {"value": y, "gradients": norms(wide)} if gradients else {"value": y}
 
@@ -87,7 +87,6 @@ def trained(name: str, what: str, bar: float, *, packed: bool = False, gradients
         peers=[Candidate(f"torch.nn.{name}", lambda: run(1), lambda: results(1))],
         reference=reference,
         bars=[Bar("torch", bar, bar)],
-        flops=0.0,
         tolerance=TOLERANCE,
     )
 
@@ -127,16 +126,14 @@ def step(name: str) -> Row:
     @torch.no_grad()
     def reference() -> Results:
         _, theirs, x, h = made()
-        wide = KINDS[name](INPUTS, N).double()
-        wide.load_state_dict(theirs.state_dict())
+        wide = doubled(theirs, INPUTS, N)
         h = tuple(t.double() for t in h) if isinstance(h, tuple) else h.double()
         return {"value": joined(wide(x.double()[None], h)[1])}
 
     return Row(
         name=f"from_torch {name} step",
-        ours=Candidate("isometry", ours, lambda: {"value": ours()}),
-        peers=[Candidate(f"torch.nn.{name}", called, lambda: {"value": called()})],
+        ours=side("isometry", ours),
+        peers=[side(f"torch.nn.{name}", called)],
         reference=reference,
         bars=[Bar("torch", 1.0, 1.0)],
-        flops=0.0,
     )

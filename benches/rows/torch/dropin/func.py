@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Row, named, side
+from rows.torch.sides import doubled
 
 STEPS, BATCH, INPUTS, N, MODELS, ENSEMBLE = 100, 32, 8, 128, 4, 8
 # relative errors through 100 steps
@@ -50,9 +51,8 @@ def gradient(name: str, loss: Loss, at: Sequence[Tensor]) -> Row:
         leaves = [t.detach().requires_grad_() for t in at]
         return torch.autograd.grad(loss(*leaves), leaves)
 
-    ours = Candidate("torch.func.grad", lambda: transformed(*at), lambda: named(transformed(*at)))
-    peer = Candidate("backward()", lambda: backward(at), lambda: named(backward(at)))
-    return Row(name, ours, [peer], lambda: named(backward([t.double() for t in at])), [BACKWARD], 0.0, TOLERANCE)
+    sides = side("torch.func.grad", lambda: transformed(*at)), side("backward()", lambda: backward(at))
+    return row(name, *sides, lambda: backward([t.double() for t in at]), BACKWARD)
 
 
 def models(name: str, x: Tensor) -> Row:
@@ -68,22 +68,19 @@ def models(name: str, x: Tensor) -> Row:
     def one_by_one(models: Sequence[torch.nn.Module], x: Tensor) -> list[tuple[Tensor, ...]]:
         return [torch.autograd.grad(m(x)[0].square().sum(), list(m.parameters())) for m in models]
 
-    def results(models: Sequence[torch.nn.Module], x: Tensor) -> Results:
-        return named([torch.stack(grads) for grads in zip(*one_by_one(models, x), strict=True)])
+    def results(models: Sequence[torch.nn.Module], x: Tensor) -> list[Tensor]:
+        return [torch.stack(grads) for grads in zip(*one_by_one(models, x), strict=True)]
 
-    def reference() -> Results:
-        wide = [it.nn.ScoRNN(INPUTS, N, dtype=torch.float64) for _ in each]
-        for double, single in zip(wide, each, strict=True):
-            double.load_state_dict(single.state_dict())
-        return results(wide, x.double())
+    def reference() -> list[Tensor]:
+        return results([doubled(layer, INPUTS, N) for layer in each], x.double())
 
     ours = Candidate(
         "vmap(grad)",
         lambda: mapped(parameters, buffers),
-        lambda: named([mapped(parameters, buffers)[key] for key, _ in each[0].named_parameters()]),
+        lambda: named([mapped(parameters, buffers)[key].detach() for key, _ in each[0].named_parameters()]),
     )
-    peer = Candidate("loop", lambda: one_by_one(each, x), lambda: results(each, x))
-    return Row(name, ours, [peer], reference, [LOOP], 0.0, TOLERANCE)
+    peer = Candidate("loop", lambda: one_by_one(each, x), lambda: named(results(each, x)))
+    return row(name, ours, peer, reference, LOOP)
 
 
 def ensemble(name: str, x: Tensor, draw: Callable[..., Tensor]) -> Row:
@@ -99,14 +96,10 @@ def ensemble(name: str, x: Tensor, draw: Callable[..., Tensor]) -> Row:
             value = it.recurrence(it.Cayley(upper), own[:, None], v).square().sum()
         return torch.autograd.grad(value, leaves)
 
-    sides = [
-        Candidate(label, lambda own=own: computed(at, own), lambda own=own: named(computed(at, own)))  # type: ignore[misc]
-        for label, own in (("one call", False), (f"{ENSEMBLE} calls", True))
-    ]
-    reference = lambda: named(computed([t.double() for t in at], True))
-    return Row(name, sides[0], sides[1:], reference, [LOOP], 0.0, TOLERANCE)
+    sides = side("one call", lambda: computed(at, False)), side(f"{ENSEMBLE} calls", lambda: computed(at, True))
+    return row(name, *sides, lambda: computed([t.double() for t in at], True), LOOP)
 
 
-def named(grads: Sequence[Tensor]) -> Results:
-    """The gradients under the names that a row compares."""
-    return {"value": grads[0].detach(), **{f"gradient {i}": grad.detach() for i, grad in enumerate(grads)}}
+def row(name: str, ours: Candidate, peer: Candidate, reference: Callable[[], Sequence[Tensor]], bar: Bar) -> Row:
+    """A row that compares gradients alone."""
+    return Row(name, ours, [peer], lambda: named(reference()), [bar], tolerance=TOLERANCE)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Results, Row, side
+from rows.torch.sides import doubled
 
 BATCH = 50
 ALL = "states[-1]"
@@ -33,9 +34,7 @@ def last_states(name: str, n: int, steps: int, **keywords: Any) -> Row:
     def pulled(last_only: bool, wide: bool = False) -> Results:
         layer, x = made()
         if wide:
-            layer = type(layer)(1, n, **keywords, dtype=torch.float64)
-            layer.load_state_dict(made()[0].state_dict())
-            x = x.double()
+            layer, x = doubled(layer, 1, n, **keywords), x.double()
         for p in layer.parameters():
             p.grad = None
         layer.last_only = last_only
@@ -43,15 +42,11 @@ def last_states(name: str, n: int, steps: int, **keywords: Any) -> Row:
         (y * y.conj()).real.sum().backward()
         return {"value": y.detach(), "gradient": layer.weight_ih_l0.grad}
 
-    def candidate(label: str, last_only: bool) -> Candidate:
-        return Candidate(label, lambda: pulled(last_only), lambda: pulled(last_only))
-
     return Row(
         name=f"last states {name} T{steps} B{BATCH} n{n}",
-        ours=candidate("isometry", True),
-        peers=[candidate(ALL, False)],
+        ours=side("isometry", lambda: pulled(True)),
+        peers=[side(ALL, lambda: pulled(False))],
         reference=lambda: pulled(False, wide=True),
         bars=[Bar(ALL, 1.0, 1.1, (ALL,))],
-        flops=0.0,
         tolerance=(2e-4, 2e-3),
     )

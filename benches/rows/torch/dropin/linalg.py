@@ -6,14 +6,13 @@ Flops for m x k: T m k^2 + k^3 / 3, the product 2 m k^2, its gradient 5 m k^2; Q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, randn
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Row
 from rows.torch.sides import row
 
 PRODUCT, GEQRF, WY = "torch.linalg.householder_product", "torch.geqrf", "torch compact WY"
@@ -42,7 +41,6 @@ def nearest(count: int, n: int, bar: float) -> Row:
         it.linalg.procrustes,
         {"torch.linalg.svd": by_svd},
         [Bar("svd", bar, bar)],
-        0.0,
         tolerance=(2e-5, 1e-3),
     )
 
@@ -75,25 +73,14 @@ def wy_product(a: Tensor, tau: Tensor) -> Tensor:
 
 
 def factorisation(count: int, m: int, k: int) -> Row:
-    @cache
-    def drawn() -> Tensor:
-        torch.manual_seed(0)
-        return randn(count, m, k)
-
-    def side(name: str, call: Callable[[Tensor], tuple[Tensor, Tensor]], wide: bool = False) -> Candidate:
-        def results() -> Results:
-            a, tau = call(drawn().double() if wide else drawn())
-            return {"value": a, "tau": tau}
-
-        return Candidate(name, lambda: call(drawn()), results)
-
-    return Row(
-        name=f"geqrf {count}x{m}x{k}",
-        ours=side("isometry", it.linalg.geqrf),
-        peers=[side(GEQRF, torch.geqrf)],
-        reference=lambda: (side("float64", torch.geqrf, wide=True).results or dict)(),
-        bars=[Bar(GEQRF, 3.0, 10.0)],
-        flops=count * 2.0 * k * k * (m - k / 3),
+    return row(
+        f"geqrf {count}x{m}x{k}",
+        lambda: {"x": randn(count, m, k)},
+        it.linalg.geqrf,
+        {GEQRF: torch.geqrf},
+        [Bar(GEQRF, 3.0, 10.0)],
+        count * 2.0 * k * k * (m - k / 3),
+        gradients=False,
         # the last columns of a square matrix are known to eps times its condition
         tolerance=(1e-3, 1e-3),
     )

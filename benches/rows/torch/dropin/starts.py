@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Results, Row, side
+from rows.torch.sides import doubled
 
 N, BATCH, STEPS, INPUTS, SHARE = 128, 64, 128, 32, 0.05
 WITHOUT = "without marks"
@@ -32,9 +33,7 @@ def marked(name: str, **keywords: Any) -> Row:
 
     def pulled(call: Any, wide: bool = False) -> Results:
         layer, x, starts = made()
-        if wide:
-            layer = type(layer)(INPUTS, N, **keywords, dtype=torch.float64)
-            layer.load_state_dict(made()[0].state_dict())
+        layer = doubled(layer, INPUTS, N, **keywords) if wide else layer
         for p in layer.parameters():
             p.grad = None
         y = call(layer, x.double() if wide else x, starts)
@@ -60,13 +59,9 @@ def marked(name: str, **keywords: Any) -> Row:
 
     return Row(
         name=f"starts {name} {SHARE:.0%} of T{STEPS} B{BATCH} n{N}",
-        ours=Candidate("isometry", lambda: pulled(ours), lambda: pulled(ours)),
-        peers=[
-            Candidate("masked loop", lambda: pulled(loop), lambda: pulled(loop)),
-            Candidate(WITHOUT, lambda: pulled(without), None),
-        ],
+        ours=side("isometry", lambda: pulled(ours)),
+        peers=[side("masked loop", lambda: pulled(loop)), Candidate(WITHOUT, lambda: pulled(without), None)],
         reference=lambda: pulled(loop, wide=True),
         bars=[Bar("loop", 4.0, 4.0, ("masked loop",)), Bar(WITHOUT, 1 / 1.1, 1.0, (WITHOUT,))],
-        flops=0.0,
         tolerance=(2e-4, 2e-3),
     )

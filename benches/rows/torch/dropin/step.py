@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 import isometry.torch as it
-from harness.row import Bar, Candidate, Results, Row
-from rows.torch import formulas
+from harness.row import Bar, Candidate, Results, Row, side
+from isometry.torch.formulas import activation
+from rows.torch.sides import doubled
 
 D = 2
 RNN, GRU, CALL = "torch.nn.RNN", "torch.nn.GRU", "layer(x, h)"
@@ -66,11 +67,10 @@ def step(name: str, n: int, peer: str, bars: list[Bar]) -> Row:
 
     return Row(
         name=f"step {name} {n}",
-        ours=Candidate("isometry", ours, lambda: {"value": ours()}),
-        peers=[Candidate(peer, call, None), Candidate(CALL, called, lambda: {"value": called()})],
+        ours=side("isometry", ours),
+        peers=[Candidate(peer, call, None), side(CALL, called)],
         reference=partial(_reference, made),
         bars=bars,
-        flops=0.0,
     )
 
 
@@ -78,11 +78,11 @@ def step(name: str, n: int, peer: str, bars: list[Bar]) -> Row:
 def _reference(made: Any) -> Results:
     """The step of a plain layer in torch operations, that of a gated layer as a call of the layer."""
     layer, x, h = made()
-    wide = type(layer)(D, layer.hidden_size, dtype=torch.float64)
-    wide.load_state_dict(layer.state_dict())
+    wide = doubled(layer, D, layer.hidden_size)
     wide_h = h.to(torch.complex128 if layer.is_complex else torch.float64)
     if not hasattr(wide, "slope"):
         return {"value": wide(x.double()[None], wide_h)[1]}
     z = wide_h @ wide.recurrent_matrix().mT + x.to(wide_h.dtype) @ wide._value("weight_ih_l0").mT
-    phi = formulas.modrelu if wide.nonlinearity == "modrelu" else formulas.leaky
-    return {"value": phi(z, wide.activation_bias_l0 if wide.nonlinearity == "modrelu" else wide.bias_l0)}
+    modrelu = wide.nonlinearity == "modrelu"
+    z, bias = (z, wide.activation_bias_l0) if modrelu else (z + wide._value("bias_l0"), None)
+    return {"value": activation.activate(z, wide.nonlinearity, bias, wide.slope)}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import torch
@@ -12,6 +11,7 @@ from torch.compiler import is_compiling
 
 from ... import _core, _determinants
 from ..._objects._declaration import Argument, Declaration
+from ..._objects._held import Held
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
@@ -23,12 +23,12 @@ from ._operator import Arguments, Operator, beside, integers, real_tensor, stack
 from ._plans import Calls, calls
 
 
-class Declared(Operator):
+class Declared(Held, Operator):
     """An operator of the package. Immutable, but changing an array in place changes the operator."""
 
     __slots__ = ("_arrays", "_ready")
 
-    _declaration: ClassVar[Declaration]
+    _stack = staticmethod(torch.stack)
     _calls: ClassVar[Calls]
     _arrays: Arguments
     _ready: bool  # a kernel takes the arguments as they are
@@ -42,10 +42,8 @@ class Declared(Operator):
     ) -> None:
         if declaration is None or matrix is None:  # a user's subclass of an object
             return
-        cls._declaration = declaration
+        cls._declare(declaration)
         cls._calls = calls(declaration, matrix, apply)
-        for i, argument in enumerate(declaration.arguments):
-            setattr(cls, argument.name, _attribute(i, argument))
 
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set all attributes."""
@@ -271,41 +269,7 @@ class Declared(Operator):
 
         return self._remade(moved)
 
-    @classmethod
-    def _stacked(cls, members: Sequence[Self], batch: tuple[int, ...]) -> Self:
-        """Single operators as a stack; numbers and shapes are those of all."""
-        made: list[Any] = []
-        for argument, *own in zip(members[0]._flat, *(member._arrays for member in members), strict=True):
-            if argument.kind not in ("number", "shape") and own[0] is not None:
-                own[0] = torch.stack(own)[: math.prod(batch)].reshape(*batch, *own[0].shape)
-            made.append(own[0])
-        return cls._of(made)
-
-    def _remade(self, change: Callable[[Argument, Tensor], Tensor]) -> Self:
-        """The same operator on changed tensors; itself where nothing changes."""
-        arguments = self._flat
-        made = [None if t is None else change(a, t) for a, t in zip(arguments, self._arrays, strict=True)]
-        if all(a is b for a, b in zip(made, self._arrays, strict=True)):
-            return self
-        return self._of(made)
-
-    @classmethod
-    def _of(cls, arrays: Sequence[Any]) -> Self:
-        operator = cls.__new__(cls)
-        operator._hold(*arrays)
-        return operator
-
 
 def _dense(t: Tensor) -> bool:
     """Whether a kernel can read the values, after a copy at most."""
     return t.layout is torch.strided and t.numel() > 0
-
-
-def _attribute(i: int, argument: Argument) -> property:
-    """The property that returns an argument."""
-    if argument.kind == "number":
-        return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
-    text = f"The argument `{argument.name}`, shape `{argument.form()}`; None if it was not given."
-    if argument.list:
-        return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")
-    return property(lambda op: op._arrays[i], doc=text)

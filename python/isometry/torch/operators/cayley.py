@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ... import _core
+from ..._inverse import cayley as inverse
 from ..._objects._skew import half_turn, of_space, real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.cayley import CAYLEY, FROM_MATRIX
 from ..._objects.cayley import negative_ones as split
-from ..._rules import tolerance
-from .._dispatch.function import COMPLEX_OF, REAL_OF, array, dtype_name, empty
+from .._dispatch.function import COMPLEX_OF, array, dtype_name
 from .._dispatch.mode import visible
 from ..formulas import cayley as formula
 from ..formulas import dense
 from . import _quat
 from ._declared import Declared
-from ._inverse import projected
+from ._inverse import beside, projected
 from ._operator import Arguments, real_tensor, tensor
 from ._random import Draw, Drawing, stackable
 from ._skew import packed
@@ -248,32 +249,19 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         """
         w = tensor("w", w)
         if signs is not None:
-            signs = real_tensor("signs", signs, "w", w.dtype, w.device).detach()
+            signs = real_tensor("signs", signs, "w", w.dtype, w.device).detach().clone()
         if phases is not None:
-            phases = real_tensor("phases", phases, "w", w.dtype, w.device).detach()
+            phases = real_tensor("phases", phases, "w", w.dtype, w.device).detach().clone()
         _, batch = FROM_MATRIX.check(w.shape, *(None if t is None else t.shape for t in (signs, phases)))
         if signs is not None:
             _core.operator_check("cayley", (None, None, array(signs), None))
         w = projected(w, nearest)
-        n, nb, real = w.shape[-1], math.prod(batch), REAL_OF[w.dtype]
         dtype = w.dtype if phases is None else COMPLEX_OF[w.dtype]
-        bound = tolerance.unitary(tol, n, dtype_name(dtype))
-        last, d = empty((*batch, n), real, nb, n)
-        if phases is not None:
-            last.copy_(phases)
-        elif signs is not None:  # for complex numbers the extension takes signs as phases 0 or pi
-            last.copy_((signs < 0).to(real) * math.pi if dtype.is_complex else signs)
-        upper, a = empty((*batch, n * (n - 1) // 2), dtype, nb, n * (n - 1) // 2)
-        diagonal, g = empty((*batch, n), real, nb, n) if dtype.is_complex else (None, None)
-        if nb:
-            q = array(w.to(dtype).expand(*batch, n, n), nb, n, n)
-            _core.cayley_from_matrix(q, d, signs is None and phases is None, a, g, bound)
-        upper, last = upper.to(w.device), last.to(w.device)
-        if diagonal is not None:
-            diagonal = diagonal.to(w.device)
-        if signs is not None or not dtype.is_complex:
-            return cls(upper, diagonal=diagonal, signs=last if signs is None else signs.clone())
-        return cls(upper, diagonal=diagonal, phases=last if phases is None else phases.clone())
+        signs_, phases_ = (None if t is None else t.numpy(force=True) for t in (signs, phases))
+        kind = np.dtype(dtype_name(dtype))
+        found = inverse.arguments(w.numpy(force=True), signs_, phases_, batch, kind, tol)
+        given: dict[str, Any] = {"signs": signs, "phases": phases}
+        return cls(**given | {name: beside(a, w) for name, a in found.items()})
 
     @classmethod
     @stackable

@@ -12,12 +12,12 @@ from ..._inverse import exponential as inverse
 from ..._objects._skew import of_space, real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.exponential import EXPONENTIAL
-from ..._rules import check, tolerance
+from ..._rules import check
 from .._dispatch.function import dtype_name
 from ..formulas import exponential as formula
 from . import _quat
 from ._declared import Declared
-from ._inverse import projected, stack, unstacked
+from ._inverse import keywords, matrices, stack
 from ._operator import tensor
 from ._random import Draw, Drawing, stackable
 from ._skew import packed
@@ -94,12 +94,8 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         >>> it.Exponential.from_matrix(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).upper
         tensor([1.5708])
         """
-        w = tensor("w", w)
-        check.square("w", tuple(w.shape))
-        w = projected(w, nearest, not w.is_complex())
-        bound = tolerance.unitary(tol, w.shape[-1], dtype_name(w.dtype))
-        upper, diagonal = inverse.arguments(stack(w), bound)
-        return cls(unstacked(upper, w), diagonal=None if diagonal is None else unstacked(diagonal, w))
+        w, bound = matrices(w, nearest, tol, special=True)
+        return cls(**keywords(inverse.arguments(stack(w), bound), w))
 
     @classmethod
     def from_skew(cls, a: Tensor) -> Exponential:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from ... import _core
+from ..._inverse import householder as inverse
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
-from ..._rules import check, check_expression, tolerance
-from .._dispatch.function import REAL_OF, array, dtype_name, empty
+from ..._rules import check, check_expression
+from .._dispatch.function import dtype_name
 from ..formulas import householder as formula
 from ._declared import Declared
-from ._inverse import projected
+from ._inverse import keywords, matrices, stack
 from ._operator import tensor
 from ._random import Draw, Drawing, stackable
 
@@ -124,18 +123,8 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         tensor([[0., 1.],
                 [1., 0.]])
         """
-        w = tensor("w", w)
-        batch = check.square("w", tuple(w.shape))
-        w = projected(w, nearest)
-        n, nb = w.shape[-1], math.prod(batch)
-        dtype, real = w.dtype, REAL_OF[w.dtype]
-        bound = tolerance.unitary(tol, n, dtype_name(dtype))
-        vectors, u = empty((*batch, n, n - 1), dtype, nb, n, n - 1)
-        last, e = empty((*batch, n), real, nb, n) if dtype.is_complex else empty(batch, real, nb)
-        if nb:
-            _core.householder_from_matrix(array(w, nb, n, n), u, e, bound)
-        vectors, last = vectors.to(w.device), last.to(w.device)
-        return cls(vectors, phases=last) if dtype.is_complex else cls(vectors, sign=last)
+        w, bound = matrices(w, nearest, tol)
+        return cls(**keywords(inverse.arguments(stack(w), bound), w))
 
     @classmethod
     def haar(

@@ -82,7 +82,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
         check.stack("w", tuple(w.shape), 2, "(*, p, q)")
         found = shapes(w.shape[-2], w.shape[-1], factor_sizes)
         factors = inverse.arguments(stack(w), found, tolerance.share(tol, dtype_name(w.dtype)))
-        return cls([unstacked(f, w, axes=2) for f in factors])
+        return cls([unstacked(f, w) for f in factors])
 
     @classmethod
     @stackable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import torch
 from torch import Tensor
@@ -12,11 +12,10 @@ from ..._arrays import Array
 from ..._inverse import mesh as inverse
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
-from ..._rules import check, tolerance
-from .._dispatch.function import dtype_name
+from ..._rules import check
 from ..formulas import mesh as formula
 from ._declared import Declared
-from ._inverse import projected, stack, unstacked
+from ._inverse import keywords, matrices, stack
 from ._operator import tensor
 from ._random import Draw, Drawing, stackable
 
@@ -135,13 +134,9 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         Mesh(n=4, layers=4, last='signs', dtype=torch.float32)
         """
         check.choice("first", first, "left", "right")
-        w = tensor("w", w)
-        check.square("w", tuple(w.shape))
-        w = projected(w, nearest)
+        w, bound = matrices(w, nearest, tol)
         n = w.shape[-1]
-        found = inverse.arguments(stack(w), first, tolerance.unitary(tol, n, dtype_name(w.dtype)))
-        angles: dict[str, Any] = {k: unstacked(a, w) for k, a in found.items()}
-        return cls(**angles, n=n, layers=n, first=first)
+        return cls(**keywords(inverse.arguments(stack(w), first, bound), w), n=n, layers=n, first=first)
 
     @classmethod
     def from_clements(
