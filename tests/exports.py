@@ -110,9 +110,10 @@ def in_order(name):
 
 
 def exported_before():
-    """The cells that the torch face exports."""
-    lines = (ROOT / "python/isometry/torch/sequences/__init__.py").read_text()
-    return {stem: layer_of(stem) for stem in re.findall(r"(?m)^from \.(\w+) import \1$", lines)}
+    """The cells that the torch interface exports, and the classes that it names, which modules may have renamed."""
+    of = lambda package: (ROOT / f"python/isometry/torch/{package}/__init__.py").read_text()
+    layers = dict(re.findall(r"(?m)^from \.(\w+) import (\w+)$", of("nn")))
+    return {stem: layers.get(stem) for stem in re.findall(r"(?m)^from \.(\w+) import \1$", of("sequences"))}
 
 
 def main():

@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from exports import CELL_PACKAGES, PACKAGES, PAGES, cells, exported, exported_cells, objects, paged
+from exports import CELL_PACKAGES, PACKAGES, PAGES, cells, exported, exported_before, exported_cells, objects, paged
 from isometry._core import CELLS, OBJECTS
 from lines import counted
 from subprocesses import ROOT
@@ -106,10 +106,11 @@ def test_every_object_is_exported(path):
 def test_every_cell_is_exported(path):
     """As for objects."""
     text, named = (ROOT / path).read_text(), cells()
-    assert text == exported_cells(path, text, named, named)
+    assert text == exported_cells(path, text, named, named) and exported_before() == named
     more = exported_cells(path, text, {**named, "hare": "Hare"}, named)
     assert more.count("Hare" if path.endswith("nn/__init__.py") else "hare") >= 2
     assert exported_cells(path, more, named, {**named, "hare": "Hare"}) == text
+    assert not re.search(r"\bGRU\b", exported_cells(path, text, {**named, "gru": "Gated"}, named))
 
 
 def test_every_object_has_its_page_in_the_list():

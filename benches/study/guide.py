@@ -1,10 +1,11 @@
 """python benches/study report: what the results say, in RESULTS.md and in the guide of docs/choosing.md.
 
 The score of a layer on a task is the mean over its seeds; a share of 0 is chance, a share of 1 the best of all layers.
-For a kind of task the guide ranks layers, each with one activation, by their mean share over its tasks, in which the
-tasks of all other kinds count together as one more. To test it, each task in turn is left out: its kind's first pick,
-made from the other tasks, is compared with the best of all layers on it and with torch's GRU and LSTM. So is, on the
-tasks that no guide is made from, the first pick of their kind.
+For a kind of task the guide ranks layers, each with one activation, by their mean share over its tasks; equal ones by
+that over all tasks. Beside a mean stands the standard deviation of the means of single seeds. To test the guide, each
+task in turn is left out: its kind's first pick, made from the kind's other tasks, or from all others where there are
+none, is compared with the best of all layers on it and with torch's GRU and LSTM. So is, on the tasks that no guide is
+made from, the first pick of their kind.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .layers import ACTIVATIONS
-from .results import QUARTER, RESULTS, UPDATES, Results, Table, among, means, read, shares
+from .results import QUARTER, RESULTS, UPDATES, Results, Table, among, means, of_seeds, read, shares
 from .tasks import TASKS, UNSEEN
 from .times import TIMES
 
@@ -42,29 +43,28 @@ class Tried(NamedTuple):
     below_torch: bool
 
 
+def of_kind(share: Table, kind: str) -> list[str]:
+    return [task for task in share if TASKS[task].kind == kind]
+
+
 def ranked(share: Table, kind: str, without: Collection[str] = ()) -> list[tuple[str, float]]:
     """The layers with their mean share for a kind, the best first."""
-    own = [task for task in share if TASKS[task].kind == kind and task not in without]
-    others = [task for task in share if TASKS[task].kind != kind]
-    found = []
-    for layer in next(iter(share.values())):
-        parts = [share[task][layer] for task in own]
-        parts.append(statistics.fmean(share[task][layer] for task in others))
-        found.append((layer, statistics.fmean(parts)))
-    return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+    every = [task for task in share if task not in without]
+    own = [task for task in of_kind(share, kind) if task not in without] or every
+    mean = {name: [statistics.fmean(share[t][name] for t in of) for of in (own, every)] for name in share[every[0]]}
+    return [(name, mean[name][0]) for name in sorted(mean, key=lambda name: (*(-m for m in mean[name]), name))]
 
 
 def picks(share: Table, kind: str) -> list[tuple[str, float]]:
-    """The best layers of a kind, each with its better activation; torch's own are compared with, not picked."""
+    """The best layers of a kind, each with its better activation."""
     found: dict[str, tuple[str, float]] = {}
     for name, mean in ranked(share, kind):
-        if name not in TORCH:
-            found.setdefault(name.split(",")[0], (name, mean))
+        found.setdefault(name.split(",")[0], (name, mean))
     return list(found.values())[:PICKS]
 
 
 def first(share: Table, kind: str, without: Collection[str] = ()) -> str:
-    return next(name for name, _ in ranked(share, kind, without) if name not in TORCH)
+    return ranked(share, kind, without)[0][0]
 
 
 def tried(task: str, pick: str, scores: Table, share: Table) -> Tried:
@@ -87,25 +87,36 @@ def unseen(scores: Table, share: Table, results: Results) -> list[Tried]:
     return [tried(task, first(share, UNSEEN[task].kind), scores, shares_there) for task in whole]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: bool = False) -> str:
+    lines = [head, ["---", *["---" if left else "---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def code(name: str) -> str:
     """`ScoRNN, oplu` as the guide writes it."""
-    layer, _, activation = name.partition(", ")
+    layer, _, activation = name.replace("torch ", "torch.nn.").partition(", ")
     return f"`{layer}` {activation}".rstrip()
 
 
-def kinds(share: Table) -> str:
+def kinds(share: Table, single: Sequence[Table]) -> str:
     """The table of the guide."""
     rows = []
     for kind in dict.fromkeys(TASKS[task].kind for task in share):
-        all_of = dict(ranked(share, kind))
-        best = [f"{code(name)} **{mean:.2f}**" for name, mean in picks(share, kind)]
-        rows.append([kind, *best, *(f"{all_of[name]:.2f}" for name in TORCH)])
-    return table(["you have", "take", "then", "then", *TORCH], rows)
+        own, all_of = of_kind(share, kind), dict(ranked(share, kind))
+
+        def said(name: str, own: Sequence[str] = own, all_of: Mapping[str, float] = all_of) -> str:
+            seeds = [statistics.fmean(of[task][name] for task in own) for of in single]
+            return f"{all_of[name]:.2f}" + (f" ± {statistics.stdev(seeds):.2f}" if len(seeds) > 1 else "")
+
+        best, *others = [name for name, _ in picks(share, kind)]
+        beside = [f"{code(name)} {said(name)}" for name in others]
+        ties = {name.split(",")[0] for name, mean in all_of.items() if f"{mean:.2f}" == f"{all_of[best]:.2f}"}
+        if more := len(ties) - 1 - sum(name.split(",")[0] in ties for name in others):
+            beside.append(f"and {more} more at {all_of[best]:.2f}")
+        torch = [f"{name.split()[1]} {said(name)}" for name in TORCH]
+        about = f"{kind} ({', '.join(own)})"
+        rows.append([about, f"{code(best)} **{said(best)}**", *map("<br>".join, (beside, torch))])
+    return table(["you have (tasks)", "take", "then", "torch"], rows, left=True)
 
 
 def overall(share: Table, beside: Mapping[str, float], parameters: Mapping[str, int]) -> str:
@@ -124,19 +135,16 @@ def overall(share: Table, beside: Mapping[str, float], parameters: Mapping[str, 
 def verdict(found: Sequence[Tried], new: Sequence[Tried]) -> str:
     near, below = sum(each.near for each in found), sum(each.below_torch for each in found)
     said = (
-        f"For each of the {len(found)} tasks a layer was picked from the scores of the others (their kinds were chosen"
-        f" after all scores were seen). On {near} the pick is within 5 points of the best layer, or within 10 % of the"
-        f" distance between chance and the best score. On {below} torch's GRU or LSTM is better, so train one of them"
-        " too."
+        f"The table was tested by leaving out one of the {len(found)} tasks at a time and picking a layer from the"
+        f" others. On {near} the pick is within 5 points of the best layer, or within 10 % of the distance between"
+        f" chance and the best score. **On {below} of the tasks left out"
     )
     if new:
         near, below = sum(each.near for each in new), sum(each.below_torch for each in new)
         names = ", ".join(each.task for each in new)
-        said += (
-            f" Of {len(new)} further tasks that the tables do not contain ({names}), the pick is near the best on"
-            f" {near}; torch's layer is better on {below}."
-        )
-    return said + "\n"
+        said += f", and on {below} of {len(new)} that no table contains ({names})"
+    said += ", torch's GRU or LSTM was better**, so train one of them too."
+    return said + (f" Of those {len(new)} the pick is near the best on {near}." if new else "") + "\n"
 
 
 def activations(screened: Table) -> str:
@@ -155,7 +163,7 @@ def tables(scores: Table, share: Table, found: Sequence[Tried], new: Sequence[Tr
     tasks = list(share)
     parts = ["# What the study found\n", f"Written by `python benches/study report`. {verdict(found, new)}"]
     for kind in dict.fromkeys(TASKS[task].kind for task in tasks):
-        own = [task for task in tasks if TASKS[task].kind == kind]
+        own = of_kind(share, kind)
         rows = [
             [name, f"{mean:.2f}", *(f"{scores[task][name]:.3f}" for task in own)] for name, mean in ranked(share, kind)
         ]
@@ -206,7 +214,8 @@ def guide(results: Results, updates: int = UPDATES) -> tuple[str, str]:
     parameters = {name: round(statistics.median(counts)) for name, counts in sizes.items()}
     beside = json.loads(TIMES.read_text(encoding="utf-8"))
     budget = f"After {updates:,} updates, {seeds(own, updates, next(iter(scores.values())))}:\n"
-    page = "\n".join([budget, kinds(share), verdict(found, new), overall(share, beside, parameters)])
+    measured = kinds(share, of_seeds(scores, own, updates))
+    page = "\n".join([verdict(found, new), budget, measured, overall(share, beside, parameters)])
     return tables(scores, share, found, new, screened), page
 
 

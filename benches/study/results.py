@@ -48,12 +48,21 @@ def means(results: Results, updates: int) -> Table:
     }
 
 
-def shares(scores: Table, results: Results) -> Table:
+def shares(scores: Table, results: Results, best: Table | None = None) -> Table:
     """Of the way from chance to the best of all layers; a task on which none is better than chance is left out."""
     chances = {name.split(" | ")[0]: found["chance"] for name, found in results.items()}
     found: Table = {}
     for task, of_layers in scores.items():
-        low, high = chances[task], max(of_layers.values())
+        low, high = chances[task], max((best or scores)[task].values())
         if high > low:
             found[task] = {layer: max(0.0, (score - low) / (high - low)) for layer, score in of_layers.items()}
     return found
+
+
+def of_seeds(scores: Table, results: Results, updates: int) -> list[Table]:
+    """The shares of each seed alone, of the way to the best mean."""
+    runs: dict[str, Results] = defaultdict(dict)
+    for name, found in results.items():
+        if name.endswith(f" | {updates}"):
+            runs[name.split(" | ")[3]][name] = found
+    return [shares(means(own, updates), own, scores) for own in runs.values()]
