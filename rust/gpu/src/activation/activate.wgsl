@@ -1,7 +1,7 @@
 // h = phi(z) of rows, one thread for each pair of features.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 
 struct Sizes {
@@ -16,13 +16,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read> own: array<f32>;     // biases of modReLU
 @group(0) @binding(2) var<storage, read_write> h: array<T>;   // (rows, n)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

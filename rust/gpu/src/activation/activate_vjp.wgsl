@@ -1,7 +1,7 @@
 // z_bar = phi'(z)^H g of rows, one thread for each pair of features, and the summands Re(conj(e) g) of the gradient of the bias.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 
 struct Sizes {
@@ -19,13 +19,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(3) var<storage, read_write> z_bar: array<T>;     // (rows, n)
 @group(0) @binding(4) var<storage, read_write> along: array<f32>;   // (rows, biases)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

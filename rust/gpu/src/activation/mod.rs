@@ -9,18 +9,16 @@ pub(crate) mod tests;
 use crate::cell::refused;
 use crate::device::{Context, Record};
 use crate::rows::sum;
-use crate::shader::{Shader, Variant};
+use crate::shader::{Variant, shaders};
 use crate::{Array, Field};
 use isometry_core::activation::Activation;
 use isometry_core::{Error, Result};
 use std::sync::Arc;
 
-/// activate.wgsl
-pub(crate) static ACTIVATE: Shader =
-    Shader { name: "activate", source: include_str!("activate.wgsl"), variants: &[&[]] };
-/// activate_vjp.wgsl
-pub(crate) static ACTIVATE_VJP: Shader =
-    Shader { name: "activate_vjp", source: include_str!("activate_vjp.wgsl"), variants: &[&[]] };
+shaders! {
+    ACTIVATE "activate" "activate.wgsl",
+    ACTIVATE_VJP "activate_vjp" "activate_vjp.wgsl",
+}
 
 /// phi(z) of rows z, (rows, n) or more axes; the bias of the modReLUs is real, (n), or (n/2) in the real representation.
 pub fn activate(z: &Array, activation: Activation, bias: Option<&Array>) -> Result<Array> {

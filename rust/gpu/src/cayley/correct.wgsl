@@ -3,7 +3,7 @@
 //     Y = (2 S - I) or S,    E = (I - X) weight,    both with D on the right.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,    // of all entries
@@ -20,13 +20,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> x: array<T>;   // (batch, n, n): X, then E
 @group(0) @binding(3) var<storage, read_write> y: array<T>;   // (batch, n, n)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at < sizes.count {
         let n = sizes.n;
         let j = at % n;

@@ -20,30 +20,21 @@ use super::{Bars, Cayley, small};
 use crate::device::Record;
 use crate::operator::Operator;
 use crate::product::{Operand, Product};
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Shader, Variant, groups, shaders};
 use crate::{Array, Field};
 use isometry_core::Result;
 
 const ONCE: &[&[(&str, u32)]] = &[&[]];
 
-/// unpack.wgsl
-pub(crate) static UNPACK: Shader =
-    Shader { name: "unpack", source: include_str!("unpack.wgsl"), variants: ONCE };
-/// block.wgsl
-pub(crate) static BLOCK: Shader =
-    Shader { name: "block", source: include_str!("block.wgsl"), variants: &[small::LONG] };
-/// panels.wgsl
-pub(crate) static PANELS: Shader =
-    Shader { name: "panels", source: include_str!("panels.wgsl"), variants: ONCE };
-/// mix.wgsl
-pub(crate) static MIX: Shader = Shader { name: "mix", source: include_str!("mix.wgsl"), variants: ONCE };
-/// correct.wgsl
-pub(crate) static CORRECT: Shader =
-    Shader { name: "correct", source: include_str!("correct.wgsl"), variants: ONCE };
-/// plus.wgsl
-pub(crate) static PLUS: Shader = Shader { name: "plus", source: include_str!("plus.wgsl"), variants: ONCE };
-/// pack.wgsl
-pub(crate) static PACK: Shader = Shader { name: "pack", source: include_str!("pack.wgsl"), variants: ONCE };
+shaders! {
+    UNPACK "unpack" "unpack.wgsl" ONCE,
+    BLOCK "block" "block.wgsl" &[small::LONG],
+    PANELS "panels" "panels.wgsl" ONCE,
+    MIX "mix" "mix.wgsl" ONCE,
+    CORRECT "correct" "correct.wgsl" ONCE,
+    PLUS "plus" "plus.wgsl" ONCE,
+    PACK "pack" "pack.wgsl" ONCE,
+}
 
 fn once(shader: &'static Shader, field: Field) -> Variant {
     Variant { shader, field, constants: &[] }

@@ -2,7 +2,7 @@
 // i + reach in groups of 2 reach rows; rows without partner stay.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,     // of all entries
@@ -42,13 +42,7 @@ fn partner(i: u32, row: vec2<f32>) -> u32 {
     return select(i + sizes.reach, i - sizes.reach, i % (2u * sizes.reach) >= sizes.reach);
 }
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at < sizes.count {
         let n = sizes.n;
         let first = at / (n * n) * n * n;

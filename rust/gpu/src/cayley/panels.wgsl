@@ -6,7 +6,7 @@
 // so that one product gives all: M_K. = R, M_.K = -P S, M_KK = S, and M_ij - M_iK S M_Kj elsewhere.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,   // n size for each matrix
@@ -22,13 +22,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> p: array<T>;    // (batch, n, size)
 @group(0) @binding(3) var<storage, read_write> r: array<T>;    // (batch, size, n)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at < sizes.count {
         // entry (i, k) of a column panel, and entry (k, i) of a row panel
         let n = sizes.n;

@@ -7,7 +7,7 @@ use super::{Bars, Cayley};
 use crate::Array;
 use crate::device::Record;
 use crate::operator::Operator;
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Variant, groups, shaders};
 use isometry_core::Result;
 
 /// Rows of the largest matrix.
@@ -21,12 +21,10 @@ const MEDIUM: Team = &[("SIDE", 8), ("EACH", 4), ("MANY", 1)];
 pub(super) const LONG: Team = &[("SIDE", 16), ("EACH", 4), ("MANY", 1)];
 const TEAMS: &[Team] = &[TINY, SHORT, MEDIUM, LONG];
 
-/// small.wgsl
-pub(crate) static SMALL: Shader =
-    Shader { name: "small", source: include_str!("small.wgsl"), variants: TEAMS };
-/// small_vjp.wgsl
-pub(crate) static SMALL_VJP: Shader =
-    Shader { name: "small_vjp", source: include_str!("small_vjp.wgsl"), variants: TEAMS };
+shaders! {
+    SMALL "small" "small.wgsl" TEAMS,
+    SMALL_VJP "small_vjp" "small_vjp.wgsl" TEAMS,
+}
 
 /// The team for n rows, and the workgroups for a batch of them.
 fn team(n: usize, batch: usize) -> (Team, [usize; 3]) {

@@ -13,7 +13,7 @@ use crate::array::zeros;
 use crate::device::{Context, Record, too_large};
 use crate::hosted::{Uploads, field_of};
 use crate::product::Operand;
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Shader, Variant, groups, shaders};
 use crate::{Array, Field};
 use crate::{gated, lstm, recurrence, rum};
 use isometry_core::activation::Activation;
@@ -22,9 +22,9 @@ use isometry_core::scalar::Scalar;
 use isometry_core::{Error, Result};
 use std::sync::Arc;
 
-/// previous.wgsl
-pub(crate) static PREVIOUS: Shader =
-    Shader { name: "previous", source: include_str!("previous.wgsl"), variants: &[&[]] };
+shaders! {
+    PREVIOUS "previous" "previous.wgsl",
+}
 
 /// The states of all steps, and the memory after them if there is one.
 pub(crate) type States = (Array, Option<Array>);

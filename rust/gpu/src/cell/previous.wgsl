@@ -1,7 +1,7 @@
 // The states before all steps, rows of `pitch` numbers: 0 past the ends of sequences.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 #import "cell"
 
@@ -9,13 +9,7 @@
 @group(0) @binding(2) var<storage, read> start: array<f32>;            // h0, (batch, pitch)
 @group(0) @binding(3) var<storage, read_write> previous: array<f32>;   // (steps, batch, pitch)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

@@ -1,7 +1,7 @@
 // out = alpha a + beta b, or alpha a.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,
@@ -18,13 +18,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read> b: array<T>;           // (count)
 @group(0) @binding(2) var<storage, read_write> out: array<T>;   // (count)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

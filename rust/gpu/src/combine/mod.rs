@@ -4,13 +4,13 @@
 mod tests;
 
 use crate::device::Record;
-use crate::shader::{Shader, Variant};
+use crate::shader::{Variant, shaders};
 use crate::{Array, Field};
 use isometry_core::{Error, Result};
 
-/// combine.wgsl
-pub(crate) static COMBINE: Shader =
-    Shader { name: "combine", source: include_str!("combine.wgsl"), variants: &[&[]] };
+shaders! {
+    COMBINE "combine" "combine.wgsl",
+}
 
 /// A factor: real and imaginary part. That of a real array is real.
 pub type Factor = (f32, f32);

@@ -3,6 +3,7 @@
 
 #import "numbers"
 #import "delta"
+#import "workgroups"
 
 override QUERIES: bool = false;
 
@@ -25,15 +26,9 @@ fn decay(which: u32, task: u32, t: u32, d: u32) -> f32 {
     return decays[place_of_decay(which, task, t, d)];
 }
 
-@compute @workgroup_size(LANES)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
+fn work(number: u32, local: u32) {
     let each = select(sizes.m, 1u, QUERIES);
     let rows = sizes.tokens * each;
-    let number = group.y * groups.x + group.x;
     let of_group = sizes.value_heads / sizes.heads;
     if number >= sizes.tasks / of_group * rows {
         return;

@@ -1,7 +1,7 @@
 // The gates of a chunk as products over its tokens, from sums of their logarithms: one thread for each number of a gate.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "delta"
 
 @group(0) @binding(1) var<storage, read> g: array<f32>;               // (B, T, HV, width)
@@ -16,13 +16,7 @@ fn logarithm(task: u32, t: u32, d: u32) -> f32 {
     return keep(x, max(x, -1000.0));
 }
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.tasks * sizes.width {
         return;
     }

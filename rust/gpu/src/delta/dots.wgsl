@@ -1,5 +1,7 @@
 // out = x . y of every row of every task: a workgroup for each.
 
+#import "workgroups"
+
 const LANES: u32 = 64;
 
 struct Sizes {
@@ -18,13 +20,7 @@ var<immediate> sizes: Sizes;
 
 var<workgroup> shares: array<f32, LANES>;
 
-@compute @workgroup_size(LANES)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let number = group.y * groups.x + group.x;
+fn work(number: u32, local: u32) {
     if number >= sizes.count {
         return;
     }

@@ -5,7 +5,7 @@
 // where early and late are the products of e^c k, of e^c q and of e^(c_C - c) k with their gradients, without the factors. A gate of 0 does
 // not change. A thread for each token of a task.
 
-#import "index"
+#import "elements"
 #import "delta"
 
 @group(0) @binding(1) var<storage, read> decays: array<f32>;         // (3, task, tokens)
@@ -16,13 +16,7 @@
 @group(0) @binding(6) var<storage, read> gram: array<f32>;           // (task, rows, rows and queries)
 @group(0) @binding(7) var<storage, read_write> g_bar: array<f32>;    // (B, T, HV)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
     if at >= sizes.tasks * sizes.tokens {

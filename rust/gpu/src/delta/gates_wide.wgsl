@@ -1,7 +1,7 @@
 // The gradients of gates for each row of the state, as of gates.wgsl: a thread for each column of K of a task. The first sum, over earlier rows,
 // stands in g_bar until the others are added.
 
-#import "index"
+#import "elements"
 #import "delta"
 
 @group(0) @binding(1) var<storage, read> decays: array<f32>;         // (3, task, tokens, K)
@@ -12,13 +12,7 @@
 @group(0) @binding(6) var<storage, read> crossing: array<f32>;       // (task, tokens, K)
 @group(0) @binding(7) var<storage, read_write> g_bar: array<f32>;    // (B, T, HV, K)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
     let key = sizes.key;

@@ -1,7 +1,7 @@
 // Rows of width V laid out by chunks, times a factor and, for a choice of 1, times beta: (B, T each, HV, V) to (task, pitch, V), in which they
 // begin at row `start`. There are m of each token if `by_rows`, else one.
 
-#import "index"
+#import "elements"
 #import "delta"
 
 override BY_ROWS: bool = true;
@@ -10,13 +10,7 @@ override BY_ROWS: bool = true;
 @group(0) @binding(2) var<storage, read> beta: array<f32>;         // (B, T m, HV)
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     let each = select(1u, sizes.m, BY_ROWS);
     let rows = sizes.tokens * each;
     if at >= sizes.tasks * rows * sizes.value {

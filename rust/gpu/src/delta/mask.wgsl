@@ -5,7 +5,7 @@
 // and the triangle that is inverted, T + T^T = S of triangle.wgsl with T = (I + A)^T: beta_i G_ji above the diagonal, 2 on it.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "delta"
 #import "within"
 
@@ -13,13 +13,7 @@
 @group(0) @binding(3) var<storage, read_write> gram: array<f32>;       // (task, rows, rows and queries)
 @group(0) @binding(4) var<storage, read_write> upper: array<f32>;      // (task, rows, rows)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
     if at >= sizes.tasks * rows * all {

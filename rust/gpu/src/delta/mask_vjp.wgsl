@@ -1,19 +1,13 @@
 // The gradients of the products of keys with keys and queries, from those of A and P: X_ji <- X_ji D_ij where row j acts on i, else 0.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "delta"
 #import "within"
 
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;   // (task, rows, rows and queries)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.tasks * rows_of_chunk() * all_of_chunk() {
         return;
     }

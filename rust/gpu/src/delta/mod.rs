@@ -30,39 +30,31 @@ pub(crate) use backward::backward;
 pub(crate) use forward::forward;
 
 use crate::Array;
-use crate::shader::Shader;
+use crate::shader::shaders;
 use isometry_core::Result;
 use isometry_core::internal::delta::Sizes;
-
-macro_rules! shaders {
-    ($($name:ident $shader:literal $file:literal $variants:expr),*) => {$(
-        #[doc = $file]
-        pub(crate) static $name: Shader =
-            Shader { name: $shader, source: include_str!($file), variants: $variants };
-    )*};
-}
 
 /// Whether there are m rows of each token.
 const BY_ROWS: &[&[(&str, u32)]] = &[&[("BY_ROWS", 0)], &[("BY_ROWS", 1)]];
 /// Whether they are queries.
 const QUERIES: &[&[(&str, u32)]] = &[&[("QUERIES", 0)], &[("QUERIES", 1)]];
 
-shaders!(
+shaders! {
     COLLECT "delta_collect" "collect.wgsl" QUERIES,
-    DECAYS "delta_decays" "decays.wgsl" &[&[]],
-    DOTS "delta_dots" "dots.wgsl" &[&[]],
-    GATES "delta_gates" "gates.wgsl" &[&[]],
-    GATES_WIDE "delta_gates_wide" "gates_wide.wgsl" &[&[]],
-    GATHER "delta_gather" "gather.wgsl" &[&[]],
+    DECAYS "delta_decays" "decays.wgsl",
+    DOTS "delta_dots" "dots.wgsl",
+    GATES "delta_gates" "gates.wgsl",
+    GATES_WIDE "delta_gates_wide" "gates_wide.wgsl",
+    GATHER "delta_gather" "gather.wgsl",
     LAY "delta_lay" "lay.wgsl" BY_ROWS,
-    MASK "delta_mask" "mask.wgsl" &[&[]],
-    MASK_VJP "delta_mask_vjp" "mask_vjp.wgsl" &[&[]],
-    PASS "delta_pass" "pass.wgsl" &[&[]],
-    SPREAD "delta_spread" "spread.wgsl" &[&[]],
-    VALUES "delta_values" "values.wgsl" &[&[]],
-    WIDE "delta_wide" "wide.wgsl" &[&[]],
-    WIDE_VJP "delta_wide_vjp" "wide_vjp.wgsl" &[&[]]
-);
+    MASK "delta_mask" "mask.wgsl",
+    MASK_VJP "delta_mask_vjp" "mask_vjp.wgsl",
+    PASS "delta_pass" "pass.wgsl",
+    SPREAD "delta_spread" "spread.wgsl",
+    VALUES "delta_values" "values.wgsl",
+    WIDE "delta_wide" "wide.wgsl",
+    WIDE_VJP "delta_wide_vjp" "wide_vjp.wgsl",
+}
 
 /// A call, with the shapes of `isometry_core::delta::Delta`.
 pub(crate) struct Delta<'a> {

@@ -4,6 +4,7 @@
 
 #import "numbers"
 #import "delta"
+#import "workgroups"
 
 const LANES: u32 = 64;
 
@@ -24,15 +25,9 @@ fn decay(which: u32, task: u32, t: u32, d: u32) -> f32 {
     return decays[place_of_decay(which, task, t, d)];
 }
 
-@compute @workgroup_size(LANES)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
+fn work(number: u32, local: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
-    let number = group.y * groups.x + group.x;
     if number >= sizes.tasks * all {
         return;
     }

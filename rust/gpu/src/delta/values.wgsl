@@ -3,6 +3,7 @@
 //   V_bar = beta R_bar,   beta_bar = R_bar . Z;   -V_bar is written beside the gradients of the outputs.
 
 #import "delta"
+#import "workgroups"
 
 const LANES: u32 = 64;
 
@@ -15,14 +16,8 @@ const LANES: u32 = 64;
 
 var<workgroup> shares: array<f32, LANES>;
 
-@compute @workgroup_size(LANES)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
+fn work(number: u32, local: u32) {
     let rows = rows_of_chunk();
-    let number = group.y * groups.x + group.x;
     if number >= sizes.tasks * rows {
         return;
     }

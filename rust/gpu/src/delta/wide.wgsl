@@ -4,7 +4,7 @@
 //
 // the decays as products of those of the tokens between: a thread for each row j of a task, DEPTH columns of K at a time.
 
-#import "index"
+#import "elements"
 #import "delta"
 
 const DEPTH: u32 = 8;
@@ -13,13 +13,7 @@ const DEPTH: u32 = 8;
 @group(0) @binding(2) var<storage, read> kq: array<f32>;               // (task, rows and queries, K)
 @group(0) @binding(3) var<storage, read_write> gram: array<f32>;       // (task, rows, rows and queries)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
     if at >= sizes.tasks * rows {

@@ -1,7 +1,7 @@
 // The gradients of keys and queries through the products of wide.wgsl, from those of A and P, X; and what their decays give: to the gates up to
 // token i what they take from those up to token j. A thread for each column of K of a task.
 
-#import "index"
+#import "elements"
 #import "delta"
 
 @group(0) @binding(1) var<storage, read> decays: array<f32>;           // (3, task, tokens, K)
@@ -10,13 +10,7 @@
 @group(0) @binding(4) var<storage, read_write> inside: array<f32>;     // (task, rows and queries, K)
 @group(0) @binding(5) var<storage, read_write> crossing: array<f32>;   // (task, tokens, K)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
     let key = sizes.key;

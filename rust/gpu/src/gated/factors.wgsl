@@ -6,7 +6,7 @@
 // Reset before: phase 0 leaves out y and f_z, which phase 1 adds once the argument of c is complete, and writes r * h.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 #import "cell"
 #import "gated"
@@ -51,13 +51,7 @@ fn finish(here: u32, j: u32, c: T, y: T) {
     factors[(here * 5u + 4u) * n + j] = real(y);
 }
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

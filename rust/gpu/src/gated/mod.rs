@@ -11,18 +11,15 @@ pub(crate) use backward::backward;
 pub(crate) use forward::forward;
 
 use crate::cell::Cell;
-use crate::shader::Shader;
+use crate::shader::shaders;
 use isometry_core::{Error, Result};
 
-macro_rules! shaders {
-    ($($name:ident $file:literal),*) => {$(
-        #[doc = $file]
-        pub(crate) static $name: Shader =
-            Shader { name: $file, source: include_str!(concat!($file, ".wgsl")), variants: &[&[]] };
-    )*};
+shaders! {
+    FACTORS "factors" "factors.wgsl",
+    SCALED "scaled" "scaled.wgsl",
+    UNIT "unit" "unit.wgsl",
+    UNIT_VJP "unit_vjp" "unit_vjp.wgsl",
 }
-
-shaders!(FACTORS "factors", SCALED "scaled", UNIT "unit", UNIT_VJP "unit_vjp");
 
 /// Whether the reset gate acts behind W_h; only then is there a bias c_h of W_h h.
 pub(crate) fn setting(cell: &Cell<'_>) -> Result<u32> {

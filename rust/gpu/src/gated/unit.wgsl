@@ -2,7 +2,7 @@
 // phase 1, once W_h has been multiplied with r * h, the state. Reset after: one phase does it all.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 #import "cell"
 #import "gated"
@@ -51,13 +51,7 @@ fn open(here: u32, b: u32, j: u32) {
     reset[at] = sigma(argument(1u, here, b, j)) * state[at];
 }
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

@@ -7,7 +7,7 @@
 // to which the caller adds the products of (z', r', r c') or (z', r') with W. Reset before: phase 1 begins with s.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 #import "cell"
 #import "gated"
@@ -58,13 +58,7 @@ fn clear(here: u32, b: u32, j: u32) {
     }
 }
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

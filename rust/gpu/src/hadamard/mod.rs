@@ -7,15 +7,15 @@ use crate::array::zeros;
 use crate::device::Record;
 use crate::operator::submitted;
 use crate::product::{Operand, Product};
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Variant, groups, shaders};
 use crate::{Array, Field};
 use isometry_core::Side;
 use isometry_core::operators::hadamard::Order;
 use isometry_core::{Error, Result};
 
-/// butterflies.wgsl
-pub(crate) static BUTTERFLIES: Shader =
-    Shader { name: "butterflies", source: include_str!("butterflies.wgsl"), variants: &[&[]] };
+shaders! {
+    BUTTERFLIES "butterflies" "butterflies.wgsl",
+}
 
 /// Numbers of a workgroup, as in butterflies.wgsl, and levels of a dispatch.
 const MOST: usize = 1024;

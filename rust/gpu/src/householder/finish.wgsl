@@ -1,7 +1,7 @@
 // The gradient of the given vectors from that of the balanced ones: columns times their scales.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,   // batch n m
@@ -14,13 +14,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(0) var<storage, read> scales: array<f32>;      // (batch, m)
 @group(0) @binding(1) var<storage, read_write> bar: array<T>;     // (batch, n, m)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at < sizes.count {
         bar[at] = scales[at / (sizes.n * sizes.m) * sizes.m + at % sizes.m] * bar[at];
     }

@@ -2,7 +2,7 @@
 // (i, i) is Re L_ii. One thread for each entry on or below the diagonal.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,   // batch m m
@@ -13,13 +13,7 @@ var<immediate> sizes: Sizes;
 
 @group(0) @binding(0) var<storage, read_write> l: array<T>;   // (batch, m, m)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at < sizes.count {
         let m = sizes.m;
         let i = at % (m * m) / m;

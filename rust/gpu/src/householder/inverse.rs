@@ -8,7 +8,7 @@
 
 use crate::Array;
 use crate::device::Record;
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Variant, groups, shaders};
 use isometry_core::Result;
 
 /// Rows of a diagonal block, as in triangle.wgsl.
@@ -19,12 +19,10 @@ const HEIGHT: usize = 64;
 /// The most rows of a block whose pair takes a single dispatch.
 const WHOLE: usize = 128;
 
-/// triangle.wgsl
-pub(crate) static TRIANGLE: Shader =
-    Shader { name: "triangle", source: include_str!("triangle.wgsl"), variants: &[&[]] };
-/// pairs.wgsl
-pub(crate) static PAIRS: Shader =
-    Shader { name: "pairs", source: include_str!("pairs.wgsl"), variants: &[&[]] };
+shaders! {
+    TRIANGLE "triangle" "triangle.wgsl",
+    PAIRS "pairs" "pairs.wgsl",
+}
 
 /// T^-1 from gram = U^H U, (batch, m, m), zeros below the diagonal.
 pub(super) fn inverse(record: &mut Record<'_>, gram: &Array) -> Result<Array> {

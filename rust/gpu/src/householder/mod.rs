@@ -14,7 +14,7 @@ use crate::device::{Context, Record};
 use crate::last::Last;
 use crate::operator::{Operator, Pulled, check_rows};
 use crate::product::{Operand, Product};
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Variant, groups, shaders};
 use crate::{Array, Field};
 use isometry_core::Side;
 use isometry_core::{Error, Result};
@@ -24,15 +24,11 @@ use std::sync::Arc;
 /// Columns of a workgroup of balance.wgsl.
 const WIDTH: usize = 32;
 
-/// balance.wgsl
-pub(crate) static BALANCE: Shader =
-    Shader { name: "balance", source: include_str!("balance.wgsl"), variants: &[&[]] };
-/// hermitian.wgsl
-pub(crate) static HERMITIAN: Shader =
-    Shader { name: "hermitian", source: include_str!("hermitian.wgsl"), variants: &[&[]] };
-/// finish.wgsl
-pub(crate) static FINISH: Shader =
-    Shader { name: "finish", source: include_str!("finish.wgsl"), variants: &[&[]] };
+shaders! {
+    BALANCE "balance" "balance.wgsl",
+    HERMITIAN "hermitian" "hermitian.wgsl",
+    FINISH "finish" "finish.wgsl",
+}
 
 /// A batch of products of reflections.
 #[derive(Clone, Debug)]

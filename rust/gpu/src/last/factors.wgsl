@@ -1,7 +1,7 @@
 // e of the last factor E = diag(e): (1, ..., 1, s) of one sign s, given signs as numbers of W, or e^{i theta}.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "angle"
 
 struct Sizes {
@@ -15,13 +15,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(0) var<storage, read> given: array<f32>;       // (batch) of one sign, (batch, n)
 @group(0) @binding(1) var<storage, read_write> factors: array<T>; // (batch, n)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

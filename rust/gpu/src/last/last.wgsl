@@ -1,7 +1,7 @@
 // The last factor E = diag(e) of a batch of operators, on rows: out = X E or X conj(E).
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,    // of all numbers of X
@@ -16,13 +16,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read> factors: array<T>;   // (batch, n)
 @group(0) @binding(2) var<storage, read_write> out: array<T>; // (batch, rows, n)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at < sizes.count {
         let own = at / (sizes.rows * sizes.n) * sizes.n + at % sizes.n;
         out[at] = mul(x[at], conj_if(factors[own], sizes.conj == 1u));

@@ -9,18 +9,16 @@ mod tests;
 
 use crate::device::Record;
 use crate::rows::sum;
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Variant, groups, shaders};
 use crate::{Array, Field};
 use isometry_core::internal::sizes::check_len;
 use isometry_core::{Error, Result};
 
-/// factors.wgsl
-pub(crate) static FACTORS: Shader =
-    Shader { name: "factors", source: include_str!("factors.wgsl"), variants: &[&[]] };
-/// last.wgsl
-pub(crate) static LAST: Shader = Shader { name: "last", source: include_str!("last.wgsl"), variants: &[&[]] };
-/// pull.wgsl
-pub(crate) static PULL: Shader = Shader { name: "pull", source: include_str!("pull.wgsl"), variants: &[&[]] };
+shaders! {
+    FACTORS "factors" "factors.wgsl",
+    LAST "last" "last.wgsl",
+    PULL "pull" "pull.wgsl",
+}
 
 /// Columns of a workgroup of pull.wgsl.
 const WIDTH: usize = 32;

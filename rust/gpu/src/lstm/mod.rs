@@ -7,15 +7,14 @@
 use crate::cell::{Cell, Gradients, Outcome, Pass, States, of};
 use crate::device::Record;
 use crate::product::Product;
-use crate::shader::Shader;
+use crate::shader::shaders;
 use isometry_core::activation::Activation;
 use isometry_core::{Error, Result};
 
-/// unit.wgsl
-pub(crate) static UNIT: Shader = Shader { name: "lstm", source: include_str!("unit.wgsl"), variants: &[&[]] };
-/// unit_vjp.wgsl
-pub(crate) static UNIT_VJP: Shader =
-    Shader { name: "lstm_vjp", source: include_str!("unit_vjp.wgsl"), variants: &[&[]] };
+shaders! {
+    UNIT "lstm" "unit.wgsl",
+    UNIT_VJP "lstm_vjp" "unit_vjp.wgsl",
+}
 
 /// Nothing but tanh.
 pub(crate) fn setting(cell: &Cell<'_>) -> Result<u32> {

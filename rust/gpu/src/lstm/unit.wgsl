@@ -3,7 +3,7 @@
 //   c <- f c + i g,    h = o tanh(c),    i, f, o = sigma of their arguments, g = tanh of its.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 #import "cell"
 
@@ -17,13 +17,7 @@ fn argument(gate: u32, here: u32, b: u32, j: u32) -> f32 {
     return inputs[(here * 4u + gate) * n + j] + products[(b * 4u + gate) * n + j];
 }
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

@@ -8,7 +8,7 @@
 // A sequence that has no such step keeps both.
 
 #import "numbers"
-#import "index"
+#import "elements"
 #import "activation"
 #import "cell"
 
@@ -24,13 +24,7 @@ fn put(gate: u32, here: u32, b: u32, j: u32, x: f32) {
     now[(b * 4u + gate) * sizes.n + j] = x;
 }
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

@@ -7,7 +7,7 @@ mod tests;
 pub(crate) use deep::record_sum;
 
 use crate::device::{Record, WORK, too_large};
-use crate::shader::{Shader, Variant};
+use crate::shader::{Variant, shaders};
 use crate::{Array, Field};
 use isometry_core::internal::sizes::work;
 use isometry_core::{Error, Result};
@@ -19,9 +19,9 @@ const SMALL: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 1)];
 const MIDDLE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 2)];
 const LARGE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 4)];
 
-/// product.wgsl
-pub(crate) static PRODUCT: Shader =
-    Shader { name: "product", source: include_str!("product.wgsl"), variants: &[SMALL, MIDDLE, LARGE] };
+shaders! {
+    PRODUCT "product" "product.wgsl" &[SMALL, MIDDLE, LARGE],
+}
 
 /// The side that [`choose_tiles`] has chosen; 0: that which fits.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);

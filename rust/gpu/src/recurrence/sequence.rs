@@ -5,21 +5,15 @@ use crate::activation::RowActivation;
 use crate::cell::{Cell, of};
 use crate::device::Record;
 use crate::product::Product;
-use crate::shader::{Shader, Variant};
+use crate::shader::{Variant, shaders};
 use isometry_core::Result;
 
-/// begin.wgsl
-pub(crate) static BEGIN: Shader =
-    Shader { name: "begin", source: include_str!("begin.wgsl"), variants: &[&[]] };
-/// start.wgsl
-pub(crate) static START: Shader =
-    Shader { name: "start", source: include_str!("start.wgsl"), variants: &[&[]] };
-/// transpose.wgsl
-pub(crate) static TRANSPOSE: Shader =
-    Shader { name: "transpose", source: include_str!("transpose.wgsl"), variants: &[&[]] };
-/// within.wgsl
-pub(crate) static WITHIN: Shader =
-    Shader { name: "within", source: include_str!("within.wgsl"), variants: &[&[]] };
+shaders! {
+    BEGIN "begin" "begin.wgsl",
+    START "start" "start.wgsl",
+    TRANSPOSE "transpose" "transpose.wgsl",
+    WITHIN "within" "within.wgsl",
+}
 
 impl Cell<'_> {
     /// phi acts on the input part only, and is not the identity.

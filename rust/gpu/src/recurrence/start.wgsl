@@ -1,7 +1,7 @@
 // Added to the row at which every sequence begins when time runs backwards, its last: x[length_b - 1, b] += first[b] for lengths above 0.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 struct Sizes {
     count: u32,   // numbers of first
@@ -14,13 +14,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read> lengths: array<u32>;   // (batch)
 @group(0) @binding(2) var<storage, read_write> x: array<T>;     // (steps, batch, n)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at >= sizes.count {
         return;
     }

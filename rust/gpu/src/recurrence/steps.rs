@@ -5,20 +5,15 @@
 
 use crate::activation::RowActivation;
 use crate::device::Record;
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Variant, groups, shaders};
 use crate::{Array, Field};
 use isometry_core::Result;
 use isometry_core::internal::sizes::work;
 
-/// together.wgsl
-pub(crate) static TOGETHER: Shader =
-    Shader { name: "together", source: include_str!("together.wgsl"), variants: &LISTED };
-/// apart.wgsl
-pub(crate) static APART: Shader = Shader {
-    name: "apart",
-    source: include_str!("apart.wgsl"),
-    variants: &[&SMALL[0], &SMALL[1], &LARGE[0], &LARGE[1]],
-};
+shaders! {
+    TOGETHER "together" "together.wgsl" &LISTED,
+    APART "apart" "apart.wgsl" &[&SMALL[0], &SMALL[1], &LARGE[0], &LARGE[1]],
+}
 
 type Constants = [(&'static str, u32); 3];
 

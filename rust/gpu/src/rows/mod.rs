@@ -5,12 +5,12 @@ mod tests;
 
 use crate::Array;
 use crate::device::Record;
-use crate::shader::{Shader, Variant};
+use crate::shader::{Variant, shaders};
 use isometry_core::Result;
 
-/// sum.wgsl
-pub(crate) static SUM: Shader =
-    Shader { name: "sum", source: include_str!("sum.wgsl"), variants: &[&[("EACH", EACH as u32)]] };
+shaders! {
+    SUM "sum" "sum.wgsl" &[&[("EACH", EACH as u32)]],
+}
 
 /// Rows that are summed by one thread.
 const EACH: usize = 64;

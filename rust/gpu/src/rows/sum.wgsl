@@ -1,7 +1,7 @@
 // Sums of EACH consecutive rows: out[s] = sum x[s EACH + i] over i < EACH, and out[s] itself where it is added to, one thread for each number of out.
 
 #import "numbers"
-#import "index"
+#import "elements"
 
 override EACH: u32 = 64;
 
@@ -17,13 +17,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(0) var<storage, read> x: array<T>;           // (rows, columns)
 @group(0) @binding(1) var<storage, read_write> out: array<T>;   // (rows / EACH, rounded up, columns)
 
-@compute @workgroup_size(256)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let at = element(group, groups, local);
+fn element(at: u32) {
     if at < sizes.count {
         let first = at / sizes.columns * EACH;
         let end = min(first + EACH, sizes.rows);

@@ -6,6 +6,7 @@
 #import "cell"
 #import "rum"
 #import "frame"
+#import "workgroups"
 
 @group(0) @binding(1) var<storage, read> own: array<f32>;            // biases of modReLU
 @group(0) @binding(2) var<storage, read> inputs: array<f32>;         // u', tau, e, (steps, batch, 3, n)
@@ -48,13 +49,7 @@ fn blend(here: u32, j: u32, k: f32, y: f32) -> f32 {
     return h;
 }
 
-@compute @workgroup_size(LANES)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let here = group.y * groups.x + group.x;
+fn work(here: u32, local: u32) {
     if here >= sizes.count {
         return;
     }

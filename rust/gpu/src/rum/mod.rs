@@ -16,23 +16,15 @@ pub(crate) use backward::backward;
 pub(crate) use forward::forward;
 pub(crate) use setting::setting;
 
-use crate::shader::Shader;
+use crate::shader::shaders;
 
-macro_rules! shaders {
-    ($($name:ident $shader:literal $file:literal),*) => {$(
-        #[doc = $file]
-        pub(crate) static $name: Shader =
-            Shader { name: $shader, source: include_str!($file), variants: &[&[]] };
-    )*};
-}
-
-shaders!(
+shaders! {
     FACTORS "rum_factors" "factors.wgsl",
     MEMORY "rum_memory" "memory.wgsl",
     MEMORY_VJP "rum_memory_vjp" "memory_vjp.wgsl",
     UNIT "rum" "unit.wgsl",
-    UNIT_VJP "rum_vjp" "unit_vjp.wgsl"
-);
+    UNIT_VJP "rum_vjp" "unit_vjp.wgsl",
+}
 
 /// Phases of a step: without a memory; with one, up to its rotation, and from there on.
 const WHOLE: u32 = 0;

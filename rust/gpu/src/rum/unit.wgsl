@@ -10,6 +10,7 @@
 #import "cell"
 #import "rum"
 #import "frame"
+#import "workgroups"
 
 @group(0) @binding(1) var<storage, read> own: array<f32>;            // biases of modReLU
 @group(0) @binding(2) var<storage, read> inputs: array<f32>;         // U x + b: u', tau, e, (steps, batch, 3, n)
@@ -50,13 +51,7 @@ fn blend(here: u32, b: u32, j: u32, k: f32) -> f32 {
     return h;
 }
 
-@compute @workgroup_size(LANES)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let b = group.y * groups.x + group.x;
+fn work(b: u32, local: u32) {
     if b >= sizes.batch {
         return;
     }

@@ -14,6 +14,7 @@
 #import "activation"
 #import "cell"
 #import "rum"
+#import "workgroups"
 
 @group(0) @binding(1) var<storage, read> own: array<f32>;            // biases of modReLU
 @group(0) @binding(2) var<storage, read> given: array<f32>;          // cotangents, (steps, batch, n); SECOND: (batch, count, 3, n)
@@ -133,13 +134,7 @@ fn clear(turn: Turn, j: u32) {
     }
 }
 
-@compute @workgroup_size(LANES)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let b = group.y * groups.x + group.x;
+fn work(b: u32, local: u32) {
     if b >= sizes.batch {
         return;
     }

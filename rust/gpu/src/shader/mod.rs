@@ -25,6 +25,22 @@ pub struct Shader {
     pub variants: &'static [&'static [(&'static str, u32)]],
 }
 
+/// Shaders of the files of the caller's folder: a name in Rust, one in messages, the file, and its variants.
+macro_rules! shaders {
+    ($($name:ident $shader:literal $file:literal $($variants:expr)?,)*) => {$(
+        #[doc = $file]
+        pub(crate) static $name: $crate::shader::Shader = $crate::shader::Shader {
+            name: $shader,
+            source: include_str!($file),
+            variants: $crate::shader::shaders!(@ $($variants)?),
+        };
+    )*};
+    (@) => { &[&[]] };
+    (@ $variants:expr) => { $variants };
+}
+
+pub(crate) use shaders;
+
 impl PartialEq for Shader {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
@@ -68,7 +84,8 @@ fn module(name: &str, field: Field) -> Option<&'static str> {
     match (name, field) {
         ("numbers", Field::Real) => Some(numbers!("real.wgsl")),
         ("numbers", Field::Complex) => Some(numbers!("complex.wgsl")),
-        ("index", _) => Some(include_str!("index.wgsl")),
+        ("elements", _) => Some(include_str!("elements.wgsl")),
+        ("workgroups", _) => Some(include_str!("workgroups.wgsl")),
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
         ("cell", _) => Some(include_str!("../cell/cell.wgsl")),
