@@ -38,6 +38,8 @@ TESTS = {
     "NumPy": ("tests/test_*.py", "tests/objects", "tests/laws"),
     "torch": ("tests/torch",),
 }
+#: Tests of Rust that measure time, or how threads share the cores.
+TIMED = ("threads::", "contention::", "idles")
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)|^test (\S+) \.\.\. FAILED", re.MULTILINE)
 
 
@@ -61,7 +63,7 @@ def files(fault: Fault, root: Path) -> list[str]:
 
 
 def commands(fault: Fault, root: Path, binary: str, everything: bool) -> Iterator[list[str]]:
-    skipped = ["--test-threads", "2", "--skip", "threads::"]
+    skipped = ["--test-threads", "2", *(word for name in TIMED for word in ("--skip", name))]
     if fault.area in ("kernels", "core"):
         parts = Path(fault.file).relative_to(f"rust/{fault.area}/src").with_suffix("").parts
         yield [binary, *skipped, parts[0]]
