@@ -82,13 +82,15 @@ def tried(fault: Fault, root: Path, binary: str, everything: bool) -> dict[str, 
     if text is None:
         return {"by": None, "gone": True}
     try:
-        path.write_text(text, encoding="utf-8")
+        if text != original:
+            path.write_text(text, encoding="utf-8")
         for command in commands(fault, root, binary, everything):
             by, used = noticed(command, root, fault.number, used, inf if everything else SECONDS)
             if by or (used > SECONDS and not everything):
                 break
     finally:
-        path.write_text(original, encoding="utf-8")
+        if text != original:
+            path.write_text(original, encoding="utf-8")
     return {"by": by, "seconds": round(used)}
 
 
