@@ -8,17 +8,16 @@ use super::super::time::chunk::{Chunk, ChunkRow};
 use super::super::time::halves::halves;
 use super::super::time::timeline::{Copies, Run, Timeline, rows_apart};
 use super::activation::{BiasGatherer, Values, source};
+use super::bars::Bars;
 use super::drive::Drive;
-use super::inputs::{InputBars, Inputs};
+use super::inputs::Inputs;
 use super::padded::padded;
 use crate::activation::RowActivation;
 use crate::error::Result;
 use crate::kernels::Buffer;
-use crate::parallel::{Member, Shared};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::sizes::work;
-use crate::transition::{DenseStep, Gather, Part, Step, Trace, Uses};
+use crate::transition::{Component, DenseStep, Gather, Part, Step, Trace, Uses};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -67,11 +66,6 @@ impl<'a, R: Real> Gates<'a, R> {
         window.saved(t, i, self.line.stride(), 1)
     }
 
-    /// Multiply-adds of the products of U per row.
-    pub fn input_work(&self) -> usize {
-        work(&[3, self.n, self.line.features])
-    }
-
     /// Distance of the rows of bars: an odd number of cache lines, for the gradient of W reads them down their columns.
     fn pitch(&self) -> usize {
         let (line, arrays) = (64 / size_of::<R>(), self.saved);
@@ -103,23 +97,6 @@ impl<'s, R: Real> Operands<'s, R> {
         }
     }
 
-    /// Multiply-adds of the products of a step per row.
-    pub fn work(&self) -> usize {
-        self.w.work().saturating_add(self.gates.input_work())
-    }
-
-    /// Packs them.
-    ///
-    /// # Safety
-    /// As [`Step::prepare`].
-    pub unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract above.
-        unsafe {
-            self.w.prepare(scratch, member);
-            self.drives.iter().for_each(|drive| drive.prepare(member));
-        }
-    }
-
     /// Computes what is ahead.
     ///
     /// # Safety
@@ -145,14 +122,12 @@ impl<'s, R: Real> Operands<'s, R> {
     }
 }
 
-/// What a backward pass reads and writes, besides the states.
-#[derive(Clone, Copy)]
-pub struct GateBars<'a, R: Real> {
-    pub ct: CtRows<'a, R>,
-    pub w: Option<Shared<R>>,
-    /// Of x, U and b.
-    pub inputs: InputBars<R>,
-    pub activation_bias: Option<(Shared<R>, usize)>,
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for Operands<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        f(&self.w);
+        self.drives.iter().for_each(|drive| f(drive));
+    }
 }
 
 /// The arrays of a chunk, row after row.
@@ -185,7 +160,7 @@ pub struct GatePull<'s, R: Real> {
 }
 
 impl<'s, R: Real> GatePull<'s, R> {
-    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: GateBars<'s, R>) -> Self {
+    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: Bars<'s, R>) -> Self {
         let Gates { line, phi, n, .. } = gates;
         let (n, pitch, halves) = (*n, gates.pitch(), halves(&line.schedule));
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), line.schedule.batch, n]);
@@ -216,34 +191,6 @@ impl<'s, R: Real> GatePull<'s, R> {
             own_bias: BiasGatherer::carve(arena, phi, halves, bars.activation_bias),
             pitch,
         }
-    }
-
-    /// Real numbers of scratch that a member needs.
-    pub fn scratch(&self) -> usize {
-        self.w.scratch(self.gates.line.schedule.chunk_rows()).max(self.inputs.scratch())
-    }
-
-    /// Writes the initial data of the call.
-    ///
-    /// # Safety
-    /// The memory lives, and nobody else uses it.
-    pub unsafe fn fill(&self) {
-        // SAFETY: the contract above.
-        unsafe {
-            self.ct.fill(&self.gates.line);
-            self.inputs.fill();
-            self.own_bias.fill();
-        }
-    }
-
-    /// Packs operands.
-    ///
-    /// # Safety
-    /// As [`Step::prepare`].
-    pub unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract above.
-        unsafe { self.w.prepare(scratch, member) };
-        self.inputs.pack(member);
     }
 
     /// The bars at row 0 of a step.
@@ -379,17 +326,13 @@ impl<'s, R: Real> GatePull<'s, R> {
             }
         }
     }
+}
 
-    /// Completes the gradients.
-    ///
-    /// # Safety
-    /// Every chunk has been gathered by all members.
-    pub unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract above.
-        unsafe {
-            self.w.finish(scratch, member);
-            self.inputs.finish(member);
-            self.own_bias.finish(member);
-        }
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for GatePull<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        f(&self.w);
+        f(&self.inputs);
+        f(&self.own_bias);
     }
 }
