@@ -19,6 +19,7 @@ impl Needs {
     /// Nothing.
     pub const NONE: Self = Needs { work: [0; 2], divisible: true, held: 0, free: 0 };
 
+    #[inline]
     fn and(self, other: Self) -> Self {
         let work = [0, 1].map(|i| self.work[i].saturating_add(other.work[i]));
         let (held, free) = (self.held.max(other.held), self.free.max(other.free));

@@ -121,13 +121,8 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         let [g, carry, c_bar] = [pull.g, pull.carry, pull.c_bar].map(Region::ptr);
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
-            line.renew(t, window.states, part);
-            let late = part.rows(0..continued);
-            if let Some(above) = above.filter(|_| !late.is_empty()) {
-                let map = pull.before(t, window, above, &late);
-                self.previous(pull.bars(above), map, late.clone(), part, scratch);
-                pull.cut(t, &late, &columns);
-            }
+            let run = |bars: *const R, map, rows| self.previous(bars, map, rows, part, scratch);
+            pull.begin(t, window, above, chunk, run);
             let mut c = saved;
             if !phi.readable() {
                 c = pull.c.ptr();
@@ -167,20 +162,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 ResetPull { gates, y, g, c_bar, y_bar, y_rows, add, value, bars, pitch, area }.call();
             }
             part.sync();
-            let starting = part.rows(schedule.continuing(t)..active);
-            if let Some(h0_bar) = pull.ct.starting(&starting) {
-                self.previous(bars, pull.previous(bars, h0_bar), starting.clone(), part, scratch);
-                for row in line.reset(t, &starting) {
-                    h0_bar.add(row * n + columns.start).write_bytes(0, columns.len());
-                }
-            }
-            if let Some(fresh) = pull.ct.fresh(line, t) {
-                for row in line.reset(t, &rows) {
-                    self.previous(bars, pull.previous(bars, g), row..row + 1, part, scratch);
-                    pull.refresh(fresh, row, &columns);
-                }
-            }
-            pull.put(t, window, chunk);
+            pull.end(t, window, chunk, run);
         }
     }
 

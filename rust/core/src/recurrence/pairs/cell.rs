@@ -53,6 +53,8 @@ unsafe impl<R: Real, L: Law<R, N>, const N: usize> Cell<R> for PairCell<'_, R, L
         let (n, gates, columns) = (*n, self.pairs.gates(t, window), part.columns::<R>(*n));
         let out = window.states.wrapping_add(t * line.stride());
         let sources = line.sources(t, window.states).map(|(rows, previous)| (part.rows(rows), previous));
+        // one of them, where all rows start or all go on
+        let sources = || sources.iter().filter(|(rows, _)| !rows.is_empty());
         // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
         unsafe {
             line.renew(t, window.states, part);
@@ -61,7 +63,7 @@ unsafe impl<R: Real, L: Law<R, N>, const N: usize> Cell<R> for PairCell<'_, R, L
                 if product.after {
                     part.sync();
                 }
-                for (rows, previous) in &sources {
+                for (rows, previous) in sources() {
                     let state = if product.after { out.cast_const() } else { *previous };
                     let map = match drive {
                         Some(drive) => drive.of(t, gates[i]),
@@ -85,7 +87,7 @@ unsafe impl<R: Real, L: Law<R, N>, const N: usize> Cell<R> for PairCell<'_, R, L
                 if product.gates.len() > 1 {
                     part.sync();
                 }
-                for &(ref rows, previous) in &sources {
+                for &(ref rows, previous) in sources() {
                     let area = self.pairs.area(rows, &columns);
                     law.pass(i, Pass { gates, previous, out, area });
                 }

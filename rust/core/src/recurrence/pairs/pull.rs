@@ -166,6 +166,9 @@ unsafe impl<R: Real, L: Law<R, N>, const N: usize> Pull<R> for PairPull<'_, R, L
         let state = window.states.wrapping_add(t * line.stride());
         let carry = [0, 1].map(|part| if L::CARRIES[part] { self.carry[part] } else { self.g[part] });
         let pass = |i: usize, rows: &Range<usize>, previous: *const R, g: [*const R; 2], ct: *const R| {
+            if rows.is_empty() {
+                return;
+            }
             let (area, carry) = (self.pairs.area(rows, &columns), carry.map(Region::ptr));
             let at = PassPull { gates, previous, state, g, ct, carry, bars, pitch: self.pitch, area };
             // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.

@@ -199,7 +199,7 @@ impl<'s, R: Real> GatePull<'s, R> {
     }
 
     /// The map to the cotangents of the states before a step, carry + W^T bars; W^T takes its first term.
-    pub fn previous(&self, bars: *const R, out: *mut R) -> Affine<R> {
+    fn previous(&self, bars: *const R, out: *mut R) -> Affine<R> {
         let Gates { line, n, .. } = self.gates;
         let mut map = Affine::new(*n, line.schedule.batch, out);
         map.add = self.carry.ptr();
@@ -207,43 +207,70 @@ impl<'s, R: Real> GatePull<'s, R> {
         map
     }
 
-    /// The same for the step before t from the bars `above` of the step after it, to `g`. Meanwhile the gates of t are
-    /// prefetched: this part's rows of them as twice as many of n numbers.
-    pub fn before(
+    /// Begins step t: the cotangents of its states from the step after it, whose bars are `above`, in `g`. `run` completes and runs a
+    /// map to the cotangents of the states before a step, from its bars, for some rows.
+    ///
+    /// # Safety
+    /// As [`Pull::pull`](super::super::driver::cell::Pull::pull).
+    pub unsafe fn begin(
         &self,
         t: usize,
         window: &Window<*const R>,
-        above: ChunkRow,
-        rows: &Range<usize>,
-    ) -> Affine<R> {
-        let n = self.gates.n;
-        let mut map = self.previous(self.bars(above), self.g.ptr());
-        let first = self.gates.gates(t, window).wrapping_add(rows.start * n);
-        map.soon = [first, first.wrapping_add(rows.len() * n)];
-        map
-    }
-
-    /// Zeros in `g` for the rows that are reset after step t.
-    ///
-    /// # Safety
-    /// The rows of `g` are complete; nobody else uses these columns of them.
-    pub unsafe fn cut(&self, t: usize, rows: &Range<usize>, columns: &Range<usize>) {
-        let Gates { line, n, .. } = self.gates;
-        for row in line.schedule.next(t).into_iter().flat_map(|after| line.reset(after, rows)) {
-            // SAFETY: the contract above.
-            unsafe { self.g.at(row * n + columns.start).write_bytes(0, columns.len()) }
+        above: Option<ChunkRow>,
+        chunk: &Chunk<'_>,
+        run: impl Fn(*const R, Affine<R>, Range<usize>),
+    ) {
+        let (Gates { line, n, .. }, part) = (self.gates, chunk.part());
+        let (late, columns) = (part.rows(0..line.schedule.continued(t)), part.columns::<R>(*n));
+        // SAFETY: the contract above.
+        unsafe {
+            line.renew(t, window.states, part);
+            let Some(above) = above.filter(|_| !late.is_empty()).map(|above| self.bars(above)) else {
+                return;
+            };
+            let mut map = self.previous(above, self.g.ptr());
+            // meanwhile the gates of t are prefetched: this part's rows of them as twice as many of n numbers
+            let first = self.gates.gates(t, window).wrapping_add(late.start * n);
+            map.soon = [first, first.wrapping_add(late.len() * n)];
+            run(above, map, late.clone());
+            for row in line.schedule.next(t).into_iter().flat_map(|after| line.reset(after, &late)) {
+                self.g.at(row * n + columns.start).write_bytes(0, columns.len());
+            }
         }
     }
 
-    /// Adds a row of `g` to the gradient of the states before a marked step.
+    /// Ends step t, whose bars are complete in this part's rows: the cotangents of the states before those of its rows that start, and
+    /// what gathering reads.
     ///
     /// # Safety
-    /// As [`GatePull::cut`], for both arrays.
-    pub unsafe fn refresh(&self, fresh: *mut R, row: usize, columns: &Range<usize>) {
-        let n = self.gates.n;
-        for at in columns.clone().map(|column| row * n + column) {
-            // SAFETY: the contract above.
-            unsafe { *fresh.add(at) = *fresh.add(at) + *self.g.at(at) }
+    /// As [`GatePull::begin`].
+    pub unsafe fn end(
+        &self,
+        t: usize,
+        window: &Window<*const R>,
+        chunk: &Chunk<'_>,
+        run: impl Fn(*const R, Affine<R>, Range<usize>),
+    ) {
+        let (Gates { line, n, .. }, part, bars) = (self.gates, chunk.part(), self.bars(chunk.place(t)));
+        let (active, columns) = (line.schedule.active(t), part.columns::<R>(*n));
+        // SAFETY: the contract above.
+        unsafe {
+            let starting = part.rows(line.schedule.continuing(t)..active);
+            if let Some(h0_bar) = self.ct.starting(&starting) {
+                run(bars, self.previous(bars, h0_bar), starting.clone());
+                for row in line.reset(t, &starting) {
+                    h0_bar.add(row * n + columns.start).write_bytes(0, columns.len());
+                }
+            }
+            if let Some(fresh) = self.ct.fresh(line, t) {
+                for row in line.reset(t, &part.rows(0..active)) {
+                    run(bars, self.previous(bars, self.g.ptr()), row..row + 1);
+                    for at in columns.clone().map(|column| row * n + column) {
+                        *fresh.add(at) = *fresh.add(at) + *self.g.at(at);
+                    }
+                }
+            }
+            self.chunks[chunk.turn()].copies.put(line, chunk, t, window.states);
         }
     }
 
@@ -276,15 +303,6 @@ impl<'s, R: Real> GatePull<'s, R> {
                 }
             }
         }
-    }
-
-    /// Copies this part's rows of step t that gathering reads ([`Copies::put`]).
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn put(&self, t: usize, window: &Window<*const R>, chunk: &Chunk<'_>) {
-        // SAFETY: the contract above.
-        unsafe { self.chunks[chunk.turn()].copies.put(&self.gates.line, chunk, t, window.states) }
     }
 
     /// Adds the rows of a chunk to the gradients; `own` adds those of another transition of the states, from rows of bars.

@@ -12,7 +12,7 @@ use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 use crate::transition::Component;
-use isometry_kernels::recurrence::{Area, Blend, BlendPull, HeardPull, SpherePull};
+use isometry_kernels::recurrence::{Affine, Area, Blend, BlendPull, HeardPull, SpherePull};
 
 /// A rotational unit in a backward pass.
 pub(super) struct RumPull<'s, R: Real> {
@@ -108,12 +108,8 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
             self.memory.as_ref().map_or([none; 2], |Back(_, both)| both.map(|matrices| matrices.0));
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
-            line.renew(t, window.states, part);
-            let late = part.rows(0..continued);
-            if let Some(above) = above.filter(|_| !late.is_empty()) {
-                pull.before(t, window, above, &late).run(late.clone(), 0..n);
-                pull.cut(t, &late, &(0..n));
-            }
+            let run = |_: *const R, map: Affine<R>, rows| map.run(rows, 0..n);
+            pull.begin(t, window, above, chunk, run);
             let k = if phi.readable() { saved } else { pull.c.ptr() };
             for (all, previous) in line.sources(t, window.states).map(|(rows, h)| (part.rows(rows), h)) {
                 if !phi.readable() {
@@ -153,20 +149,7 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
                 }
                 .call();
             }
-            let starting = part.rows(schedule.continuing(t)..active);
-            if let Some(h0_bar) = pull.ct.starting(&starting) {
-                pull.previous(bars, h0_bar).run(starting.clone(), 0..n);
-                for row in line.reset(t, &starting) {
-                    h0_bar.add(row * n).write_bytes(0, n);
-                }
-            }
-            if let Some(fresh) = pull.ct.fresh(line, t) {
-                for row in line.reset(t, &part.rows(0..active)) {
-                    pull.previous(bars, pull.g.ptr()).run(row..row + 1, 0..n);
-                    pull.refresh(fresh, row, &(0..n));
-                }
-            }
-            pull.put(t, window, chunk);
+            pull.end(t, window, chunk, run);
         }
     }
 
