@@ -54,10 +54,9 @@ fn $stem(step: &Step<'_>, x: &[Z], h: &[Z], _: &mut Vec<Z>) -> Vec<Z> {
 TEXTBOOK = """    Textbook {
         name: "$stem",
         step: $stem,
-        settings: &[&[0.3], &[1.0]],
+        settings: &[&[0.3], &[0.7], &[1.0]],
         belongs: ("", 0),
         activations: false,
-        packs: &[("w", 0..1), ("u", 0..1)],
     },
 """
 RECURRENCE = "rust/core/src/recurrence"

@@ -192,7 +192,8 @@ _Steps = tuple[Any | None, bool, Any | None]
 _Kept = Any | tuple[Any, Any, Any, str | None]
 _Results = tuple[_Kept, Any | None, Any | None]
 
-CELLS: dict[str, tuple[tuple[tuple[str, str, bool], ...], tuple[str, ...], int, int, str, str, str, str]]
+_Packs = tuple[tuple[str, list[int]], ...]
+CELLS: dict[str, tuple[tuple[tuple[str, str, bool], ...], tuple[str, ...], int, int, str, str, str, str, _Packs]]
 
 def recurrence_route(
     object: str, arguments: _Arguments, steps: int, batch: int, gated: bool = False

@@ -83,6 +83,8 @@ class Cell:
     operator: bool = field(init=False, repr=False)  #: an operator is the whole transition, and says what n is
     matrices: str = field(init=False, repr=False)  #: an operator is one of the matrices of this array: the last
     dense: str = field(init=False, repr=False)  #: the cell that has this matrix in the array
+    #: arrays whose matrices may be packed for many calls, each with the rows of its matrices in n
+    packs: tuple[tuple[str, list[int]], ...] = field(init=False, repr=False)
     cpu_only: bool = field(init=False, repr=False)  #: the GPU, in a build that serves it, has no kernels for the cell
     names: tuple[str, ...] = field(init=False, repr=False)
     required: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that must be given
@@ -93,7 +95,7 @@ class Cell:
     _memory: int = field(init=False, repr=False)  #: the setting with which a matrix per sequence is returned, or -1
 
     def __post_init__(self) -> None:
-        arguments, settings, width, saved, saves_more, memory, operator, dense = _core.CELLS[self.name]
+        arguments, settings, width, saved, saves_more, memory, operator, dense, packs = _core.CELLS[self.name]
         *rows, state = arguments
         assert state[0] == START_STATE
         made = tuple([Array(n, axes, not o, self.notes.get(n, ""), n in self.shared) for n, axes, o in rows])
@@ -106,7 +108,7 @@ class Cell:
         whole = operator == "transition"
         own = {"arrays": arrays, "kernel": tuple(a.name for a in made), "settings": settings, "width": width}
         own |= {"operator": whole, "matrices": "" if whole else operator, "dense": dense}
-        own |= {"names": tuple(a.name for a in arrays), "each": each, "n_at": (at, axes[at].index("n"))}
+        own |= {"names": tuple(a.name for a in arrays), "each": each, "n_at": (at, axes[at].index("n")), "packs": packs}
         own["cpu_only"] = hasattr(_core, "gpu_cells") and (dense or self.name) not in _core.gpu_cells()
         own["required"] = tuple(a.name for a in arrays if a.needed)
         index = lambda name: settings.index(name) if name else -1

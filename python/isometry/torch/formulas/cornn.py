@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -32,8 +30,3 @@ def formula(
         return (torch.cat((y + dt * z, z), -1),)
 
     return drive, (first(h0, drive, 2 * n),), step
-
-
-def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:
-    """W_y, W_z and U."""
-    return [*arrays[1], arrays[2]]

@@ -1,5 +1,5 @@
 """The formula of the GRU with an operator as W_h."""
 
-from .gru import formula, operands
+from .gru import formula
 
-__all__ = ["formula", "operands"]
+__all__ = ["formula"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -51,9 +49,3 @@ def apart(b: Tensor | None, hidden_bias: Tensor | None) -> tuple[Tensor | None, 
     if b is None:
         b = torch.zeros_like(hidden_bias)
     return torch.cat((b[:2] + hidden_bias[:2], b[2:])), hidden_bias[2]
-
-
-def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:
-    """W and U of the gates, and of the new state."""
-    _, w, u, *_ = arrays
-    return [w[:2].flatten(0, 1), *w[2:], u[:2].flatten(0, 1), u[2]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -37,8 +35,3 @@ def formula(
         return (torch.cat((y, z), -1),)
 
     return drive, (first(h0, drive, 2 * n),), step
-
-
-def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:
-    """W and U, each of the gates and z, and of y."""
-    return [part for t in arrays[1:3] for part in (t[:3].flatten(0, 1), t[3])]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -32,8 +30,3 @@ def formula(
         return (torch.cat((torch.sigmoid(o) * torch.tanh(c), c), -1),)
 
     return drive, (first(h0, drive, 2 * n),), step
-
-
-def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:
-    """W and U."""
-    return arrays[1:3]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torch import Tensor
 
 from .sequence import Carried, Law, Step, first
@@ -29,8 +27,3 @@ def formula(
         return (new if on_input else law.phi(new, activation_bias),)
 
     return drive, (first(h0, drive, weight.shape[0]),), step
-
-
-def operands(arrays: Sequence[Tensor], matrix: Sequence[Tensor]) -> Sequence[Tensor]:
-    """V, and W where it is a matrix."""
-    return [arrays[1], *matrix]

@@ -5,8 +5,6 @@ u (3n, d) and b (3n,) have the rows of u, tau and e.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -53,9 +51,3 @@ def formula(
         return new, *kept
 
     return drive, start, step
-
-
-def operands(arrays: Sequence[Tensor], _matrix: Sequence[Tensor]) -> Sequence[Tensor]:
-    """W, U and U_e."""
-    _, w, u, *_ = arrays
-    return [w, *u.split((len(w), len(u) - len(w)))]

@@ -6,7 +6,7 @@ The formula of a cell gives the input of its steps, the state they start from, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -34,8 +34,6 @@ Carried: TypeAlias = tuple[Tensor, ...]
 Step: TypeAlias = Callable[[Tensor, Carried], Carried]
 #: From a law, W and the tensors of the cell to the input of the steps, (T, B, k), the initial state, and a step.
 Formula: TypeAlias = Callable[..., tuple[Tensor, Carried, Step]]
-#: From the arrays of a cell, and the matrix of a transition, if it is one, to the operands that `pack` writes.
-Operands: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Sequence[Tensor]]
 
 
 @full_precision

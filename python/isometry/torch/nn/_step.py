@@ -133,7 +133,7 @@ def step_of(
     if stem == "dense":
         _, call, plain, own = _joined(call, plain, own, blocks)  # type: ignore[assignment]
     if packed is not None:
-        operands, read = CELLS[kernel.cell].operands, (plain, own if call.stem == "dense" else ())
+        operands, read = CELLS[call.cell].operands, (plain, own if call.stem == "dense" else ())
         each = [read] if blocks is None else [tuple([member(part, i) for part in read]) for i in range(blocks)]
         matrices = arrays([matrix for parts in each for matrix in operands(*parts)])
         _, packs = empty((_core.pack(matrices),), packed.to_real())  # type: ignore[arg-type, type-var]

@@ -11,7 +11,7 @@ from ..._backend import Place
 from ..._cells import declaration
 from ..._cells._declaration import Cell
 from .._dispatch.function import Array
-from ..formulas.sequence import Formula, Law, Operands
+from ..formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
 Tensors = Sequence[Any]
@@ -45,11 +45,18 @@ class Call(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """A cell on tensors: its declaration, its formula, and its operands as `pack` writes them."""
+    """A cell on tensors: its declaration and its formula."""
 
     declaration: Cell
     formula: Formula
-    operands: Operands
+
+    def operands(self, arrays: Tensors, matrix: Tensors) -> list[Any]:
+        """The matrices that `pack` writes: those of the cell's arrays, and that of a transition."""
+        given, found = dict(zip(self.declaration.kernel, arrays, strict=True)), []
+        for name, parts in self.declaration.packs:
+            rows = given[name].flatten(0, -2)
+            found += rows.split([len(rows) // sum(parts) * part for part in parts])
+        return [*found, *matrix]
 
 
 def _given(call: Call, read: Read) -> tuple[str, Any, tuple[Any, ...], Any, Any]:
@@ -80,7 +87,7 @@ def backward(
 
 def _found(name: str) -> Kernels:
     module = import_module(f"isometry.torch.formulas.{name}")
-    return Kernels(declaration(name), module.formula, module.operands)
+    return Kernels(declaration(name), module.formula)
 
 
 #: By the name of the cell in a graph.

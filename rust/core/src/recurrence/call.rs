@@ -1,16 +1,18 @@
 //! A call of a cell by its name, with its arrays in the order of its declaration, and what every cell does with it.
 
 use super::declaration::Declaration;
-use super::driver::ends::{Cotangent, Trajectory, Written};
+use super::driver::ends::{Cotangent, Trajectory};
 use super::time::starts::Starts;
 use super::time::timeline::Run;
 use crate::activation::Activation;
-use crate::argument::{Bar, Given};
-use crate::budget::Budget;
+use crate::argument::Given;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::operators::view;
 use crate::scalar::Scalar;
+
+/// Most arrays of a cell besides those that every cell has.
+pub const OWN: usize = 4;
 
 /// An object as the transition: its name and its arguments.
 pub type Object<'a, T> = (&'a str, Vec<Given<'a, T>>);
@@ -53,63 +55,6 @@ pub struct Outcome<'a, T> {
     pub last_ct: Option<&'a [T]>,
 }
 
-/// A cell with its arguments, as calls by its name use it.
-///
-/// ```
-/// use isometry_core::Budget;
-/// use isometry_core::recurrence::{Run, Unit, lstm::Lstm};
-///
-/// // without weights all gates are 1/2: c is halved
-/// let run = Run { h0: Some(&[0.0f64, 1.0]), ..Run::new([1, 1, 1, 2], &[0.0]) };
-/// let (unit, mut states) = (Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None }, [0.0; 2]);
-/// Unit::forward(&unit, (&mut states).into(), &mut [], None, &Budget::of(1))?;
-/// assert_eq!(states[1], 0.5);
-/// # Ok::<(), isometry_core::Error>(())
-/// ```
-pub trait Unit<'a, T: Scalar>: Sized {
-    /// From a call and the operator of its transition.
-    ///
-    /// # Errors
-    /// Arrays that are missing or do not fit.
-    fn of(call: &Call<'a, T>, operator: Option<&'a dyn Cpu<T>>) -> Result<Self>;
-
-    /// Refuses sizes and values that do not fit.
-    ///
-    /// # Errors
-    /// The first that does not.
-    fn check(&self) -> Result<()>;
-
-    /// Refuses gradients that do not fit the arguments.
-    ///
-    /// # Errors
-    /// The first that does not.
-    fn check_bars(&self, bars: &[Bar<'_, T>]) -> Result<()>;
-
-    /// Fills the states, the memory and what is saved.
-    ///
-    /// # Errors
-    /// Sizes, lengths or values that do not fit; lack of memory; [`Error::Interrupted`] once the budget says so.
-    fn forward(
-        &self,
-        written: Written<'_, T>,
-        last: &mut [T],
-        saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()>;
-
-    /// The gradients of the cell's arguments, and of those of the operator.
-    ///
-    /// # Errors
-    /// As for `forward`; gradients of arguments that were not given.
-    fn backward(
-        &self,
-        outcome: &Outcome<'_, T>,
-        bars: &mut [Bar<'_, T>],
-        of_operator: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()>;
-}
-
 impl<'a, T: Scalar> Call<'a, T> {
     /// T, B, d and n.
     ///
@@ -145,10 +90,10 @@ impl<'a, T: Scalar> Call<'a, T> {
         })
     }
 
-    /// The first N arrays.
-    #[doc(hidden)]
-    pub fn arrays<const N: usize>(&self) -> [Option<&'a [T]>; N] {
-        std::array::from_fn(|i| self.given.get(i).and_then(Given::some))
+    /// The arrays of the cell's own, in the order of its arguments.
+    pub(super) fn own(&self) -> [Option<&'a [T]>; OWN] {
+        let mut own = self.cell.own();
+        [(); OWN].map(|()| own.next().and_then(|i| self.given[i].some()))
     }
 
     /// A number of the settings, if it is given.

@@ -1,7 +1,7 @@
 //! The list of the cells, and the calls of a cell by its name, as the extension makes them.
 
 use super::affine::{self, Affine};
-use super::call::{Call, Outcome, Unit};
+use super::call::{Call, Outcome};
 use super::cornn::{self, Cornn};
 use super::declaration::Declaration;
 use super::driver::ends::Written;
@@ -9,6 +9,7 @@ use super::gru::{self, Gru};
 use super::lem::{self, Lem};
 use super::lstm::{self, Lstm};
 use super::rum::{self, Rum};
+use super::unit::Unit;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::{Error, Result};

@@ -4,7 +4,11 @@
 use crate::argument::{Argument, Array, Given};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+use crate::sizes::check_len;
+use crate::transition::packed;
 
+/// The name of an operator that is all of W.
+const WHOLE: &str = "transition";
 /// Most arrays of a cell.
 pub(super) const MOST: usize = 10;
 
@@ -38,6 +42,9 @@ pub struct Declaration {
     pub operator: &'static str,
     /// The cell of which it is the form with an operator.
     pub dense: &'static str,
+    /// The arrays whose matrices a caller may pack, by their places, each with the rows of its matrices in n; a matrix that is all of
+    /// W may follow.
+    pub packs: &'static [(usize, &'static [usize])],
     pub(super) forms: [[Axis; 3]; MOST],
     pub(super) n_at: (usize, usize),
     pub(super) h0_at: usize,
@@ -136,6 +143,7 @@ impl Declaration {
             memory: "",
             operator: "",
             dense: "",
+            packs: &[],
             n_at: n_at(&forms),
             h0_at: h0_at(arguments),
             forms,
@@ -188,6 +196,43 @@ impl Declaration {
         let axes = self.forms[argument].iter().take_while(|axis| axis.times > 0);
         let shape: Vec<_> = axes.map(|axis| axis.of(sizes)).collect();
         (!shape.is_empty()).then_some(shape)
+    }
+
+    /// The places of its own arrays: those besides x, h0, the bias of the activation and the state before marked steps.
+    pub(super) fn own(&self) -> impl Iterator<Item = usize> + use<> {
+        let h0_at = self.h0_at;
+        (1..self.arguments.len() - 2).filter(move |i| *i != h0_at)
+    }
+
+    /// Refuses another number of elements of an argument.
+    pub(super) fn check_len(&self, argument: usize, len: usize, sizes: [usize; 4]) -> Result<()> {
+        let name = self.arguments[argument].name;
+        let check = |form: &[Axis; 3]| {
+            check_len(name, len, &form.map(|axis| if axis.times == 0 { 1 } else { axis.of(sizes) }))
+        };
+        check(&self.forms[argument]).or_else(|error| match &self.also {
+            Some((other, form)) if *other == name => check(form).map_err(|_| error),
+            _ => Err(error),
+        })
+    }
+
+    /// Rows and columns of the matrices that a caller may pack.
+    pub(super) fn packed(&self, [_, _, d, n]: [usize; 4]) -> impl Iterator<Item = [usize; 2]> {
+        let declared = self.packs.iter().flat_map(move |(array, matrices)| {
+            let last = self.forms[*array].iter().rfind(|axis| axis.times > 0);
+            let columns = if last.is_some_and(|axis| axis.size == b'd') { d } else { n };
+            matrices.iter().map(move |rows| [rows.saturating_mul(n), columns])
+        });
+        declared.chain((self.operator == WHOLE).then_some([n, n]))
+    }
+
+    /// Refuses another length of these matrices, packed one after the other; W of an operator may be missing.
+    pub(super) fn check_packs<T: Scalar>(&self, len: usize, sizes: [usize; 4]) -> Result<()> {
+        let (mut all, mut but_last) = (0usize, 0);
+        for [n, k] in self.packed(sizes) {
+            (but_last, all) = (all, all.saturating_add(packed::<T>(n, k)));
+        }
+        if self.operator == WHOLE && len == but_last { Ok(()) } else { check_len("packs", len, &[all]) }
     }
 
     /// Numbers of each unit that forward saves for backward at a step, with these settings.

@@ -21,16 +21,18 @@ mod ensemble;
 pub mod gru;
 pub mod lem;
 pub mod lstm;
+mod pairs;
 mod parts;
 mod real;
 pub mod rum;
 #[cfg(test)]
 pub(crate) mod tests;
 mod time;
+mod unit;
 
 pub use crate::transition::{Route, Transition, Workload, pack, packed};
 pub use affine::{ARGUMENTS, Affine, Sequence, backward, forward};
-pub use call::{Call, Object, Outcome, Unit};
+pub use call::{Call, Object, Outcome};
 pub use cells::{CELLS, declared, sequence, sequence_vjp};
 pub use declaration::Declaration;
 pub use driver::ends::{Cotangent, Trajectory, Written};
@@ -38,3 +40,4 @@ pub use ensemble::ensemble;
 pub use time::checkpoint::Checkpoint;
 pub use time::starts::Starts;
 pub use time::timeline::Run;
+pub use unit::Unit;

@@ -1,6 +1,6 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
-use super::{Gather, Outer, Packed, Part, Step, Trace, Uses};
+use super::{Component, Gather, Needs, Outer, Packed, Part, Step, Trace, Uses};
 use crate::kernels::{Operand, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
@@ -51,16 +51,12 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
     }
 }
 
-// SAFETY: the products of a chunk need the scratch of `scratch`; there is nothing to keep.
-unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
-    fn work(&self) -> usize {
-        sizes::work(&[self.p, self.q, T::PARTS, T::PARTS])
-    }
-    fn divisible(&self) -> bool {
-        self.q * T::PARTS > 2 * lanes::<T::Real>()
-    }
-    fn scratch(&self, rows: usize) -> usize {
-        self.outer.scratch(rows)
+// SAFETY: the products of a chunk need the scratch of `needs`.
+unsafe impl<T: Scalar> Component<T::Real> for DenseStep<'_, T> {
+    fn needs(&self, rows: usize) -> Needs {
+        let work = [sizes::work(&[self.p, self.q, T::PARTS, T::PARTS]), 0];
+        let divisible = self.q * T::PARTS > 2 * lanes::<T::Real>();
+        Needs { work, divisible, held: 0, free: self.outer.scratch(rows) }
     }
 
     unsafe fn prepare(&self, _scratch: *mut T::Real, member: &Member<'_>) {
@@ -76,6 +72,14 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         }
     }
 
+    unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.outer.finish(member) }
+    }
+}
+
+// SAFETY: there is nothing to keep.
+unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
     unsafe fn forward(
         &self,
         previous: *const T::Real,
@@ -108,10 +112,5 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
     unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
         // SAFETY: the contract of the trait.
         unsafe { self.outer.gather(chunk, self.apart, scratch, member) }
-    }
-
-    unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe { self.outer.finish(member) }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! This module is below the operators, which make steps, and the recurrence, which calls them.
 
+mod component;
 mod dense;
 mod outer;
 mod packed;
@@ -11,9 +12,10 @@ mod prepared;
 mod rows;
 mod step;
 
+pub(crate) use component::{Component, Needs};
 pub(crate) use dense::DenseStep;
 pub(crate) use outer::Outer;
-pub(crate) use packed::{Packed, check_packs, each_pack};
+pub(crate) use packed::{Packed, next_pack};
 pub use packed::{pack, packed};
 pub(crate) use part::Part;
 pub(crate) use prepared::{Prepared, TransitionStep, Uses};

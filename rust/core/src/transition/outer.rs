@@ -25,7 +25,7 @@ impl<T: Scalar> Outer<T> {
 
     /// Real numbers of scratch to gather so many rows.
     pub fn scratch(&self, rows: usize) -> usize {
-        Product::<T>::scratch(self.p, rows)
+        if self.bar.is_some() { Product::<T>::scratch(self.p, rows) } else { 0 }
     }
 
     /// Adds the rows of a chunk, whose x are `apart` real numbers apart.

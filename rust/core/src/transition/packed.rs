@@ -80,23 +80,14 @@ pub fn pack<T: Scalar>(weight: &[T], n: usize, k: usize, out: &mut [T::Real]) ->
     Ok(())
 }
 
-/// Refuses another length of operands, packed one after the other, than that of all W (n, k) together.
-pub fn check_packs<T: Scalar>(packs: Option<&[T::Real]>, sizes: &[[usize; 2]]) -> Result<()> {
-    let all = sizes.iter().map(|&[n, k]| packed::<T>(n, k)).fold(0, usize::saturating_add);
-    packs.map_or(Ok(()), |packs| check_len("packs", packs.len(), &[all]))
-}
-
-/// Each of these operands, if they are given; they have passed their check.
-pub fn each_pack<T: Scalar, const N: usize>(
-    packs: Option<&[T::Real]>,
-    sizes: [[usize; 2]; N],
-) -> [Option<&[T::Real]>; N] {
-    let mut rest = packs;
-    sizes.map(|[n, k]| {
-        let (own, behind) = rest?.split_at(packed::<T>(n, k));
-        rest = Some(behind);
-        Some(own)
-    })
+/// The next of operands that are packed one after the other, W (n, k), if they are given and there is one.
+pub fn next_pack<'p, T: Scalar>(
+    packs: &mut Option<&'p [T::Real]>,
+    [n, k]: [usize; 2],
+) -> Option<&'p [T::Real]> {
+    let (own, behind) = (*packs)?.split_at_checked(packed::<T>(n, k))?;
+    *packs = Some(behind);
+    Some(own)
 }
 
 impl<T: Scalar> Packed<T> {

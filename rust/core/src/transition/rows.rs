@@ -3,7 +3,7 @@
 //! The gradient is gathered per chunk in [`Slots`], those of the second half of the batch after those of the
 //! first.
 
-use super::{Extent, Gather, Part, Step, Trace};
+use super::{Component, Extent, Gather, Needs, Part, Step, Trace};
 use crate::kernels::{Slots, add_slots};
 use crate::parallel::{Member, Shared};
 use crate::rows::{RowPass, Rows};
@@ -99,20 +99,12 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
     }
 }
 
-// SAFETY: `scratch` is that of the operator, which holds what it has loaded, and room for copies of rows.
-unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
-    fn work(&self) -> usize {
-        self.of.work()
-    }
-    fn divisible(&self) -> bool {
-        false
-    }
-    fn scratch(&self, rows: usize) -> usize {
-        let rows = self.batch.max(rows.min(self.slots.block));
-        self.room(rows).saturating_add(rows * self.width())
-    }
-    fn held(&self) -> usize {
-        self.of.scratch(0)
+// SAFETY: the scratch is that of the operator, which holds what it has loaded, and room for copies of rows.
+unsafe impl<T: Scalar> Component<T::Real> for RowsStep<'_, T> {
+    fn needs(&self, rows: usize) -> Needs {
+        let (held, rows) = (self.held(), self.batch.max(rows.min(self.slots.block)));
+        let all = self.room(rows).saturating_add(rows * self.width());
+        Needs { work: [self.of.work(), 0], divisible: false, held, free: all - held }
     }
 
     unsafe fn fill(&self) {
@@ -125,6 +117,24 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
     unsafe fn prepare(&self, scratch: *mut T::Real, _member: &Member<'_>) {
         // SAFETY: the contract of the trait.
         unsafe { self.of.load(0, scratch) }
+    }
+
+    unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
+        let Some(sums) = &self.sums else { return };
+        let (each, slots) = (self.of.sums(), sums.all.len() / self.of.sums().max(1));
+        let mine = member.share(each, 64);
+        // SAFETY: the slots are complete, the gradient has as many numbers; members write different ones.
+        unsafe {
+            add_slots(sums.all.ptr(), slots, each, mine.clone());
+            sums.bar.at(mine.start).copy_from_nonoverlapping(sums.all.at(mine.start), mine.len());
+        }
+    }
+}
+
+// SAFETY: there is nothing to keep.
+unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
+    fn held(&self) -> usize {
+        self.of.scratch(0)
     }
 
     unsafe fn forward(
@@ -166,17 +176,6 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
                 let ct = self.together(bar, trace.apart, rows, scratch);
                 self.of.pull_rows(RowPass { k: 0, rows, side: Side::Forward }, [x, ct], own, None, scratch);
             }
-        }
-    }
-
-    unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
-        let Some(sums) = &self.sums else { return };
-        let (each, slots) = (self.of.sums(), sums.all.len() / self.of.sums().max(1));
-        let mine = member.share(each, 64);
-        // SAFETY: the slots are complete, the gradient has as many numbers; members write different ones.
-        unsafe {
-            add_slots(sums.all.ptr(), slots, each, mine.clone());
-            sums.bar.at(mine.start).copy_from_nonoverlapping(sums.all.at(mine.start), mine.len());
         }
     }
 }

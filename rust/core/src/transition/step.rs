@@ -1,7 +1,7 @@
 //! The trait of a transition: one step forward, one step backward, and the gradient of its
 //! parameters.
 
-use super::Part;
+use super::{Component, Part};
 use crate::argument::Bar;
 use crate::error::Result;
 use crate::operator::Operator;
@@ -36,35 +36,22 @@ pub struct Gather<R> {
     pub first: bool,
 }
 
-/// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; the driver places
-/// barriers before and after them.
+/// A transition W inside a recurrence. All members call `gather` together; the driver places barriers before and after it.
 ///
 /// # Safety
-/// A member needs no more than `scratch`, and a row of the output of `keep` no more than `kept`.
+/// A row of the output of `keep` needs no more than `kept`.
 ///
 /// Of its methods: pointers have the rows and columns that the arguments name; members write disjoint parts.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
-pub unsafe trait Step<T: Scalar>: Sync {
-    /// Multiply-adds of one step per row.
-    fn work(&self) -> usize;
-    /// Whether a step has enough columns for members to share.
-    fn divisible(&self) -> bool;
+pub unsafe trait Step<T: Scalar>: Component<T::Real> {
     /// Real numbers per row that [`Step::keep`] writes.
     fn kept(&self) -> usize {
         0
     }
-    /// Real numbers of scratch that a member needs for its steps, and to gather up to `rows` rows.
-    fn scratch(&self, rows: usize) -> usize;
-    /// Of these, how many at the start belong to the step from [`Step::prepare`] to [`Step::finish`]; between its calls the
-    /// others are free.
+    /// Real numbers at the start of the scratch that its calls leave alone ([`Needs::held`](super::Needs::held)).
     fn held(&self) -> usize {
         0
     }
-
-    /// Writes the initial data of the call, before there are members.
-    unsafe fn fill(&self) {}
-    /// Packs operands. Every member calls this with the scratch of its later calls.
-    unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>);
     /// Runs `map` with W previous added.
     unsafe fn forward(
         &self,
@@ -87,8 +74,6 @@ pub unsafe trait Step<T: Scalar>: Sync {
     unsafe fn keep(&self, _trace: Trace<T::Real>, _rows: Range<usize>, _part: &Part<'_>) {}
     /// Adds the rows of a chunk to the gradient.
     unsafe fn gather(&self, rows: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>);
-    /// Completes the gradient.
-    unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>);
 }
 
 /// Rows that a step has memory for.

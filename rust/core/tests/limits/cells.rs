@@ -5,8 +5,7 @@ use isometry_core::Budget;
 use isometry_core::activation::Activation;
 use isometry_core::argument::{Array, Bar, Given, wanted};
 use isometry_core::recurrence::{
-    CELLS, Call, Cotangent, Declaration, Outcome, Sequence, Trajectory, Written, declared, sequence,
-    sequence_vjp,
+    CELLS, Call, Cotangent, Declaration, Outcome, Trajectory, Written, declared, sequence, sequence_vjp,
 };
 use isometry_core::scalar::Scalar;
 
@@ -36,12 +35,6 @@ pub fn cells<T: Scalar>() {
                     marks: None,
                     packs: None,
                 };
-                if cell.name == "recurrence" {
-                    returns("Sequence::of", &sizes, || Sequence::of(&call));
-                    returns("Sequence::check_bars", &sizes, || {
-                        Sequence::of(&call)?.check_bars(&[Bar::Own(&mut ones::<T>(len))])
-                    });
-                }
                 let (mut states, mut bar, budget) = (ones::<T>(len), ones::<T>(len), Budget::of(THREADS));
                 returns("recurrence::sequence", &sizes, || {
                     let written = Written::from(&mut states);

@@ -5,16 +5,14 @@ mod any;
 mod cells;
 mod delta;
 mod examples;
-mod gru;
 mod lengths;
 mod linalg;
-mod lstm;
 mod mesh;
 mod operators;
 mod own;
 mod public;
-mod rum;
 mod sequences;
+mod units;
 
 use isometry_core::internal::scratch::{self, Arena, Scratch};
 use isometry_core::internal::sizes::{MOST, size, work};
@@ -132,10 +130,8 @@ fn every_public_function_at_the_limits() {
     std::thread::scope(|threads| {
         threads.spawn(all::<c64>);
         all::<f32>();
-        gru::grus::<f32>();
-        lstm::lstms::<f32>();
+        units::units::<f32>();
         own::gated::<f32>();
-        rum::rums::<f32>();
         delta::deltas::<f32>();
     });
     let called: BTreeSet<_> = CALLED.lock().unwrap().iter().map(|name| (*name).to_owned()).collect();

@@ -8,8 +8,8 @@ use isometry_core::operators::Last;
 use isometry_core::operators::householder::Householder;
 use isometry_core::operators::rotation::Rotation;
 use isometry_core::recurrence::Run;
-use isometry_core::recurrence::gru::{self, Gru, Reset};
-use isometry_core::recurrence::{self, Transition};
+use isometry_core::recurrence::gru::{Gru, Reset};
+use isometry_core::recurrence::{self, Outcome, Transition, Unit};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Operator, Result, Rows, Saves, Side, argument};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -181,9 +181,11 @@ pub fn gated<R: Real>() {
             hidden_bias: None,
         };
         let (mut states, saved, mut bar) = (ones::<R>(n), ones::<R>(3 * n), ones::<R>(1));
-        let outcome = gru::forward(&unit, &mut states, None, &Budget::of(THREADS));
+        let outcome = unit.forward((&mut states).into(), &mut [], None, &Budget::of(THREADS));
         assert_eq!(outcome.is_ok(), size == n, "{outcome:?}");
         let bars = &mut [Bar::Real(&mut bar)];
-        refused("gru", gru::backward(&unit, &states, &saved, &states, &mut [], bars, &Budget::of(THREADS)));
+        let (states, ct) = ((&states).into(), (&states).into());
+        let outcome = Outcome { states, last: &[], saved: &saved, ct, last_ct: None };
+        refused("gru", unit.backward(&outcome, &mut [], bars, &Budget::of(THREADS)));
     }
 }

@@ -11,7 +11,7 @@
 //! k = z_bar + dt y_bar,    q = dt (1 - t^2) k,    y'_bar = y_bar - dt gamma k,    z'_bar = (1 - dt epsilon) k
 //! ```
 
-use super::gates::{Area, or_zero, pull, value};
+use super::gates::{Area, or_zero, pass, pull, value};
 use crate::activation::Tanh;
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
@@ -69,51 +69,35 @@ pub struct OscillatePull<R> {
     pub area: Area,
 }
 
-impl<R: Real> Kernel<R> for Oscillate<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, Oscillator { dt, gamma, epsilon }) = (self.area.n, self.law);
-        // SAFETY: the contract of `Oscillate`.
-        unsafe {
-            let (dt, gamma, epsilon) = (S::splat(dt), S::splat(-gamma), S::splat(-epsilon));
-            for (row, col, live) in self.area.vectors(S::LANES) {
-                let (t_at, state) = (self.t.add(row * n + col), 2 * row * n + col);
-                let t = value::<S, Tanh>(S::load_n(t_at, live));
-                let y = or_zero::<S>(self.previous, state, live);
-                let z = or_zero::<S>(self.previous, state + n, live);
-                let force = S::mul_add(epsilon, z, S::mul_add(gamma, y, t));
-                let z = S::mul_add(dt, force, z);
-                S::store_n(t_at, t, live);
-                S::store_n(self.out.add(state), S::mul_add(dt, z, y), live);
-                S::store_n(self.out.add(state + n), z, live);
-            }
-        }
+pass!(Oscillate, |pass, n| {
+    let Oscillator { dt, gamma, epsilon } = pass.law;
+    let (dt, gamma, epsilon) = (S::splat(dt), S::splat(-gamma), S::splat(-epsilon));
+    |row, col, live| {
+        let (t_at, state) = (pass.t.add(row * n + col), 2 * row * n + col);
+        let t = value::<S, Tanh>(S::load_n(t_at, live));
+        let y = or_zero::<S>(pass.previous, state, live);
+        let z = or_zero::<S>(pass.previous, state + n, live);
+        let force = S::mul_add(epsilon, z, S::mul_add(gamma, y, t));
+        let z = S::mul_add(dt, force, z);
+        S::store_n(t_at, t, live);
+        S::store_n(pass.out.add(state), S::mul_add(dt, z, y), live);
+        S::store_n(pass.out.add(state + n), z, live);
     }
-}
+});
 
-impl<R: Real> Kernel<R> for OscillatePull<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, Oscillator { dt, gamma, epsilon }) = (self.area.n, self.law);
-        // SAFETY: the contract of `OscillatePull`.
-        unsafe {
-            let (step, stiff) = (S::splat(dt), S::splat(-dt * gamma));
-            let damped = S::splat(R::one() - dt * epsilon);
-            for (row, col, live) in self.area.vectors(S::LANES) {
-                let (at, state) = (row * n + col, 2 * row * n + col);
-                let y_bar = S::add(or_zero::<S>(self.g[0], at, live), or_zero::<S>(self.ct, state, live));
-                let z_bar = S::add(or_zero::<S>(self.g[1], at, live), or_zero::<S>(self.ct, state + n, live));
-                let k = S::mul_add(step, y_bar, z_bar);
-                let t = S::load_n(self.t.add(at), live);
-                let q = pull::<S, Tanh>(t, S::mul(step, k));
-                S::store_n(self.bars.add(row * self.pitch + col), q, live);
-                S::store_n(self.carry[0].add(at), S::mul_add(stiff, k, y_bar), live);
-                S::store_n(self.carry[1].add(at), S::mul(damped, k), live);
-            }
-        }
+pass!(OscillatePull, |pass, n| {
+    let Oscillator { dt, gamma, epsilon } = pass.law;
+    let (step, stiff) = (S::splat(dt), S::splat(-dt * gamma));
+    let damped = S::splat(R::one() - dt * epsilon);
+    |row, col, live| {
+        let (at, state) = (row * n + col, 2 * row * n + col);
+        let y_bar = S::add(or_zero::<S>(pass.g[0], at, live), or_zero::<S>(pass.ct, state, live));
+        let z_bar = S::add(or_zero::<S>(pass.g[1], at, live), or_zero::<S>(pass.ct, state + n, live));
+        let k = S::mul_add(step, y_bar, z_bar);
+        let t = S::load_n(pass.t.add(at), live);
+        let q = pull::<S, Tanh>(t, S::mul(step, k));
+        S::store_n(pass.bars.add(row * pass.pitch + col), q, live);
+        S::store_n(pass.carry[0].add(at), S::mul_add(stiff, k, y_bar), live);
+        S::store_n(pass.carry[1].add(at), S::mul(damped, k), live);
     }
-}
+});

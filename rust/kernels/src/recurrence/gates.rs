@@ -142,87 +142,70 @@ impl Area {
     }
 }
 
-impl<R: Real> Kernel<R> for Reset<R> {
-    type Output = ();
+/// The kernel of a pass over the vectors of its area: from a column of a row on, with so many columns that exist. S is the
+/// instruction set; constants of the pass come before the closure of a vector.
+macro_rules! pass {
+    ($name:ident, |$pass:ident, $n:ident| |$row:ident, $col:ident, $live:ident| $body:block) => {
+        pass!($name, |$pass, $n| { |$row, $col, $live| $body });
+    };
+    ($name:ident, |$pass:ident, $n:ident| {
+        $(let $constant:pat = $value:expr;)*
+        |$row:ident, $col:ident, $live:ident| $body:block
+    }) => {
+        impl<R: Real> Kernel<R> for $name<R> {
+            type Output = ();
 
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        for (row, col, live) in self.area.vectors(S::LANES) {
-            // SAFETY: the contract of `Reset`.
-            unsafe {
-                let r = S::load_n(self.gates.add((2 * row + 1) * n + col), live);
-                let y = or_zero::<S>(self.y, row * n + col, live);
-                S::store_n(self.out.add(row * n + col), S::mul(r, y), live);
-            }
-        }
-    }
-}
-
-impl<R: Real> Kernel<R> for Blend<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        for (row, col, live) in self.area.vectors(S::LANES) {
-            let at = row * n + col;
-            // SAFETY: the contract of `Blend`.
-            unsafe {
-                let z = S::load_n(self.gates.add(2 * row * n + col), live);
-                let (h, c) = (or_zero::<S>(self.previous, at, live), S::load_n(self.c.add(at), live));
-                S::store_n(self.out.add(at), S::mul_add(z, S::sub(h, c), c), live);
-            }
-        }
-    }
-}
-
-impl<R: Real> Kernel<R> for BlendPull<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        for (row, col, live) in self.area.vectors(S::LANES) {
-            let at = row * n + col;
-            // SAFETY: the contract of `BlendPull`.
-            unsafe {
-                let z = S::load_n(self.gates.add(2 * row * n + col), live);
-                let (h, c) = (or_zero::<S>(self.previous, at, live), S::load_n(self.c.add(at), live));
-                let g = S::add(S::load_n(self.g[0].add(at), live), or_zero::<S>(self.g[1], at, live));
-                let carry = S::mul(g, z);
-                S::store_n(self.carry.add(at), carry, live);
-                let c_bar = S::sub(g, carry);
-                S::store_n(self.c_bar.add(at), c_bar, live);
-                let z_bar = S::mul(S::mul(c_bar, z), S::sub(h, c));
-                S::store_n(self.bars.add(row * self.pitch + col), z_bar, live);
-            }
-        }
-    }
-}
-
-impl<R: Real> Kernel<R> for ResetPull<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        for (row, col, live) in self.area.vectors(S::LANES) {
-            let (at, bars) = (row * n + col, self.bars.wrapping_add(row * self.pitch + col));
-            // SAFETY: the contract of `ResetPull`.
-            unsafe {
-                let r = S::load_n(self.gates.add((2 * row + 1) * n + col), live);
-                let (y, g) = (or_zero::<S>(self.y, at, live), S::load_n(self.g.add(at), live));
-                let value = S::mul(r, y);
-                S::store_n(bars.add(n), S::mul(S::mul(g, value), S::sub(S::splat(R::one()), r)), live);
-                S::store_n(bars.add(2 * n), S::load_n(self.c_bar.add(at), live), live);
-                if !self.value.is_null() {
-                    S::store_n(self.value.add(at), value, live);
+            #[inline(always)]
+            unsafe fn run<S: Simd<R = R>>(&self) {
+                let ($pass, $n) = (self, self.area.n);
+                // SAFETY: the contract of the pass.
+                unsafe {
+                    $(let $constant = $value;)*
+                    for ($row, $col, $live) in self.area.vectors(S::LANES) $body
                 }
-                let y_bar = self.y_bar.add(row * self.y_rows + col);
-                let sum = if self.add { S::load_n(y_bar, live) } else { S::zero() };
-                S::store_n(y_bar, S::mul_add(g, r, sum), live);
             }
         }
-    }
+    };
 }
+pub(super) use pass;
+
+pass!(Reset, |pass, n| |row, col, live| {
+    let r = S::load_n(pass.gates.add((2 * row + 1) * n + col), live);
+    let y = or_zero::<S>(pass.y, row * n + col, live);
+    S::store_n(pass.out.add(row * n + col), S::mul(r, y), live);
+});
+
+pass!(Blend, |pass, n| |row, col, live| {
+    let at = row * n + col;
+    let z = S::load_n(pass.gates.add(2 * row * n + col), live);
+    let (h, c) = (or_zero::<S>(pass.previous, at, live), S::load_n(pass.c.add(at), live));
+    S::store_n(pass.out.add(at), S::mul_add(z, S::sub(h, c), c), live);
+});
+
+pass!(BlendPull, |pass, n| |row, col, live| {
+    let at = row * n + col;
+    let z = S::load_n(pass.gates.add(2 * row * n + col), live);
+    let (h, c) = (or_zero::<S>(pass.previous, at, live), S::load_n(pass.c.add(at), live));
+    let g = S::add(S::load_n(pass.g[0].add(at), live), or_zero::<S>(pass.g[1], at, live));
+    let carry = S::mul(g, z);
+    S::store_n(pass.carry.add(at), carry, live);
+    let c_bar = S::sub(g, carry);
+    S::store_n(pass.c_bar.add(at), c_bar, live);
+    let z_bar = S::mul(S::mul(c_bar, z), S::sub(h, c));
+    S::store_n(pass.bars.add(row * pass.pitch + col), z_bar, live);
+});
+
+pass!(ResetPull, |pass, n| |row, col, live| {
+    let (at, bars) = (row * n + col, pass.bars.wrapping_add(row * pass.pitch + col));
+    let r = S::load_n(pass.gates.add((2 * row + 1) * n + col), live);
+    let (y, g) = (or_zero::<S>(pass.y, at, live), S::load_n(pass.g.add(at), live));
+    let value = S::mul(r, y);
+    S::store_n(bars.add(n), S::mul(S::mul(g, value), S::sub(S::splat(R::one()), r)), live);
+    S::store_n(bars.add(2 * n), S::load_n(pass.c_bar.add(at), live), live);
+    if !pass.value.is_null() {
+        S::store_n(pass.value.add(at), value, live);
+    }
+    let y_bar = pass.y_bar.add(row * pass.y_rows + col);
+    let sum = if pass.add { S::load_n(y_bar, live) } else { S::zero() };
+    S::store_n(y_bar, S::mul_add(g, r, sum), live);
+});

@@ -19,7 +19,7 @@
 //! q_z = dt s_1 (1 - t_z^2) k,    q_1 = dt s_1 (1 - s_1) (t_z - z') k,    z'_bar = (1 - dt s_1) k
 //! ```
 
-use super::gates::{Area, or_zero, pull, value};
+use super::gates::{Area, or_zero, pass, pull, value};
 use crate::activation::{Sigmoid, Tanh};
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
@@ -112,97 +112,61 @@ pub struct RememberPull<R> {
     pub area: Area,
 }
 
-impl<R: Real> Kernel<R> for Remember<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        // SAFETY: the contract of `Remember`.
-        unsafe {
-            let dt = S::splat(self.dt);
-            for (row, col, live) in self.area.vectors(S::LANES) {
-                let (gates, at) = (self.gates.add(3 * row * n + col), (2 * row + 1) * n + col);
-                let s_1 = value::<S, Sigmoid>(S::load_n(gates, live));
-                let s_2 = value::<S, Sigmoid>(S::load_n(gates.add(n), live));
-                let t = value::<S, Tanh>(S::load_n(gates.add(2 * n), live));
-                S::store_n(gates, s_1, live);
-                S::store_n(gates.add(n), s_2, live);
-                S::store_n(gates.add(2 * n), t, live);
-                let z = or_zero::<S>(self.previous, at, live);
-                S::store_n(self.out.add(at), S::mul_add(S::mul(dt, s_1), S::sub(t, z), z), live);
-            }
-        }
+pass!(Remember, |pass, n| {
+    let dt = S::splat(pass.dt);
+    |row, col, live| {
+        let (gates, at) = (pass.gates.add(3 * row * n + col), (2 * row + 1) * n + col);
+        let s_1 = value::<S, Sigmoid>(S::load_n(gates, live));
+        let s_2 = value::<S, Sigmoid>(S::load_n(gates.add(n), live));
+        let t = value::<S, Tanh>(S::load_n(gates.add(2 * n), live));
+        S::store_n(gates, s_1, live);
+        S::store_n(gates.add(n), s_2, live);
+        S::store_n(gates.add(2 * n), t, live);
+        let z = or_zero::<S>(pass.previous, at, live);
+        S::store_n(pass.out.add(at), S::mul_add(S::mul(dt, s_1), S::sub(t, z), z), live);
     }
-}
+});
 
-impl<R: Real> Kernel<R> for Express<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        // SAFETY: the contract of `Express`.
-        unsafe {
-            let dt = S::splat(self.dt);
-            for (row, col, live) in self.area.vectors(S::LANES) {
-                let (own, at) = (self.own.add(row * n + col), 2 * row * n + col);
-                let s_2 = S::load_n(self.gates.add((3 * row + 1) * n + col), live);
-                let t = value::<S, Tanh>(S::load_n(own, live));
-                S::store_n(own, t, live);
-                let y = or_zero::<S>(self.previous, at, live);
-                S::store_n(self.out.add(at), S::mul_add(S::mul(dt, s_2), S::sub(t, y), y), live);
-            }
-        }
+pass!(Express, |pass, n| {
+    let dt = S::splat(pass.dt);
+    |row, col, live| {
+        let (own, at) = (pass.own.add(row * n + col), 2 * row * n + col);
+        let s_2 = S::load_n(pass.gates.add((3 * row + 1) * n + col), live);
+        let t = value::<S, Tanh>(S::load_n(own, live));
+        S::store_n(own, t, live);
+        let y = or_zero::<S>(pass.previous, at, live);
+        S::store_n(pass.out.add(at), S::mul_add(S::mul(dt, s_2), S::sub(t, y), y), live);
     }
-}
+});
 
-impl<R: Real> Kernel<R> for ExpressPull<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        // SAFETY: the contract of `ExpressPull`.
-        unsafe {
-            let dt = S::splat(self.dt);
-            for (row, col, live) in self.area.vectors(S::LANES) {
-                let (at, state) = (row * n + col, 2 * row * n + col);
-                let bars = self.bars.add(row * self.pitch + col);
-                let y_bar = S::add(or_zero::<S>(self.g[0], at, live), or_zero::<S>(self.ct, state, live));
-                let z_bar = S::add(or_zero::<S>(self.g[1], at, live), or_zero::<S>(self.ct, state + n, live));
-                let s_2 = S::load_n(self.gates.add((3 * row + 1) * n + col), live);
-                let t = S::load_n(self.own.add(at), live);
-                let (y, scaled) = (or_zero::<S>(self.previous, state, live), S::mul(dt, y_bar));
-                S::store_n(bars.add(n), pull::<S, Sigmoid>(s_2, S::mul(scaled, S::sub(t, y))), live);
-                S::store_n(bars.add(3 * n), pull::<S, Tanh>(t, S::mul(scaled, s_2)), live);
-                S::store_n(self.carry.add(at), S::neg_mul_add(scaled, s_2, y_bar), live);
-                S::store_n(self.z_bar.add(at), z_bar, live);
-            }
-        }
+pass!(ExpressPull, |pass, n| {
+    let dt = S::splat(pass.dt);
+    |row, col, live| {
+        let (at, state) = (row * n + col, 2 * row * n + col);
+        let bars = pass.bars.add(row * pass.pitch + col);
+        let y_bar = S::add(or_zero::<S>(pass.g[0], at, live), or_zero::<S>(pass.ct, state, live));
+        let z_bar = S::add(or_zero::<S>(pass.g[1], at, live), or_zero::<S>(pass.ct, state + n, live));
+        let s_2 = S::load_n(pass.gates.add((3 * row + 1) * n + col), live);
+        let t = S::load_n(pass.own.add(at), live);
+        let (y, scaled) = (or_zero::<S>(pass.previous, state, live), S::mul(dt, y_bar));
+        S::store_n(bars.add(n), pull::<S, Sigmoid>(s_2, S::mul(scaled, S::sub(t, y))), live);
+        S::store_n(bars.add(3 * n), pull::<S, Tanh>(t, S::mul(scaled, s_2)), live);
+        S::store_n(pass.carry.add(at), S::neg_mul_add(scaled, s_2, y_bar), live);
+        S::store_n(pass.z_bar.add(at), z_bar, live);
     }
-}
+});
 
-impl<R: Real> Kernel<R> for RememberPull<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        // SAFETY: the contract of `RememberPull`.
-        unsafe {
-            let dt = S::splat(self.dt);
-            for (row, col, live) in self.area.vectors(S::LANES) {
-                let (at, bars) = (row * n + col, self.bars.add(row * self.pitch + col));
-                let gates = self.gates.add(3 * row * n + col);
-                let (s_1, t) = (S::load_n(gates, live), S::load_n(gates.add(2 * n), live));
-                let z = or_zero::<S>(self.previous, (2 * row + 1) * n + col, live);
-                let k = S::load_n(self.z_bar.add(at), live);
-                let scaled = S::mul(dt, k);
-                S::store_n(bars, pull::<S, Sigmoid>(s_1, S::mul(scaled, S::sub(t, z))), live);
-                S::store_n(bars.add(2 * n), pull::<S, Tanh>(t, S::mul(scaled, s_1)), live);
-                S::store_n(self.z_bar.add(at), S::neg_mul_add(scaled, s_1, k), live);
-            }
-        }
+pass!(RememberPull, |pass, n| {
+    let dt = S::splat(pass.dt);
+    |row, col, live| {
+        let (at, bars) = (row * n + col, pass.bars.add(row * pass.pitch + col));
+        let gates = pass.gates.add(3 * row * n + col);
+        let (s_1, t) = (S::load_n(gates, live), S::load_n(gates.add(2 * n), live));
+        let z = or_zero::<S>(pass.previous, (2 * row + 1) * n + col, live);
+        let k = S::load_n(pass.z_bar.add(at), live);
+        let scaled = S::mul(dt, k);
+        S::store_n(bars, pull::<S, Sigmoid>(s_1, S::mul(scaled, S::sub(t, z))), live);
+        S::store_n(bars.add(2 * n), pull::<S, Tanh>(t, S::mul(scaled, s_1)), live);
+        S::store_n(pass.z_bar.add(at), S::neg_mul_add(scaled, s_1, k), live);
     }
-}
+});

@@ -12,7 +12,7 @@
 //! i_bar = s g i (1 - i),  f_bar = s c' f (1 - f),  g_bar = s i (1 - g^2),  o_bar = h_bar tanh(c) o (1 - o),  c'_bar = s f
 //! ```
 
-use super::gates::{Area, or_zero, pull, value};
+use super::gates::{Area, or_zero, pass, pull, value};
 use crate::activation::{Sigmoid, Tanh};
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
@@ -59,61 +59,39 @@ pub struct LstmGatesPull<R> {
     pub area: Area,
 }
 
-impl<R: Real> Kernel<R> for LstmGates<R> {
-    type Output = ();
+pass!(LstmGates, |pass, n| |row, col, live| {
+    let (gates, state) = (pass.gates.wrapping_add(4 * row * n + col), 2 * row * n + col);
+    let i = value::<S, Sigmoid>(S::load_n(gates, live));
+    let f = value::<S, Sigmoid>(S::load_n(gates.add(n), live));
+    let g = value::<S, Tanh>(S::load_n(gates.add(2 * n), live));
+    let o = value::<S, Sigmoid>(S::load_n(gates.add(3 * n), live));
+    let c = S::mul_add(f, or_zero::<S>(pass.previous, state + n, live), S::mul(i, g));
+    S::store_n(gates, i, live);
+    S::store_n(gates.add(n), f, live);
+    S::store_n(gates.add(2 * n), g, live);
+    S::store_n(gates.add(3 * n), o, live);
+    S::store_n(pass.out.add(state), S::mul(o, value::<S, Tanh>(c)), live);
+    S::store_n(pass.out.add(state + n), c, live);
+});
 
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        for (row, col, live) in self.area.vectors(S::LANES) {
-            let (gates, state) = (self.gates.wrapping_add(4 * row * n + col), 2 * row * n + col);
-            // SAFETY: the contract of `LstmGates`.
-            unsafe {
-                let i = value::<S, Sigmoid>(S::load_n(gates, live));
-                let f = value::<S, Sigmoid>(S::load_n(gates.add(n), live));
-                let g = value::<S, Tanh>(S::load_n(gates.add(2 * n), live));
-                let o = value::<S, Sigmoid>(S::load_n(gates.add(3 * n), live));
-                let c = S::mul_add(f, or_zero::<S>(self.previous, state + n, live), S::mul(i, g));
-                S::store_n(gates, i, live);
-                S::store_n(gates.add(n), f, live);
-                S::store_n(gates.add(2 * n), g, live);
-                S::store_n(gates.add(3 * n), o, live);
-                S::store_n(self.out.add(state), S::mul(o, value::<S, Tanh>(c)), live);
-                S::store_n(self.out.add(state + n), c, live);
-            }
-        }
+pass!(LstmGatesPull, |pass, n| |row, col, live| {
+    let (at, state) = (row * n + col, 2 * row * n + col);
+    let (gates, bars) = (pass.gates.wrapping_add(4 * row * n + col), row * pass.pitch + col);
+    let bars = pass.bars.add(bars);
+    let (i, f) = (S::load_n(gates, live), S::load_n(gates.add(n), live));
+    let (g, o) = (S::load_n(gates.add(2 * n), live), S::load_n(gates.add(3 * n), live));
+    let tanh = value::<S, Tanh>(S::load_n(pass.state.add(state + n), live));
+    let mut h_bar = or_zero::<S>(pass.ct, state, live);
+    let mut s = or_zero::<S>(pass.ct, state + n, live);
+    if !pass.h_bar.is_null() {
+        h_bar = S::add(h_bar, S::load_n(pass.h_bar.add(at), live));
+        s = S::add(s, S::load_n(pass.carry.add(at), live));
     }
-}
-
-impl<R: Real> Kernel<R> for LstmGatesPull<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.area.n;
-        for (row, col, live) in self.area.vectors(S::LANES) {
-            let (at, state) = (row * n + col, 2 * row * n + col);
-            let (gates, bars) = (self.gates.wrapping_add(4 * row * n + col), row * self.pitch + col);
-            // SAFETY: the contract of `LstmGatesPull`.
-            unsafe {
-                let bars = self.bars.add(bars);
-                let (i, f) = (S::load_n(gates, live), S::load_n(gates.add(n), live));
-                let (g, o) = (S::load_n(gates.add(2 * n), live), S::load_n(gates.add(3 * n), live));
-                let tanh = value::<S, Tanh>(S::load_n(self.state.add(state + n), live));
-                let mut h_bar = or_zero::<S>(self.ct, state, live);
-                let mut s = or_zero::<S>(self.ct, state + n, live);
-                if !self.h_bar.is_null() {
-                    h_bar = S::add(h_bar, S::load_n(self.h_bar.add(at), live));
-                    s = S::add(s, S::load_n(self.carry.add(at), live));
-                }
-                let s = S::add(s, pull::<S, Tanh>(tanh, S::mul(h_bar, o)));
-                let c = or_zero::<S>(self.previous, state + n, live);
-                S::store_n(bars, pull::<S, Sigmoid>(i, S::mul(s, g)), live);
-                S::store_n(bars.add(n), pull::<S, Sigmoid>(f, S::mul(s, c)), live);
-                S::store_n(bars.add(2 * n), pull::<S, Tanh>(g, S::mul(s, i)), live);
-                S::store_n(bars.add(3 * n), pull::<S, Sigmoid>(o, S::mul(h_bar, tanh)), live);
-                S::store_n(self.carry.add(at), S::mul(s, f), live);
-            }
-        }
-    }
-}
+    let s = S::add(s, pull::<S, Tanh>(tanh, S::mul(h_bar, o)));
+    let c = or_zero::<S>(pass.previous, state + n, live);
+    S::store_n(bars, pull::<S, Sigmoid>(i, S::mul(s, g)), live);
+    S::store_n(bars.add(n), pull::<S, Sigmoid>(f, S::mul(s, c)), live);
+    S::store_n(bars.add(2 * n), pull::<S, Tanh>(g, S::mul(s, i)), live);
+    S::store_n(bars.add(3 * n), pull::<S, Sigmoid>(o, S::mul(h_bar, tanh)), live);
+    S::store_n(pass.carry.add(at), S::mul(s, f), live);
+});

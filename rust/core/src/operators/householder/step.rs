@@ -24,7 +24,7 @@ use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes;
-use crate::transition::{Extent, Gather, Packed, Part, Step, Trace};
+use crate::transition::{Component, Extent, Gather, Needs, Packed, Part, Step, Trace};
 use isometry_kernels::recurrence::{Affine, Cross};
 use std::ops::Range;
 
@@ -199,19 +199,12 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     }
 }
 
-// SAFETY: the products of a chunk need the scratch of `scratch`; p has `kept` numbers.
-unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
-    fn work(&self) -> usize {
-        sizes::work(&[2, self.n, self.m, T::PARTS, T::PARTS])
-    }
-    fn divisible(&self) -> bool {
-        self.width() > 2 * lanes::<T::Real>()
-    }
-    fn kept(&self) -> usize {
-        self.width()
-    }
-    fn scratch(&self, rows: usize) -> usize {
-        Product::<T>::scratch(self.n.max(self.m), self.n.max(self.m).max(rows))
+// SAFETY: the products of a chunk need the scratch of `needs`.
+unsafe impl<T: Scalar> Component<T::Real> for ReflectionStep<'_, T> {
+    fn needs(&self, rows: usize) -> Needs {
+        let (work, most) = (sizes::work(&[2, self.n, self.m, T::PARTS, T::PARTS]), self.n.max(self.m));
+        let divisible = self.width() > 2 * lanes::<T::Real>();
+        Needs { work: [work, 0], divisible, held: 0, free: Product::<T>::scratch(most, most.max(rows)) }
     }
 
     /// Writes E and what comes of it, and the zeros of sums.
@@ -261,6 +254,33 @@ unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
                 backward[1].fill(self.turned().t(), member);
             }
         }
+    }
+
+    unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>) {
+        let (Some(sums), n) = (&self.sums, self.n) else { return };
+        // SAFETY: the sums are complete; one member writes the scalars, none reads them.
+        unsafe {
+            if let Some(bar) = sums.bars.vectors.filter(|_| self.m > 0) {
+                self.vectors_bar(sums, bar.0, scratch, member);
+            }
+            if member.id == 0 {
+                if let Some(bar) = sums.bars.sign {
+                    *bar.0 = self.crossed(sums, n - 1).re();
+                }
+                if let Some(bar) = sums.bars.phases {
+                    for j in 0..n {
+                        *bar.at(j) = ((*self.factor.at(j)).conj() * self.crossed(sums, j)).im();
+                    }
+                }
+            }
+        }
+    }
+}
+
+// SAFETY: p has `kept` numbers.
+unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
+    fn kept(&self) -> usize {
+        self.width()
     }
 
     unsafe fn forward(
@@ -355,26 +375,6 @@ unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if vectors {
             run(Product::new((n, m, rows), bar.t(), q.conj(), sums.bar_q.ptr(), m));
             run(Product::new((m, m, rows), q.t(), p.conj(), sums.q_p.ptr(), m));
-        }
-    }
-
-    unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>) {
-        let (Some(sums), n) = (&self.sums, self.n) else { return };
-        // SAFETY: the sums are complete; one member writes the scalars, none reads them.
-        unsafe {
-            if let Some(bar) = sums.bars.vectors.filter(|_| self.m > 0) {
-                self.vectors_bar(sums, bar.0, scratch, member);
-            }
-            if member.id == 0 {
-                if let Some(bar) = sums.bars.sign {
-                    *bar.0 = self.crossed(sums, n - 1).re();
-                }
-                if let Some(bar) = sums.bars.phases {
-                    for j in 0..n {
-                        *bar.at(j) = ((*self.factor.at(j)).conj() * self.crossed(sums, j)).im();
-                    }
-                }
-            }
         }
     }
 }

@@ -6,10 +6,9 @@ use super::super::parts::activation::over;
 use super::super::parts::drive::Drive;
 use super::Setting;
 use crate::activation::Nonlinearity;
-use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::Arena;
-use crate::transition::{Part, TransitionStep, Uses};
+use crate::transition::{Component, Part, TransitionStep, Uses};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
@@ -34,11 +33,7 @@ pub(super) struct AffineCell<'s, T: Scalar> {
 impl<'s, T: Scalar> AffineCell<'s, T> {
     /// For a forward pass.
     pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, T>) -> Self {
-        AffineCell::used(
-            arena,
-            setting,
-            Uses::forward(setting.sequence.packed()[1], setting.line.schedule.once()),
-        )
+        AffineCell::used(arena, setting, Uses::forward(setting.packs[1], setting.line.schedule.once()))
     }
 
     /// For these uses of W.
@@ -120,31 +115,16 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
     }
 }
 
-// SAFETY: the scratch is that of W; packing needs none.
+// SAFETY: the scratch is that of the parts.
+unsafe impl<T: Scalar> Component<T::Real> for AffineCell<'_, T> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<T::Real>)) {
+        f(&*self.step);
+        f(&self.drive);
+    }
+}
+
+// SAFETY: members share rows, or columns with barriers around what needs whole rows.
 unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
-    fn work(&self) -> usize {
-        self.step.work().saturating_add(self.drive.work())
-    }
-    fn divisible(&self) -> bool {
-        self.step.divisible()
-    }
-    fn scratch(&self) -> usize {
-        self.step.scratch(0)
-    }
-
-    unsafe fn fill(&self) {
-        // SAFETY: the contract of the trait.
-        unsafe { self.step.fill() }
-    }
-
-    unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.drive.prepare(member);
-            self.step.prepare(scratch, member);
-        }
-    }
-
     unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
         // SAFETY: the contract of the trait.
         unsafe { self.drive.ahead(k, segment, part) }

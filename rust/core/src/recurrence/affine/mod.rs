@@ -7,30 +7,30 @@ mod undo;
 
 pub use sequence::Sequence;
 
-use super::call::{Call, Outcome, Unit};
+use super::call::{Call, Outcome};
 use super::declaration::Declaration;
-use super::driver;
-use super::driver::ends::{Cotangent, CtRows, Trajectory, Written};
+use super::driver::ends::{Cotangent, Trajectory, Written};
+use super::driver::{Backward, Forward};
 use super::parts::drive::Drive;
-use super::parts::inputs::InputBars;
 use super::parts::padded::padded;
 use super::parts::transition::transition;
 use super::time::checkpoint::Checkpoint;
 use super::time::halves::halves;
 use super::time::timeline::{Run, Timeline};
+use super::unit::Unit;
 use crate::activation::{Nonlinearity, RowActivation};
 use crate::argument;
-use crate::argument::{Argument, Bar, rooms};
+use crate::argument::{Argument, Bar};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::parallel::Shared;
-use crate::scalar::{Scalar, parts, parts_mut};
+use crate::scalar::{Scalar, parts};
 use crate::scratch::Arena;
 use crate::transition::Prepared;
 use cell::AffineCell;
 use pull::AffinePull;
+use std::mem::take;
 use undo::undoable;
 
 /// The arrays in the order of their gradients.
@@ -46,6 +46,7 @@ pub const ARGUMENTS: &[Argument] = &[
 pub(super) const DECLARATION: Declaration = Declaration {
     settings: &["on_input"],
     operator: "transition",
+    packs: &[(1, &[1])],
     ..Declaration::new("recurrence", ARGUMENTS)
 };
 
@@ -61,46 +62,56 @@ pub struct Affine<'a, T: Scalar> {
 impl<'a, T: Scalar> Unit<'a, T> for Affine<'a, T> {
     fn of(call: &Call<'a, T>, operator: Option<&'a dyn Cpu<T>>) -> Result<Self> {
         let transition = operator.ok_or_else(|| Error::value("transition", "must be given"))?;
-        let sequence = Sequence::of(call)?;
+        let [input_weight, bias, ..] = call.own();
+        let input_weight = input_weight.unwrap_or_default();
+        let sequence = Sequence { run: call.run()?, input_weight, bias, on_input: call.flag(0) };
         Ok(Affine { transition, sequence })
     }
-
-    fn check(&self) -> Result<()> {
-        self.sequence.check()
+    fn declaration(&self) -> &'static Declaration {
+        &DECLARATION
+    }
+    fn run(&self) -> &Run<'a, T> {
+        &self.sequence.run
+    }
+    fn own(&self) -> [Option<&'a [T]>; 4] {
+        [Some(self.sequence.input_weight), self.sequence.bias, None, None]
+    }
+    fn operator(&self) -> Option<&'a dyn Cpu<T>> {
+        Some(self.transition)
+    }
+    /// One whose steps cannot be undone.
+    fn refuse_checkpoint(&self, checkpoint: Option<Checkpoint>) -> Result<()> {
+        let undone = checkpoint == Some(Checkpoint::Reversible);
+        if undone && !undoable(&self.sequence) {
+            return Err(Error::value("activation", "must be the identity or OPLU for steps to be undone"));
+        }
+        if undone && self.sequence.run.starts.is_some() {
+            let reason = "must not be reversible with starts: the states before a mark are lost";
+            return Err(Error::value("checkpoint", reason));
+        }
+        Ok(())
     }
 
-    fn check_bars(&self, bars: &[Bar<'_, T>]) -> Result<()> {
-        self.sequence.check_bars(bars)
+    unsafe fn steps(&self, call: Forward<'_, T>) -> Result<()> {
+        let w = transition(self.transition, self.sequence.run.n)?;
+        let setting = Setting::new(self, Prepared::forward(w)?, call.written.checkpoint())?;
+        // SAFETY: the contract of the trait.
+        unsafe { call.drive(&setting.line, |arena| AffineCell::carve(arena, &setting)) }
     }
 
-    fn forward(
-        &self,
-        written: Written<'_, T>,
-        _: &mut [T],
-        _: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        forward(self.transition, &self.sequence, written, budget)
+    unsafe fn steps_back(&self, mut call: Backward<'_, T>, of_operator: &mut [Bar<'_, T>]) -> Result<()> {
+        let w = transition(self.transition, self.sequence.run.n)?;
+        let checkpoint = call.checkpoint();
+        let setting = Setting::new(self, Prepared::backward(w, of_operator)?, checkpoint)?;
+        let [input_weight, bias, ..] = take(&mut call.own).map(Bar::shared);
+        let halves = setting.w.halves(halves(&setting.line.schedule));
+        // SAFETY: the contract of the trait.
+        unsafe {
+            let bars = call.bars(&setting.line, [None, input_weight, bias]);
+            call.drive(&setting.line, |arena| AffinePull::carve(arena, &setting, checkpoint, halves, bars))?;
+        }
+        setting.w.finish(of_operator)
     }
-
-    fn backward(
-        &self,
-        outcome: &Outcome<'_, T>,
-        bars: &mut [Bar<'_, T>],
-        of_operator: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        let Outcome { states, ct, .. } = *outcome;
-        backward(self.transition, of_operator, &self.sequence, states, ct, bars, budget)
-    }
-}
-
-/// What a backward pass reads and writes, besides the states and the transition.
-#[derive(Clone, Copy)]
-struct AffineBars<'a, T: Scalar> {
-    ct: CtRows<'a, T::Real>,
-    inputs: InputBars<T>,
-    activation_bias: Option<(Shared<T::Real>, usize)>,
 }
 
 /// A checked sequence, prepared: the rows of each step, the transition, the activation, the biases.
@@ -113,14 +124,17 @@ struct Setting<'a, T: Scalar> {
     on_input: bool,
     /// b for whole vectors; empty without.
     bias: Buffer<T::Real>,
+    /// V and W, where the caller has packed them.
+    packs: [Option<&'a [T::Real]>; 2],
 }
 
 impl<'a, T: Scalar> Setting<'a, T> {
-    fn new(sequence: &Sequence<'a, T>, w: Prepared<'a, T>, checkpoint: Option<Checkpoint>) -> Result<Self> {
+    fn new(unit: &Affine<'a, T>, w: Prepared<'a, T>, checkpoint: Option<Checkpoint>) -> Result<Self> {
+        let (sequence, packs) = (unit.sequence, unit.packs());
         let phi = sequence.run.phi()?;
         let on_input = sequence.on_input && phi.kind != Nonlinearity::Identity;
         let (line, bias) = (sequence.run.timeline(checkpoint)?, padded(sequence.bias.map(parts))?);
-        Ok(Setting { sequence: *sequence, line, w, on_input, phi, bias })
+        Ok(Setting { sequence, line, w, on_input, phi, bias, packs })
     }
 
     /// Whether backward recomputes z with W.
@@ -131,7 +145,7 @@ impl<'a, T: Scalar> Setting<'a, T> {
     /// V x + b
     fn drive(&self, arena: &mut Arena) -> Drive<'_, T> {
         let Sequence { input_weight, run: Run { n, .. }, .. } = self.sequence;
-        Drive::carve(arena, &self.line, (input_weight, n), &self.bias, self.sequence.packed()[0])
+        Drive::carve(arena, &self.line, (input_weight, n), &self.bias, self.packs[0])
     }
 }
 
@@ -163,14 +177,7 @@ pub fn forward<'a, T: Scalar>(
     written: impl Into<Written<'a, T>>,
     budget: &Budget<'_>,
 ) -> Result<()> {
-    let written: Written<'_, T> = written.into();
-    sequence.check()?;
-    let w = transition(operator, sequence.run.n)?;
-    written.check(sequence.run.sizes(), (None, 0))?;
-    let setting = Setting::new(sequence, Prepared::forward(w)?, written.checkpoint())?;
-    let carve = |arena: &mut _| AffineCell::carve(arena, &setting);
-    // SAFETY: everything has passed its check.
-    unsafe { driver::forward(&setting.line, written, (None, 0), budget, carve) }
+    Affine { transition: operator, sequence: *sequence }.forward(written.into(), &mut [], None, budget)
 }
 
 /// The gradients of [`forward`] for the cotangents of what it returned: those of the operator's arguments go to
@@ -207,35 +214,6 @@ pub fn backward<'a, T: Scalar>(
     bars: &mut [Bar<'_, T>],
     budget: &Budget<'_>,
 ) -> Result<()> {
-    let (states, ct): (Trajectory<'_, T>, Cotangent<'_, T>) = (states.into(), ct.into());
-    sequence.check()?;
-    let w = transition(operator, sequence.run.n)?;
-    operator.check_bars(of_operator)?;
-    states.check(sequence.run.sizes(), (0, 0))?;
-    ct.check(sequence.run.sizes(), &states)?;
-    sequence.check_bars(bars)?;
-    let checkpoint = states.checkpoint();
-    if checkpoint == Some(Checkpoint::Reversible) && !undoable(sequence) {
-        return Err(Error::value("activation", "must be the identity or OPLU for steps to be undone"));
-    }
-    if checkpoint == Some(Checkpoint::Reversible) && sequence.run.starts.is_some() {
-        return Err(Error::value(
-            "checkpoint",
-            "must not be reversible with starts: the states before a mark are lost",
-        ));
-    }
-    let setting = Setting::new(sequence, Prepared::backward(w, of_operator)?, checkpoint)?;
-    let line = &setting.line;
-    let [x, input_weight, h0, bias, activation_bias, start_state] = rooms(bars);
-    let state = |bar: Bar<'_, T>| bar.own().map(|bar| Shared(parts_mut(bar).as_mut_ptr()));
-    let wanted = AffineBars {
-        ct: ct.rows(line, state(h0), state(start_state)),
-        inputs: InputBars { x: x.shared(), weight: input_weight.shared(), bias: bias.shared() },
-        activation_bias: activation_bias.shared_real(),
-    };
-    let halves = setting.w.halves(halves(&line.schedule));
-    let carve = |arena: &mut _| AffinePull::carve(arena, &setting, checkpoint, halves, wanted);
-    // SAFETY: everything has passed its check.
-    unsafe { driver::backward(line, (states, ct), (&[], 0), budget, carve)? };
-    setting.w.finish(of_operator)
+    let outcome = Outcome { states: states.into(), last: &[], saved: &[], ct: ct.into(), last_ct: None };
+    Affine { transition: operator, sequence: *sequence }.backward(&outcome, bars, of_operator, budget)
 }

@@ -7,19 +7,19 @@ use super::super::driver::cell::{Cell, Pull, Undo};
 use super::super::driver::ends::CtRows;
 use super::super::driver::window::Window;
 use super::super::parts::activation::{BiasGatherer, Values, over};
+use super::super::parts::bars::Bars;
 use super::super::parts::inputs::Inputs;
 use super::super::time::checkpoint::Checkpoint;
 use super::super::time::chunk::{Chunk, ChunkRow};
 use super::super::time::timeline::{Copies, rows_apart};
 use super::cell::{AffineCell, Wanted};
 use super::undo::Undone;
-use super::{AffineBars, Sequence, Setting};
+use super::{Sequence, Setting};
 use crate::activation::{Nonlinearity, Source};
-use crate::parallel::Member;
 use crate::recurrence::Run;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
-use crate::transition::{Gather, Trace, Uses};
+use crate::transition::{Component, Gather, Needs, Trace, Uses};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
@@ -82,9 +82,9 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
         setting: &'s Setting<'s, T>,
         checkpoint: Option<Checkpoint>,
         halves: usize,
-        bars: AffineBars<'s, T>,
+        bars: Bars<'s, T>,
     ) -> Self {
-        let AffineBars { ct, inputs, activation_bias } = bars;
+        let Bars { ct, inputs, activation_bias, .. } = bars;
         let Setting { line, phi, sequence: Sequence { input_weight, run: Run { n, .. }, .. }, .. } = setting;
         let forward = checkpoint == Some(Checkpoint::Sqrt) || setting.recomputes();
         let uses = Uses::backward(halves, line.schedule.once());
@@ -132,19 +132,21 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
     }
 }
 
-// SAFETY: the scratch is that of W in both directions and of the products of the inputs; the cell is the one of the forward pass.
+// SAFETY: the scratch is that of the parts.
+unsafe impl<T: Scalar> Component<T::Real> for AffinePull<'_, T> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<T::Real>)) {
+        self.cell.each(f);
+        f(&self.inputs);
+        f(&self.own_bias);
+    }
+    /// V x once.
+    fn needs(&self, rows: usize) -> Needs {
+        Needs { work: self.cell.needs(rows).work, ..self.together(rows) }
+    }
+}
+
+// SAFETY: the cell is the one of the forward pass.
 unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
-    fn work(&self) -> [usize; 2] {
-        [self.cell.step.work(), self.cell.work()]
-    }
-    fn divisible(&self) -> bool {
-        self.cell.divisible()
-    }
-    fn scratch(&self) -> usize {
-        let rows = self.cell.setting.line.schedule.chunk_rows();
-        let step = &self.cell.step;
-        step.scratch(rows).max(step.held().saturating_add(self.inputs.scratch()))
-    }
     fn halves(&self) -> usize {
         self.halves
     }
@@ -153,24 +155,6 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
     }
     fn undo(&self) -> Option<&dyn Undo<T::Real>> {
         self.undone.as_ref().map(|_| self as &dyn Undo<T::Real>)
-    }
-
-    unsafe fn fill(&self) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.cell.fill();
-            self.ct.fill(&self.cell.setting.line);
-            self.inputs.fill();
-            self.own_bias.fill();
-        }
-    }
-
-    unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.cell.prepare(scratch, member);
-            self.inputs.pack(member);
-        }
     }
 
     unsafe fn pull(
@@ -278,15 +262,6 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         unsafe {
             self.inputs.gather(chunk, bar, width, line.inputs(chunk, &work.copies), free);
             self.own_bias.gather(chunk, &self.values(window, chunk, work));
-        }
-    }
-
-    unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.cell.step.finish(scratch, member);
-            self.inputs.finish(member);
-            self.own_bias.finish(member);
         }
     }
 }

@@ -10,12 +10,12 @@ use super::super::time::schedule::Schedule;
 use super::cell::Pull;
 use super::chunks::Source;
 use super::replay::Loaded;
-use super::sharing::{Pace, Poll, Room};
+use super::sharing::{Pace, Room};
 use super::window::Windows;
-use crate::error::{Error, Result};
 use crate::parallel::{Member, run};
 use crate::scalar::Real;
-use crate::transition::Part;
+use crate::transition::{Needs, Part};
+use isometry_kernels::stop::poll;
 use std::ops::Range;
 
 /// Walks a cell back through time; its gradients are then complete. The states are in the windows, or are obtained there
@@ -24,19 +24,17 @@ use std::ops::Range;
 /// # Safety
 /// The memory of the room and of the cell lives, was cut for this call, and nobody else uses it.
 pub unsafe fn backward<R: Real>(
-    cell: &dyn Pull<R>,
+    (cell, needs): (&dyn Pull<R>, &Needs),
     room: &Room<R>,
     schedule: &Schedule,
     (windows, source): (&Windows<'_, *const R>, Option<&Source<'_, R>>),
-    cancel: &(dyn Fn() -> bool + Sync),
-) -> Result<()> {
-    let [back, forth] = cell.work();
-    let all = back.saturating_add(forth);
-    let poll = Poll::new(cancel, all.saturating_mul(schedule.chunk_rows()));
+) {
+    let (back, forth) = (needs.work[0], needs.step());
+    let work = back.saturating_add(forth).saturating_mul(schedule.chunk_rows());
     let pace = Pace::new(back.saturating_mul(schedule.batch));
     let step = forth.saturating_mul(schedule.batch);
-    let loads = (Poll::new(cancel, step), Pace::new(step));
-    let call = Call { cell, schedule, windows, source, poll: &poll, pace: &pace, loads: &loads };
+    let loads = (step, Pace::new(step));
+    let call = Call { cell, schedule, windows, source, work, pace: &pace, loads: &loads };
     run(room.threads, &|member| {
         let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
@@ -48,7 +46,6 @@ pub unsafe fn backward<R: Real>(
             Member::alone(|member| call.walk(&Part::rows_of(member, 0..schedule.batch), from, scratch));
         }
     });
-    if poll.stopped() || loads.0.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// The progress of a member: the next step of a chunk, and the rows of the last completed step of each half.
@@ -70,10 +67,11 @@ struct Call<'a, R: Real> {
     windows: &'a Windows<'a, *const R>,
     /// Where the states of a chunk come from, if they are not all there.
     source: Option<&'a Source<'a, R>>,
-    poll: &'a Poll<'a>,
+    /// Of a chunk.
+    work: usize,
     pace: &'a Pace,
-    /// Those of replayed steps.
-    loads: &'a (Poll<'a>, Pace),
+    /// The work of a replayed step, and the pace of these.
+    loads: &'a (usize, Pace),
 }
 
 impl<R: Real> Call<'_, R> {
@@ -103,7 +101,6 @@ impl<R: Real> Call<'_, R> {
                     source.load(schedule, (&ordinals, count > 1), from, self.loads, part, scratch)
                 } {
                     Loaded::Ready(actions) => at = Progress { load: None, actions, ..at },
-                    Loaded::Stopped => return None,
                     Loaded::Alone(done) => return Some(Progress { load: Some(done), ..at }),
                 }
                 part.lap();
@@ -131,9 +128,7 @@ impl<R: Real> Call<'_, R> {
             }
             // The products of the chunk do not count towards the pace of its steps.
             part.lap();
-            if self.poll.leave(member, at.chunk) {
-                return None;
-            }
+            poll(self.work);
             at = Progress { chunk: at.chunk + 1, load: Some(0), step: 0, ..at };
         }
         member.barrier();

@@ -5,31 +5,17 @@
 
 use super::super::time::chunk::{Chunk, ChunkRow};
 use super::window::Window;
-use crate::parallel::Member;
 use crate::scalar::Real;
-use crate::transition::Part;
+use crate::transition::{Component, Needs, Part};
 use std::ops::Range;
 
-/// A step of a recurrence from the states before it to the states after it. All members call `prepare` together; barriers before
-/// and after it are the driver's. Each member has scratch of its own.
+/// A step of a recurrence from the states before it to the states after it.
 ///
 /// # Safety
-/// A member needs no more than `scratch`.
-///
-/// Of its methods: pointers have the rows that the arguments name; members write disjoint parts.
+/// Of its methods: pointers have the rows that the arguments name; members write disjoint parts. Each member has scratch of its
+/// own.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
-pub unsafe trait Cell<R: Real>: Sync {
-    /// Multiply-adds of one step per row.
-    fn work(&self) -> usize;
-    /// Whether members may share the columns of a step.
-    fn divisible(&self) -> bool;
-    /// Real numbers of scratch of a member.
-    fn scratch(&self) -> usize;
-
-    /// Writes the initial data of the call, before there are members.
-    unsafe fn fill(&self) {}
-    /// Packs operands.
-    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
+pub unsafe trait Cell<R: Real>: Component<R> {
     /// Computes what this part of the k-th step and of some that follow it in a segment does not need the states for. It is
     /// called before each `advance`.
     unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>);
@@ -37,18 +23,12 @@ pub unsafe trait Cell<R: Real>: Sync {
     unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R);
 }
 
-/// A step backward. All members call `prepare`, `gather` and `finish` together, with barriers of the driver around them.
+/// A step backward. All members call `gather` together, with barriers of the driver before and after it.
 ///
 /// # Safety
 /// As [`Cell`]; `halves` is 1 or that of the schedule, and under a checkpoint `again` is the cell of the forward pass.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
-pub unsafe trait Pull<R: Real>: Sync {
-    /// Multiply-adds per row of a step backward and of one forward.
-    fn work(&self) -> [usize; 2];
-    /// Whether members may share the columns of a step.
-    fn divisible(&self) -> bool;
-    /// Real numbers of scratch of a member.
-    fn scratch(&self) -> usize;
+pub unsafe trait Pull<R: Real>: Component<R> {
     /// The number of halves of the batch in which gradients are summed, 2 or 1. With two, `gather` has no
     /// barrier.
     fn halves(&self) -> usize;
@@ -59,10 +39,6 @@ pub unsafe trait Pull<R: Real>: Sync {
         None
     }
 
-    /// Writes the initial data of the call, before there are members.
-    unsafe fn fill(&self);
-    /// Packs operands.
-    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
     /// Writes this part of the cotangents of step t into the buffer of its chunk. `above` points to those of
     /// the step after it, complete for the rows that have a step after t.
     unsafe fn pull(
@@ -75,8 +51,32 @@ pub unsafe trait Pull<R: Real>: Sync {
     );
     /// Adds the rows of a chunk to the gradients.
     unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R);
-    /// Completes the gradients.
-    unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>);
+}
+
+/// The cell of the forward pass as a part of a step backward, where segments are replayed.
+pub struct Again<C>(pub Option<C>);
+
+impl<C> Again<C> {
+    /// The cell.
+    pub fn cell<R: Real>(&self) -> Option<&dyn Cell<R>>
+    where
+        C: Cell<R>,
+    {
+        self.0.as_ref().map(|cell| cell as &dyn Cell<R>)
+    }
+}
+
+// SAFETY: the scratch is that of the cell.
+unsafe impl<R: Real, C: Cell<R>> Component<R> for Again<C> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        if let Some(cell) = &self.0 {
+            f(cell);
+        }
+    }
+    /// None of the step backward.
+    fn needs(&self, rows: usize) -> Needs {
+        Needs { work: [0; 2], ..self.together(rows) }
+    }
 }
 
 /// A step undone: the states before it from those after it. Barriers before and after are the driver's.

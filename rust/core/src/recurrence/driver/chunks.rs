@@ -4,7 +4,7 @@
 use super::super::beside::Beside;
 use super::super::time::schedule::Schedule;
 use super::replay::{Loaded, Replay};
-use super::sharing::{Pace, Poll};
+use super::sharing::Pace;
 use super::window::Windows;
 use crate::scalar::Real;
 use crate::transition::Part;
@@ -26,7 +26,7 @@ impl<R: Real> Source<'_, R> {
         schedule: &Schedule,
         chunk: (&Range<usize>, bool),
         from: (usize, usize),
-        loads: &(Poll<'_>, Pace),
+        loads: &(usize, Pace),
         part: &Part<'_>,
         scratch: *mut R,
     ) -> Loaded {

@@ -211,7 +211,7 @@ impl<'a, T: Scalar> Cotangent<'a, T> {
 
 /// Cotangents per step.
 #[derive(Clone, Copy)]
-pub(crate) struct CtRows<'a, R> {
+pub struct CtRows<'a, R> {
     /// None where those of a chunk are in its window.
     ct: Option<&'a [R]>,
     /// Numbers of a step; 0 for those of the last states.

@@ -5,12 +5,12 @@ use super::super::beside::Lane;
 use super::super::time::checkpoint::Segments;
 use super::super::time::schedule::Schedule;
 use super::cell::Cell;
-use super::sharing::{Pace, Poll, Room};
+use super::sharing::{Pace, Room};
 use super::window::Windows;
-use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, run};
 use crate::scalar::Real;
 use crate::transition::Part;
+use isometry_kernels::stop::poll;
 
 /// Where a forward pass writes, besides the windows of the steps.
 pub struct Outputs<R> {
@@ -22,20 +22,19 @@ pub struct Outputs<R> {
     pub marks: Option<(Shared<R>, Segments)>,
 }
 
-/// Fills the windows of all steps in turn, with zeros past the end of a sequence in states of all steps, and the outputs.
+/// Fills the windows of all steps in turn, each of so much work per row, with zeros past the end of a sequence in states of all steps, and the outputs.
 ///
 /// # Safety
 /// The outputs have their sizes; the memory of the room and of the cell lives, was cut for this call, and nobody else uses it.
 pub unsafe fn forward<R: Real>(
-    cell: &dyn Cell<R>,
+    (cell, work): (&dyn Cell<R>, usize),
     room: &Room<R>,
     schedule: &Schedule,
     (windows, outputs): (&Windows<'_, *mut R>, &Outputs<R>),
-    cancel: &(dyn Fn() -> bool + Sync),
-) -> Result<()> {
-    let work = cell.work().saturating_mul(schedule.batch);
-    let (poll, pace) = (Poll::new(cancel, work), Pace::new(work));
-    let call = Call { cell, schedule, windows, outputs, poll: &poll, pace: &pace };
+) {
+    let work = work.saturating_mul(schedule.batch);
+    let pace = Pace::new(work);
+    let call = Call { cell, schedule, windows, outputs, work, pace: &pace };
     run(room.threads, &|member| {
         let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
@@ -46,7 +45,6 @@ pub unsafe fn forward<R: Real>(
             Member::alone(|member| call.walk(&Part::rows_of(member, 0..schedule.batch), k, scratch));
         }
     });
-    if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 struct Call<'a, R: Real> {
@@ -54,7 +52,8 @@ struct Call<'a, R: Real> {
     schedule: &'a Schedule,
     windows: &'a Windows<'a, *mut R>,
     outputs: &'a Outputs<R>,
-    poll: &'a Poll<'a>,
+    /// Of a step.
+    work: usize,
     pace: &'a Pace,
 }
 
@@ -81,9 +80,7 @@ impl<R: Real> Call<'_, R> {
                     windows.copy(windows.state(k, &window), last.0, ending, part);
                 }
             }
-            if self.poll.leave(part.member, k) {
-                return None;
-            }
+            poll(self.work);
             if self.pace.alone(part, k) {
                 return Some(k + 1);
             }

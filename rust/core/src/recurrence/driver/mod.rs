@@ -1,6 +1,6 @@
 //! The driver of all cells: the memory of a call, threads, windows of steps, and the way through time.
 //!
-//! A call is a checked [`Timeline`] and a function that makes its cell in the memory of the call.
+//! A call is checked ([`Unit`](super::Unit)); its law prepares what the steps read, and says how its cell is made.
 
 mod backward;
 pub mod cell;
@@ -13,93 +13,151 @@ pub mod sharing;
 pub mod window;
 
 use super::beside::Beside;
+use super::call::{OWN, Outcome};
+use super::parts::bars::Bars;
+use super::parts::inputs::InputBars;
+use super::time::checkpoint::Checkpoint;
 use super::time::timeline::Timeline;
+use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::Result;
+use crate::parallel::{Shared, stoppable};
 use crate::scalar::{Scalar, parts, parts_mut};
 use crate::scratch::{Arena, Scratch};
 use cell::{Cell, Pull};
 use chunks::{Copies, Source};
-use ends::{Cotangent, Trajectory, Written};
+use ends::Written;
 pub use pages::want_huge_pages;
 use replay::Replay;
 use sharing::Room;
+use std::mem::take;
 use window::WindowMemory;
 
-/// Fills what a forward pass writes. `saved` takes the `each` numbers that the cell saves per step and sequence, if they
-/// are wanted.
-///
-/// # Safety
-/// `written` and `saved` have passed [`Written::check`], and the arrays of the cell their check too.
-pub unsafe fn forward<T: Scalar, C: Cell<T::Real>>(
-    line: &Timeline<'_, T::Real>,
-    mut written: Written<'_, T>,
-    (saved, each): (Option<&mut [T::Real]>, usize),
-    budget: &Budget<'_>,
-    carve: impl Fn(&mut Arena) -> C,
-) -> Result<()> {
-    let (schedule, moving) = (&line.schedule, written.states.is_none());
-    let one_step = if saved.is_none() { each } else { 0 };
-    let memory = Scratch::new(|arena| {
-        let cell = carve(arena);
-        let load = (cell.work(), cell.divisible());
-        let room = Room::carve(arena, schedule, load, cell.scratch(), budget.threads);
-        (cell, room, WindowMemory::forward(arena, schedule, line.width, moving, one_step))
-    })?;
-    let (cell, room, memory) = &*memory;
-    let outputs = written.outputs(line, each);
-    let mut arrays = [written.states.map(parts_mut), saved];
-    arrays.iter_mut().flatten().for_each(|array| want_huge_pages(array));
-    let windows = memory.windows(schedule, line.width).written(arrays);
-    // SAFETY: the memory was cut for this call, and the arrays have their sizes.
-    unsafe {
-        cell.fill();
-        forward::forward(cell, room, schedule, (&windows, &outputs), budget.cancel)
+/// A forward pass whose arrays have passed their checks.
+pub struct Forward<'c, T: Scalar> {
+    pub written: Written<'c, T>,
+    /// The memory, empty without one.
+    pub last: &'c mut [T],
+    /// The room for what the cell saves, if it is wanted, and how many numbers per step and sequence that takes.
+    pub saved: (Option<&'c mut [T::Real]>, usize),
+    pub budget: &'c Budget<'c>,
+}
+
+/// A backward pass whose arrays have passed their checks.
+pub struct Backward<'c, T: Scalar> {
+    /// What forward wrote, and the cotangents.
+    pub outcome: Outcome<'c, T>,
+    /// What it saved, and how many numbers per step and sequence that is.
+    pub saved: (&'c [T::Real], usize),
+    /// The gradients, those of the cell's own arrays in the order of its arguments.
+    pub x: Bar<'c, T>,
+    pub own: [Bar<'c, T>; OWN],
+    pub h0: Bar<'c, T>,
+    pub activation_bias: Bar<'c, T>,
+    pub start_state: Bar<'c, T>,
+    pub budget: &'c Budget<'c>,
+}
+
+impl<T: Scalar> Forward<'_, T> {
+    /// Fills what is wanted, by a cell that is made in the memory of the call.
+    ///
+    /// # Safety
+    /// The timeline, the cell and the arrays belong to one call.
+    pub unsafe fn drive<C: Cell<T::Real>>(
+        self,
+        line: &Timeline<'_, T::Real>,
+        carve: impl Fn(&mut Arena) -> C,
+    ) -> Result<()> {
+        let Forward { mut written, saved: (saved, each), budget, .. } = self;
+        let (schedule, moving) = (&line.schedule, written.states.is_none());
+        let one_step = if saved.is_none() { each } else { 0 };
+        let memory = Scratch::new(|arena| {
+            let cell = carve(arena);
+            let needs = cell.needs(0);
+            let load = (needs.step(), needs.divisible);
+            let room = Room::carve(arena, schedule, load, needs.scratch(), budget.threads);
+            (cell, needs.step(), room, WindowMemory::forward(arena, schedule, line.width, moving, one_step))
+        })?;
+        let (cell, work, room, memory) = &*memory;
+        let outputs = written.outputs(line, each);
+        let mut arrays = [written.states.map(parts_mut), saved];
+        arrays.iter_mut().flatten().for_each(|array| want_huge_pages(array));
+        let windows = memory.windows(schedule, line.width).written(arrays);
+        stoppable(budget.cancel, || {
+            // SAFETY: the memory was cut for this call, and the arrays have their sizes.
+            unsafe {
+                cell.fill();
+                forward::forward((cell, *work), room, schedule, (&windows, &outputs));
+            }
+            Ok(())
+        })
     }
 }
 
-/// Completes the gradients of a cell from what its forward pass returned and saved.
-///
-/// # Safety
-/// `states`, `ct` and `saved` have passed their checks, and the arrays of the cell theirs.
-pub unsafe fn backward<T: Scalar, P: Pull<T::Real>>(
-    line: &Timeline<'_, T::Real>,
-    (states, ct): (Trajectory<'_, T>, Cotangent<'_, T>),
-    (saved, each): (&[T::Real], usize),
-    budget: &Budget<'_>,
-    carve: impl Fn(&mut Arena) -> P,
-) -> Result<()> {
-    let (schedule, checkpoint, beside) = (&line.schedule, states.checkpoint(), states.beside());
-    let memory = Scratch::new(|arena| {
-        let pull = carve(arena);
-        let load = (pull.work()[0], pull.divisible());
-        let room = Room::carve(arena, schedule, load, pull.scratch(), budget.threads);
-        (
-            pull,
-            room,
-            WindowMemory::backward(arena, schedule, line.width, checkpoint, (beside.is_some(), each)),
-        )
-    })?;
-    let (pull, room, memory) = &*memory;
-    let saved = checkpoint.is_none().then_some(saved);
-    let own = memory.windows(schedule, line.width);
-    let windows = own.read([states.all().map(parts), saved]);
-    let copies = beside.map(|states| Copies {
-        windows: &own,
-        states: states.of_real(),
-        cts: ct.beside().map(Beside::of_real),
-    });
-    let replay = states.marks().zip(pull.again()).map(|([marks, last], cell)| Replay {
-        cell,
-        windows: &own,
-        segments: memory.segments,
-        marks: parts(marks).as_ptr(),
-        undo: pull.undo().map(|undo| (undo, parts(last).as_ptr())),
-    });
-    // SAFETY: the memory was cut for this call, and the arrays have their sizes.
-    unsafe {
-        pull.fill();
+impl<'c, T: Scalar> Backward<'c, T> {
+    /// Whether segments are replayed or undone.
+    pub fn checkpoint(&self) -> Option<Checkpoint> {
+        self.outcome.states.checkpoint()
+    }
+
+    /// What the cell reads and writes: the cotangents, and the gradients, of which it gives those of W, U and b. Where no step
+    /// writes a gradient, it is written here.
+    ///
+    /// # Safety
+    /// The timeline belongs to the call.
+    pub unsafe fn bars(&mut self, line: &Timeline<'_, T::Real>, own: [Option<Shared<T>>; 3]) -> Bars<'c, T> {
+        let [x, h0, state] = [&mut self.x, &mut self.h0, &mut self.start_state].map(|bar| take(bar).shared());
+        let [h0, state] = [h0, state].map(|bar| bar.map(|bar| Shared(bar.0.cast())));
+        let ([w, weight, bias], ct) = (own, self.outcome.ct.rows(line, h0, state));
+        // SAFETY: the contract above.
+        unsafe { ct.fill(line) };
+        let activation_bias = take(&mut self.activation_bias).shared_real();
+        Bars { ct, w, inputs: InputBars { x, weight, bias }, activation_bias }
+    }
+
+    /// Completes the gradients by a cell that is made in the memory of the call.
+    ///
+    /// # Safety
+    /// As [`Forward::drive`].
+    pub unsafe fn drive<P: Pull<T::Real>>(
+        self,
+        line: &Timeline<'_, T::Real>,
+        carve: impl Fn(&mut Arena) -> P,
+    ) -> Result<()> {
+        let Backward { outcome: Outcome { states, ct, .. }, saved: (saved, each), budget, .. } = self;
+        let (schedule, checkpoint, beside) = (&line.schedule, states.checkpoint(), states.beside());
+        let memory = Scratch::new(|arena| {
+            let pull = carve(arena);
+            let needs = pull.needs(schedule.chunk_rows());
+            let load = (needs.work[0], needs.divisible);
+            let room = Room::carve(arena, schedule, load, needs.scratch(), budget.threads);
+            let own = (beside.is_some(), each);
+            (pull, needs, room, WindowMemory::backward(arena, schedule, line.width, checkpoint, own))
+        })?;
+        let (pull, needs, room, memory) = &*memory;
+        let saved = checkpoint.is_none().then_some(saved);
+        let own = memory.windows(schedule, line.width);
+        let windows = own.read([states.all().map(parts), saved]);
+        let copies = beside.map(|states| Copies {
+            windows: &own,
+            states: states.of_real(),
+            cts: ct.beside().map(Beside::of_real),
+        });
+        let replay = states.marks().zip(pull.again()).map(|([marks, last], cell)| Replay {
+            cell,
+            windows: &own,
+            segments: memory.segments,
+            marks: parts(marks).as_ptr(),
+            undo: pull.undo().map(|undo| (undo, parts(last).as_ptr())),
+        });
         let source = replay.map(Source::Replay).or(copies.map(Source::Copies));
-        backward::backward(pull, room, schedule, (&windows, source.as_ref()), budget.cancel)
+        stoppable(budget.cancel, || {
+            // SAFETY: the memory was cut for this call, and the arrays have their sizes.
+            unsafe {
+                pull.fill();
+                backward::backward((pull, needs), room, schedule, (&windows, source.as_ref()));
+            }
+            Ok(())
+        })
     }
 }

@@ -4,10 +4,11 @@
 use super::super::time::checkpoint::Segments;
 use super::super::time::schedule::Schedule;
 use super::cell::{Cell, Undo};
-use super::sharing::{Pace, Poll};
+use super::sharing::Pace;
 use super::window::Windows;
 use crate::scalar::Real;
 use crate::transition::Part;
+use isometry_kernels::stop::poll;
 use std::ops::Range;
 
 /// The states that a forward pass kept, and how the others follow from them.
@@ -29,8 +30,6 @@ unsafe impl<R: Real> Sync for Replay<'_, R> {}
 pub enum Loaded {
     /// Complete, after so many actions since the start.
     Ready(usize),
-    /// The caller cancelled.
-    Stopped,
     /// Member 0 continues alone after so many actions of this chunk.
     Alone(usize),
 }
@@ -47,7 +46,7 @@ impl<R: Real> Replay<'_, R> {
         schedule: &Schedule,
         (chunk, copied): (&Range<usize>, bool),
         (done, before): (usize, usize),
-        (poll, pace): &(Poll<'_>, Pace),
+        (work, pace): &(usize, Pace),
         part: &Part<'_>,
         scratch: *mut R,
     ) -> Loaded {
@@ -79,19 +78,13 @@ impl<R: Real> Replay<'_, R> {
                 }
             }
             part.sync();
-            if forward && poll.leave(part.member, before + action) {
-                break;
-            }
+            poll(*work);
             if pace.alone(part, before + action) {
                 return Loaded::Alone(action + 1);
             }
         }
         if forward {
             part.member.barrier();
-            // Nobody sets the flag between this barrier and the next one.
-            if poll.stopped() {
-                return Loaded::Stopped;
-            }
         }
         Loaded::Ready(before + actions)
     }

@@ -4,7 +4,7 @@
 //! batch is shared by output columns, with a barrier per step, if a step is long enough.
 
 use super::super::time::schedule::Schedule;
-use crate::parallel::{Member, in_callers_mode, worth};
+use crate::parallel::{Member, worth};
 use crate::scratch::{Arena, Regions, most};
 use crate::sizes;
 use crate::transition::Part;
@@ -14,8 +14,6 @@ use std::time::Duration;
 
 /// Multiply-adds of a step from which members share its columns: some 0.7 us of one core. Tests always share.
 const COLUMNS: usize = if cfg!(test) { 1 } else { 40_000 };
-/// Multiply-adds between two polls of the cancel flag: a few milliseconds.
-const BETWEEN_POLLS: usize = 200_000_000;
 
 /// The number of threads for steps of `work` multiply-adds per row, and whether they share columns instead of rows.
 pub fn layout(work: usize, divisible: bool, batch: usize, steps: usize, threads: usize) -> (usize, bool) {
@@ -68,35 +66,6 @@ impl<R> Room<R> {
     }
 }
 
-/// Polls the caller's cancel flag. A stop takes effect one place later, after a barrier if there are any, so that all
-/// members leave at the same place.
-pub struct Poll<'a> {
-    cancel: &'a (dyn Fn() -> bool + Sync),
-    every: usize,
-    stop: AtomicUsize,
-}
-
-impl<'a> Poll<'a> {
-    /// For places of a loop that are `work` multiply-adds apart.
-    pub fn new(cancel: &'a (dyn Fn() -> bool + Sync), work: usize) -> Self {
-        Poll { cancel, every: (BETWEEN_POLLS / work.max(1)).max(1), stop: AtomicUsize::new(usize::MAX) }
-    }
-
-    /// Whether to leave the loop; called by every member at every place.
-    pub fn leave(&self, member: &Member<'_>, place: usize) -> bool {
-        let leave = self.stop.load(Relaxed) <= place;
-        if member.id == 0 && !leave && place % self.every == self.every - 1 && in_callers_mode(self.cancel) {
-            self.stop.store(place + 1, Relaxed);
-        }
-        leave
-    }
-
-    /// Whether the flag was seen.
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Relaxed) != usize::MAX
-    }
-}
-
 /// Whether sharing columns still pays. On a busy machine members may share a core, and every barrier then costs a time
 /// slice: some hundred steps. The caller detects this and continues alone.
 pub struct Pace {
@@ -117,8 +86,8 @@ impl Pace {
         Pace { limit, alone: AtomicUsize::new(usize::MAX) }
     }
 
-    /// Whether member 0 is to continue alone from here; called by every member after the barrier of every step. As with
-    /// [`Poll`], all members learn it at the same step.
+    /// Whether member 0 is to continue alone from here; called by every member after the barrier of every step, so that all learn
+    /// it at the same step: it takes effect one step later.
     pub fn alone(&self, part: &Part<'_>, place: usize) -> bool {
         if !part.columns {
             return false;
@@ -149,12 +118,5 @@ mod tests {
         assert_eq!(layout(1 << 16, false, 1, 100, 2), (1, false));
         assert_eq!(layout(1 << 16, false, 5, 100, 4), (2, false));
         assert_eq!(layout(1 << 16, true, 1, 100, 1), (1, false));
-    }
-
-    #[test]
-    fn all_members_leave_at_the_same_place() {
-        let poll = Poll::new(&|| true, usize::MAX);
-        Member::alone(|member| assert_eq!((0..9).position(|place| poll.leave(member, place)), Some(1)));
-        assert!(poll.stopped());
     }
 }

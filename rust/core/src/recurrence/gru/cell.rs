@@ -7,10 +7,9 @@ use super::super::parts::gates::Operands;
 use super::super::parts::padded::or_null;
 use super::{Reset, Setting};
 use crate::activation::{Nonlinearity, sigmoid};
-use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Part, Step, TransitionStep, Uses};
+use crate::transition::{Component, Part, Step, TransitionStep, Uses};
 use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
 use std::ops::Range;
 
@@ -73,31 +72,16 @@ impl<'s, R: Real> GruCell<'s, R> {
     }
 }
 
-// SAFETY: the scratch is that of W_h; packing needs none.
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for GruCell<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        self.operands.each(f);
+        f(&*self.own);
+    }
+}
+
+// SAFETY: members share rows, or columns with barriers between products and passes.
 unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
-    fn work(&self) -> usize {
-        self.operands.work().saturating_add(self.own.work())
-    }
-    fn divisible(&self) -> bool {
-        self.own.divisible()
-    }
-    fn scratch(&self) -> usize {
-        self.own.scratch(0)
-    }
-
-    unsafe fn fill(&self) {
-        // SAFETY: the contract of the trait.
-        unsafe { self.own.fill() }
-    }
-
-    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.operands.prepare(scratch, member);
-            self.own.prepare(scratch, member);
-        }
-    }
-
     unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
         // SAFETY: the contract of the trait.
         unsafe { self.operands.ahead(k, segment, part) }

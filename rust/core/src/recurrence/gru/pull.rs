@@ -1,19 +1,20 @@
 //! A step of a GRU backward, and the gradients gathered from many.
 
-use super::super::driver::cell::{Cell, Pull};
+use super::super::driver::cell::{Again, Cell, Pull};
 use super::super::driver::window::Window;
 use super::super::parts::activation::{over, source};
-use super::super::parts::gates::{GateBars, GatePull};
+use super::super::parts::bars::Bars;
+use super::super::parts::gates::GatePull;
 use super::super::parts::sums::ColumnSums;
 use super::super::time::chunk::{Chunk, ChunkRow};
 use super::super::time::timeline::rows_apart;
 use super::cell::{C, GruCell, PRODUCT};
 use super::{Reset, Setting};
 use crate::kernels::lanes;
-use crate::parallel::{Member, Shared};
+use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Gather, Part, Step, Trace, TransitionStep, Uses};
+use crate::transition::{Component, Gather, Part, Trace, TransitionStep, Uses};
 use isometry_kernels::recurrence::{Affine, Area, BlendPull, ResetPull};
 use std::ops::Range;
 
@@ -24,14 +25,13 @@ pub(super) struct GruPull<'s, R: Real> {
     /// W_h
     own: TransitionStep<'s, R>,
     /// The steps of replayed segments.
-    again: Option<GruCell<'s, R>>,
+    again: Again<GruCell<'s, R>>,
     /// r * h of the rows of each chunk, for "before", where the gradient of W_h is wanted.
     reset: [Region<R>; 2],
     /// W_h^T c' of one step, for "before".
     turned: Region<R>,
     /// The gradient of c_h.
     hidden_bias: ColumnSums<R>,
-    hidden_bias_bar: Option<Shared<R>>,
 }
 
 impl<'s, R: Real> GruPull<'s, R> {
@@ -40,7 +40,7 @@ impl<'s, R: Real> GruPull<'s, R> {
         arena: &mut Arena,
         setting: &'s Setting<'s, R>,
         replayed: bool,
-        (bars, own_wanted, hidden_bias_bar): (GateBars<'s, R>, bool, Option<Shared<R>>),
+        (bars, own_wanted, hidden_bias): (Bars<'s, R>, bool, Option<Shared<R>>),
     ) -> Self {
         let Setting { gates: of, own, reset, .. } = setting;
         let (n, schedule) = (of.n, &of.line.schedule);
@@ -50,11 +50,10 @@ impl<'s, R: Real> GruPull<'s, R> {
         GruPull {
             setting,
             own: own.carve(arena, n, schedule.extent(), uses),
-            again: replayed.then(|| GruCell::carve(arena, setting)),
+            again: Again(replayed.then(|| GruCell::carve(arena, setting))),
             reset: [(); 2].map(|()| rows_apart(arena, before && own_wanted, schedule.chunk_rows(), n)),
             turned: arena.take(&[usize::from(before), schedule.batch, n]),
-            hidden_bias: ColumnSums::carve(arena, hidden_bias_bar.is_some(), gates.halves, n),
-            hidden_bias_bar,
+            hidden_bias: ColumnSums::carve(arena, hidden_bias, gates.halves, n),
             gates,
         }
     }
@@ -83,48 +82,23 @@ impl<'s, R: Real> GruPull<'s, R> {
     }
 }
 
-// SAFETY: the scratch is that of the gates and of W_h in both directions; the cell is the one of the forward pass.
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for GruPull<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        f(&*self.own);
+        f(&self.hidden_bias);
+        self.gates.each(f);
+        f(&self.again);
+    }
+}
+
+// SAFETY: the cell is the one of the forward pass.
 unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
-    fn work(&self) -> [usize; 2] {
-        let w = self.gates.w.work().saturating_add(self.own.work());
-        [w, w.saturating_add(self.setting.gates.input_work())]
-    }
-    fn divisible(&self) -> bool {
-        self.own.divisible()
-    }
-    fn scratch(&self) -> usize {
-        let own = self.own.scratch(self.setting.gates.line.schedule.chunk_rows());
-        let gates = self.own.held().saturating_add(self.gates.scratch());
-        gates.max(own).max(self.again.as_ref().map_or(0, Cell::scratch))
-    }
     fn halves(&self) -> usize {
         self.gates.halves
     }
     fn again(&self) -> Option<&dyn Cell<R>> {
-        self.again.as_ref().map(|cell| cell as &dyn Cell<R>)
-    }
-
-    unsafe fn fill(&self) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.gates.fill();
-            self.own.fill();
-            self.hidden_bias.fill();
-            if let Some(again) = &self.again {
-                again.fill();
-            }
-        }
-    }
-
-    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.gates.prepare(scratch, member);
-            self.own.prepare(scratch, member);
-            if let Some(again) = &self.again {
-                again.prepare(scratch, member);
-            }
-        }
+        self.again.cell()
     }
 
     unsafe fn pull(
@@ -147,13 +121,8 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         let [g, carry, c_bar] = [pull.g, pull.carry, pull.c_bar].map(Region::ptr);
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
-            line.renew(t, window.states, part);
-            let late = part.rows(0..continued);
-            if let Some(above) = above.filter(|_| !late.is_empty()) {
-                let map = pull.before(t, window, above, &late);
-                self.previous(pull.bars(above), map, late.clone(), part, scratch);
-                pull.cut(t, &late, &columns);
-            }
+            let run = |bars: *const R, map, rows| self.previous(bars, map, rows, part, scratch);
+            pull.begin(t, window, above, chunk, run);
             let mut c = saved;
             if !phi.readable() {
                 c = pull.c.ptr();
@@ -193,20 +162,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 ResetPull { gates, y, g, c_bar, y_bar, y_rows, add, value, bars, pitch, area }.call();
             }
             part.sync();
-            let starting = part.rows(schedule.continuing(t)..active);
-            if let Some(h0_bar) = pull.ct.starting(&starting) {
-                self.previous(bars, pull.previous(bars, h0_bar), starting.clone(), part, scratch);
-                for row in line.reset(t, &starting) {
-                    h0_bar.add(row * n + columns.start).write_bytes(0, columns.len());
-                }
-            }
-            if let Some(fresh) = pull.ct.fresh(line, t) {
-                for row in line.reset(t, &rows) {
-                    self.previous(bars, pull.previous(bars, g), row..row + 1, part, scratch);
-                    pull.refresh(fresh, row, &columns);
-                }
-            }
-            pull.put(t, window, chunk);
+            pull.end(t, window, chunk, run);
         }
     }
 
@@ -230,17 +186,6 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
             }
             let q = self.gates.trace(bars, PRODUCT);
             self.hidden_bias.gather(chunk, (q.bar, q.apart), rows, half.gatherer.share(n, lanes::<R>()));
-        }
-    }
-
-    unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the sums are complete; one member writes the gradient of c_h.
-        unsafe {
-            self.own.finish(scratch, member);
-            if let Some(bar) = self.hidden_bias_bar.filter(|_| member.id == 0) {
-                bar.0.copy_from_nonoverlapping(self.hidden_bias.finish().as_ptr(), self.setting.gates.n);
-            }
-            self.gates.finish(scratch, member);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::activation::{RowActivation, Source};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::Part;
+use crate::transition::{Component, Part};
 use isometry_kernels::activation::{Along, Columns, units};
 use std::ops::Range;
 
@@ -57,16 +57,7 @@ impl<'a, R: Real> BiasGatherer<'a, R> {
         halves: usize,
         bar: Option<(Shared<R>, usize)>,
     ) -> Self {
-        BiasGatherer { phi, sums: ColumnSums::carve(arena, bar.is_some(), halves, phi.width), bar }
-    }
-
-    /// Zeros of sums.
-    ///
-    /// # Safety
-    /// The memory lives, and nobody else uses it.
-    pub unsafe fn fill(&self) {
-        // SAFETY: the contract above.
-        unsafe { self.sums.fill() };
+        BiasGatherer { phi, sums: ColumnSums::carve(arena, bar.map(|(bar, _)| bar), halves, phi.width), bar }
     }
 
     /// Adds a chunk: this member's columns.
@@ -94,17 +85,21 @@ impl<'a, R: Real> BiasGatherer<'a, R> {
             unsafe { sum.call() }
         }
     }
+}
 
-    /// Writes the gathered gradient.
-    ///
-    /// # Safety
-    /// Every chunk has been gathered by all members.
-    pub unsafe fn finish(&self, member: &Member<'_>) {
+// SAFETY: there is no scratch.
+unsafe impl<R: Real> Component<R> for BiasGatherer<'_, R> {
+    unsafe fn fill(&self) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.sums.fill() };
+    }
+
+    unsafe fn finish(&self, _scratch: *mut R, member: &Member<'_>) {
         let Some((bar, count)) = self.bar.filter(|_| member.id == 0) else { return };
         // SAFETY: the sizes were checked, the sums were zeros at first; the other members are through with all of it.
         unsafe {
             let bar = std::slice::from_raw_parts_mut(bar.0, count);
-            units(self.phi.kind, self.sums.finish(), bar);
+            units(self.phi.kind, self.sums.total(), bar);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::sizes::work;
-use crate::transition::{Packed, Part};
+use crate::transition::{Component, Needs, Packed, Part};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -73,20 +73,6 @@ impl<'s, T: Scalar> Drive<'s, T> {
         }
     }
 
-    /// Multiply-adds of U x per row.
-    pub fn work(&self) -> usize {
-        work(&[self.width, self.line.features])
-    }
-
-    /// Packs U.
-    ///
-    /// # Safety
-    /// As [`Packed::fill`].
-    pub unsafe fn prepare(&self, member: &Member<'_>) {
-        // SAFETY: the contract above; U has as many rows of d columns.
-        unsafe { self.packed.fill(transposed(self.u, self.line.features / T::PARTS), member) }
-    }
-
     /// U x_t + b itself.
     pub fn alone(&self, t: usize, out: *mut T::Real) -> Affine<T::Real> {
         let whole = if self.span > 0 { ROWS } else { self.line.schedule.batch };
@@ -145,6 +131,18 @@ impl<'s, T: Scalar> Drive<'s, T> {
                 own.run(0..steps.clone().take_while(|&t| schedule.active(t) > row).count(), columns.clone());
             }
         }
+    }
+}
+
+// SAFETY: there is no scratch.
+unsafe impl<T: Scalar> Component<T::Real> for Drive<'_, T> {
+    fn needs(&self, _rows: usize) -> Needs {
+        Needs { work: [0, work(&[self.width, self.line.features])], ..Needs::NONE }
+    }
+
+    unsafe fn prepare(&self, _scratch: *mut T::Real, member: &Member<'_>) {
+        // SAFETY: the contract of the trait; U has as many rows of d columns.
+        unsafe { self.packed.fill(transposed(self.u, self.line.features / T::PARTS), member) }
     }
 }
 

@@ -8,17 +8,16 @@ use super::super::time::chunk::{Chunk, ChunkRow};
 use super::super::time::halves::halves;
 use super::super::time::timeline::{Copies, Run, Timeline, rows_apart};
 use super::activation::{BiasGatherer, Values, source};
+use super::bars::Bars;
 use super::drive::Drive;
-use super::inputs::{InputBars, Inputs};
+use super::inputs::Inputs;
 use super::padded::padded;
 use crate::activation::RowActivation;
 use crate::error::Result;
 use crate::kernels::Buffer;
-use crate::parallel::{Member, Shared};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::sizes::work;
-use crate::transition::{DenseStep, Gather, Part, Step, Trace, Uses};
+use crate::transition::{Component, DenseStep, Gather, Part, Step, Trace, Uses};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -67,11 +66,6 @@ impl<'a, R: Real> Gates<'a, R> {
         window.saved(t, i, self.line.stride(), 1)
     }
 
-    /// Multiply-adds of the products of U per row.
-    pub fn input_work(&self) -> usize {
-        work(&[3, self.n, self.line.features])
-    }
-
     /// Distance of the rows of bars: an odd number of cache lines, for the gradient of W reads them down their columns.
     fn pitch(&self) -> usize {
         let (line, arrays) = (64 / size_of::<R>(), self.saved);
@@ -103,23 +97,6 @@ impl<'s, R: Real> Operands<'s, R> {
         }
     }
 
-    /// Multiply-adds of the products of a step per row.
-    pub fn work(&self) -> usize {
-        self.w.work().saturating_add(self.gates.input_work())
-    }
-
-    /// Packs them.
-    ///
-    /// # Safety
-    /// As [`Step::prepare`].
-    pub unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract above.
-        unsafe {
-            self.w.prepare(scratch, member);
-            self.drives.iter().for_each(|drive| drive.prepare(member));
-        }
-    }
-
     /// Computes what is ahead.
     ///
     /// # Safety
@@ -145,14 +122,12 @@ impl<'s, R: Real> Operands<'s, R> {
     }
 }
 
-/// What a backward pass reads and writes, besides the states.
-#[derive(Clone, Copy)]
-pub struct GateBars<'a, R: Real> {
-    pub ct: CtRows<'a, R>,
-    pub w: Option<Shared<R>>,
-    /// Of x, U and b.
-    pub inputs: InputBars<R>,
-    pub activation_bias: Option<(Shared<R>, usize)>,
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for Operands<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        f(&self.w);
+        self.drives.iter().for_each(|drive| f(drive));
+    }
 }
 
 /// The arrays of a chunk, row after row.
@@ -185,7 +160,7 @@ pub struct GatePull<'s, R: Real> {
 }
 
 impl<'s, R: Real> GatePull<'s, R> {
-    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: GateBars<'s, R>) -> Self {
+    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: Bars<'s, R>) -> Self {
         let Gates { line, phi, n, .. } = gates;
         let (n, pitch, halves) = (*n, gates.pitch(), halves(&line.schedule));
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), line.schedule.batch, n]);
@@ -218,41 +193,13 @@ impl<'s, R: Real> GatePull<'s, R> {
         }
     }
 
-    /// Real numbers of scratch that a member needs.
-    pub fn scratch(&self) -> usize {
-        self.w.scratch(self.gates.line.schedule.chunk_rows()).max(self.inputs.scratch())
-    }
-
-    /// Writes the initial data of the call.
-    ///
-    /// # Safety
-    /// The memory lives, and nobody else uses it.
-    pub unsafe fn fill(&self) {
-        // SAFETY: the contract above.
-        unsafe {
-            self.ct.fill(&self.gates.line);
-            self.inputs.fill();
-            self.own_bias.fill();
-        }
-    }
-
-    /// Packs operands.
-    ///
-    /// # Safety
-    /// As [`Step::prepare`].
-    pub unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract above.
-        unsafe { self.w.prepare(scratch, member) };
-        self.inputs.pack(member);
-    }
-
     /// The bars at row 0 of a step.
     pub fn bars(&self, row: ChunkRow) -> *mut R {
         self.chunks[row.turn].bars.at(row.row * self.pitch)
     }
 
     /// The map to the cotangents of the states before a step, carry + W^T bars; W^T takes its first term.
-    pub fn previous(&self, bars: *const R, out: *mut R) -> Affine<R> {
+    fn previous(&self, bars: *const R, out: *mut R) -> Affine<R> {
         let Gates { line, n, .. } = self.gates;
         let mut map = Affine::new(*n, line.schedule.batch, out);
         map.add = self.carry.ptr();
@@ -260,43 +207,70 @@ impl<'s, R: Real> GatePull<'s, R> {
         map
     }
 
-    /// The same for the step before t from the bars `above` of the step after it, to `g`. Meanwhile the gates of t are
-    /// prefetched: this part's rows of them as twice as many of n numbers.
-    pub fn before(
+    /// Begins step t: the cotangents of its states from the step after it, whose bars are `above`, in `g`. `run` completes and runs a
+    /// map to the cotangents of the states before a step, from its bars, for some rows.
+    ///
+    /// # Safety
+    /// As [`Pull::pull`](super::super::driver::cell::Pull::pull).
+    pub unsafe fn begin(
         &self,
         t: usize,
         window: &Window<*const R>,
-        above: ChunkRow,
-        rows: &Range<usize>,
-    ) -> Affine<R> {
-        let n = self.gates.n;
-        let mut map = self.previous(self.bars(above), self.g.ptr());
-        let first = self.gates.gates(t, window).wrapping_add(rows.start * n);
-        map.soon = [first, first.wrapping_add(rows.len() * n)];
-        map
-    }
-
-    /// Zeros in `g` for the rows that are reset after step t.
-    ///
-    /// # Safety
-    /// The rows of `g` are complete; nobody else uses these columns of them.
-    pub unsafe fn cut(&self, t: usize, rows: &Range<usize>, columns: &Range<usize>) {
-        let Gates { line, n, .. } = self.gates;
-        for row in line.schedule.next(t).into_iter().flat_map(|after| line.reset(after, rows)) {
-            // SAFETY: the contract above.
-            unsafe { self.g.at(row * n + columns.start).write_bytes(0, columns.len()) }
+        above: Option<ChunkRow>,
+        chunk: &Chunk<'_>,
+        run: impl Fn(*const R, Affine<R>, Range<usize>),
+    ) {
+        let (Gates { line, n, .. }, part) = (self.gates, chunk.part());
+        let (late, columns) = (part.rows(0..line.schedule.continued(t)), part.columns::<R>(*n));
+        // SAFETY: the contract above.
+        unsafe {
+            line.renew(t, window.states, part);
+            let Some(above) = above.filter(|_| !late.is_empty()).map(|above| self.bars(above)) else {
+                return;
+            };
+            let mut map = self.previous(above, self.g.ptr());
+            // meanwhile the gates of t are prefetched: this part's rows of them as twice as many of n numbers
+            let first = self.gates.gates(t, window).wrapping_add(late.start * n);
+            map.soon = [first, first.wrapping_add(late.len() * n)];
+            run(above, map, late.clone());
+            for row in line.schedule.next(t).into_iter().flat_map(|after| line.reset(after, &late)) {
+                self.g.at(row * n + columns.start).write_bytes(0, columns.len());
+            }
         }
     }
 
-    /// Adds a row of `g` to the gradient of the states before a marked step.
+    /// Ends step t, whose bars are complete in this part's rows: the cotangents of the states before those of its rows that start, and
+    /// what gathering reads.
     ///
     /// # Safety
-    /// As [`GatePull::cut`], for both arrays.
-    pub unsafe fn refresh(&self, fresh: *mut R, row: usize, columns: &Range<usize>) {
-        let n = self.gates.n;
-        for at in columns.clone().map(|column| row * n + column) {
-            // SAFETY: the contract above.
-            unsafe { *fresh.add(at) = *fresh.add(at) + *self.g.at(at) }
+    /// As [`GatePull::begin`].
+    pub unsafe fn end(
+        &self,
+        t: usize,
+        window: &Window<*const R>,
+        chunk: &Chunk<'_>,
+        run: impl Fn(*const R, Affine<R>, Range<usize>),
+    ) {
+        let (Gates { line, n, .. }, part, bars) = (self.gates, chunk.part(), self.bars(chunk.place(t)));
+        let (active, columns) = (line.schedule.active(t), part.columns::<R>(*n));
+        // SAFETY: the contract above.
+        unsafe {
+            let starting = part.rows(line.schedule.continuing(t)..active);
+            if let Some(h0_bar) = self.ct.starting(&starting) {
+                run(bars, self.previous(bars, h0_bar), starting.clone());
+                for row in line.reset(t, &starting) {
+                    h0_bar.add(row * n + columns.start).write_bytes(0, columns.len());
+                }
+            }
+            if let Some(fresh) = self.ct.fresh(line, t) {
+                for row in line.reset(t, &part.rows(0..active)) {
+                    run(bars, self.previous(bars, self.g.ptr()), row..row + 1);
+                    for at in columns.clone().map(|column| row * n + column) {
+                        *fresh.add(at) = *fresh.add(at) + *self.g.at(at);
+                    }
+                }
+            }
+            self.chunks[chunk.turn()].copies.put(line, chunk, t, window.states);
         }
     }
 
@@ -329,15 +303,6 @@ impl<'s, R: Real> GatePull<'s, R> {
                 }
             }
         }
-    }
-
-    /// Copies this part's rows of step t that gathering reads ([`Copies::put`]).
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn put(&self, t: usize, window: &Window<*const R>, chunk: &Chunk<'_>) {
-        // SAFETY: the contract above.
-        unsafe { self.chunks[chunk.turn()].copies.put(&self.gates.line, chunk, t, window.states) }
     }
 
     /// Adds the rows of a chunk to the gradients; `own` adds those of another transition of the states, from rows of bars.
@@ -379,17 +344,13 @@ impl<'s, R: Real> GatePull<'s, R> {
             }
         }
     }
+}
 
-    /// Completes the gradients.
-    ///
-    /// # Safety
-    /// Every chunk has been gathered by all members.
-    pub unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract above.
-        unsafe {
-            self.w.finish(scratch, member);
-            self.inputs.finish(member);
-            self.own_bias.finish(member);
-        }
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for GatePull<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        f(&self.w);
+        f(&self.inputs);
+        f(&self.own_bias);
     }
 }

@@ -10,9 +10,10 @@ use super::super::time::timeline::Timeline;
 use super::sums::ColumnSums;
 use crate::kernels::{MAX_ROWS, Operand, Product, add_slots, lanes};
 use crate::parallel::{Member, Shared};
-use crate::scalar::{Scalar, parts_mut};
+use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Gather, Outer, Packed, Trace};
+use crate::sizes::work;
+use crate::transition::{Component, Gather, Needs, Outer, Packed, Trace};
 use isometry_kernels::recurrence::Affine;
 
 /// The arrays for the gradients; None where one is not wanted.
@@ -55,38 +56,11 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         let many = d >= 2 * lanes::<T::Real>();
         let products = arena.take(&[usize::from(bars.weight.is_some() && !many), halves, d, width]);
         let outer = Outer::carve(arena, [n, features], bars.weight.filter(|_| many), halves);
-        let sums = ColumnSums::carve(arena, bars.bias.is_some(), halves, width);
+        let sums = ColumnSums::carve(arena, bars.bias.map(|bar| Shared(bar.0.cast())), halves, width);
         let [k, count] = if bars.x.is_some() { [n, features] } else { [0; 2] };
         let own = Operand::new(weight.as_ptr(), features).conj();
         let packed = Packed::of(arena, [k, count], None, (own, line.schedule.once()));
         Inputs { line, weight, n, packed, bars, outer, products, sums, halves }
-    }
-
-    /// Real numbers of scratch that a member needs.
-    pub fn scratch(&self) -> usize {
-        let rows = self.line.schedule.chunk_rows();
-        Product::<T::Real>::scratch(self.line.features, rows).max(self.outer.scratch(rows))
-    }
-
-    /// Zeros of sums.
-    ///
-    /// # Safety
-    /// The memory lives, and nobody else uses it.
-    pub unsafe fn fill(&self) {
-        // SAFETY: the contract above.
-        unsafe {
-            self.products.zeroed();
-            self.sums.fill();
-        }
-    }
-
-    /// Packs this member's part of conj(V); a barrier has to follow.
-    pub fn pack(&self, member: &Member<'_>) {
-        if self.bars.x.is_some() {
-            let weight = Operand::new(self.weight.as_ptr(), self.line.features / T::PARTS);
-            // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
-            unsafe { self.packed.fill(weight.conj(), member) }
-        }
     }
 
     /// Adds a chunk: this member's part. `bar` has its rows of U_bar, `pitch` numbers from one to the next; `x` the inputs.
@@ -157,14 +131,38 @@ impl<'a, T: Scalar> Inputs<'a, T> {
             }
         }
     }
+}
 
-    /// Writes the gathered gradients.
-    ///
-    /// # Safety
-    /// Every chunk has been gathered by all members.
-    pub unsafe fn finish(&self, member: &Member<'_>) {
-        // SAFETY: the contract above.
-        unsafe { self.outer.finish(member) };
+// SAFETY: the products of a chunk need the scratch of `needs`.
+unsafe impl<T: Scalar> Component<T::Real> for Inputs<'_, T> {
+    fn needs(&self, rows: usize) -> Needs {
+        let work = work(&[self.n * T::PARTS, self.line.features]);
+        let free = Product::<T::Real>::scratch(self.line.features, rows).max(self.outer.scratch(rows));
+        Needs { work: [0, work], free, ..Needs::NONE }
+    }
+
+    unsafe fn fill(&self) {
+        // SAFETY: the contract of the trait.
+        unsafe {
+            self.products.zeroed();
+            self.sums.fill();
+        }
+    }
+
+    unsafe fn prepare(&self, _scratch: *mut T::Real, member: &Member<'_>) {
+        if self.bars.x.is_some() {
+            let weight = Operand::new(self.weight.as_ptr(), self.line.features / T::PARTS);
+            // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
+            unsafe { self.packed.fill(weight.conj(), member) }
+        }
+    }
+
+    unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>) {
+        // SAFETY: the contract of the trait.
+        unsafe {
+            self.outer.finish(member);
+            self.sums.finish(scratch, member);
+        }
         if member.id != 0 {
             return;
         }
@@ -188,9 +186,6 @@ impl<'a, T: Scalar> Inputs<'a, T> {
                         };
                     }
                 }
-            }
-            if let Some(bar) = bars.bias {
-                parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(self.sums.finish());
             }
         }
     }

@@ -1,11 +1,10 @@
 //! Parts of cells: the input V x + b, activations, gates, the transition, and the sums of their gradients.
 
 pub mod activation;
+pub mod bars;
 pub mod drive;
 pub mod gates;
 pub mod inputs;
 pub mod padded;
-pub mod pair_pull;
-pub mod pairs;
 pub mod sums;
 pub mod transition;

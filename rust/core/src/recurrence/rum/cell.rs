@@ -5,12 +5,12 @@ use super::super::driver::window::Window;
 use super::super::parts::gates::Operands;
 use super::Setting;
 use crate::activation::{Nonlinearity, Source, sigmoid};
-use crate::parallel::{Member, Shared};
+use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::{Part, Step};
+use crate::transition::{Component, Part, Step};
 use isometry_kernels::activation::Pass;
-use isometry_kernels::recurrence::{Area, Blend, Heard, Sphere, heard_len};
+use isometry_kernels::recurrence::{Area, Blend, Heard, Sphere};
 use std::ops::Range;
 
 /// The arrays that a step saves behind u and tau: e, and k or the argument of phi.
@@ -31,23 +31,16 @@ impl<'s, R: Real> RumCell<'s, R> {
     }
 }
 
-// SAFETY: the scratch is that of a rotation; packing needs none.
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for RumCell<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        self.operands.each(f);
+        f(self.setting);
+    }
+}
+
+// SAFETY: members share rows.
 unsafe impl<R: Real> Cell<R> for RumCell<'_, R> {
-    fn work(&self) -> usize {
-        self.operands.work().saturating_add(self.setting.rotation_work())
-    }
-    fn divisible(&self) -> bool {
-        false
-    }
-    fn scratch(&self) -> usize {
-        heard_len(self.setting.gates.n)
-    }
-
-    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe { self.operands.prepare(scratch, member) }
-    }
-
     unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
         // SAFETY: the contract of the trait.
         unsafe { self.operands.ahead(k, segment, part) }

@@ -1,29 +1,32 @@
 //! A step of a rotational unit backward, and the gradients gathered from many.
 
-use super::super::driver::cell::{Cell, Pull};
+use super::super::driver::cell::{Again, Cell, Pull};
 use super::super::driver::window::Window;
 use super::super::parts::activation::source;
-use super::super::parts::gates::{GateBars, GatePull};
+use super::super::parts::bars::Bars;
+use super::super::parts::gates::GatePull;
 use super::super::time::chunk::{Chunk, ChunkRow};
 use super::cell::{E, K, RumCell};
 use super::{Memory, Setting};
-use crate::parallel::{Member, Shared};
+use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::Step;
-use isometry_kernels::recurrence::{Area, Blend, BlendPull, HeardPull, SpherePull, heard_len};
+use crate::transition::Component;
+use isometry_kernels::recurrence::{Affine, Area, Blend, BlendPull, HeardPull, SpherePull};
 
 /// A rotational unit in a backward pass.
 pub(super) struct RumPull<'s, R: Real> {
     setting: &'s Setting<'s, R>,
     gates: GatePull<'s, R>,
     /// The steps of replayed segments.
-    again: Option<RumCell<'s, R>>,
+    again: Again<RumCell<'s, R>>,
     /// h' of one step where it was normalised.
     blended: Region<R>,
-    /// The last R and its cotangent, and both as the steps go back, (B, n, n) each.
-    memory: Option<(Memory<'s, R>, [Shared<R>; 2])>,
+    memory: Option<Back<'s, R>>,
 }
+
+/// The last R and its cotangent, and both as the steps go back, (B, n, n) each.
+struct Back<'s, R>(Memory<'s, R>, [Shared<R>; 2]);
 
 impl<'s, R: Real> RumPull<'s, R> {
     /// For gradients that have passed their check, where a memory was `last`.
@@ -31,65 +34,56 @@ impl<'s, R: Real> RumPull<'s, R> {
         arena: &mut Arena,
         setting: &'s Setting<'s, R>,
         replayed: bool,
-        (bars, r0_bar): (GateBars<'s, R>, Option<Shared<R>>),
+        (bars, r0_bar): (Bars<'s, R>, Option<Shared<R>>),
         last: Option<Memory<'s, R>>,
     ) -> Self {
         let (n, batch) = (setting.gates.n, setting.gates.line.schedule.batch);
         let memory = last.map(|last| {
             let mut matrices = || Shared(arena.take::<R>(&[batch, n, n]).ptr());
-            (last, [matrices(), r0_bar.unwrap_or_else(matrices)])
+            Back(last, [matrices(), r0_bar.unwrap_or_else(matrices)])
         });
         RumPull {
             setting,
             gates: GatePull::carve(arena, &setting.gates, bars),
-            again: replayed.then(|| RumCell::carve(arena, setting, None)),
+            again: Again(replayed.then(|| RumCell::carve(arena, setting, None))),
             blended: arena.take(&[usize::from(setting.eta.is_some()), batch, n]),
             memory,
         }
     }
 }
 
-// SAFETY: the scratch is that of the gates and of a rotation; the cell is the one of the forward pass.
+// SAFETY: there is no scratch.
+unsafe impl<R: Real> Component<R> for Back<'_, R> {
+    unsafe fn fill(&self) {
+        let &Back(Memory { last, ct }, [memory, bar]) = self;
+        // SAFETY: the contract of the trait; matrices have as many numbers as the last ones.
+        unsafe {
+            memory.0.copy_from_nonoverlapping(last.as_ptr(), last.len());
+            match ct {
+                Some(ct) => bar.0.copy_from_nonoverlapping(ct.as_ptr(), ct.len()),
+                None => bar.0.write_bytes(0, last.len()),
+            }
+        }
+    }
+}
+
+// SAFETY: the scratch is that of the parts.
+unsafe impl<R: Real> Component<R> for RumPull<'_, R> {
+    fn each(&self, f: &mut dyn FnMut(&dyn Component<R>)) {
+        self.gates.each(f);
+        f(self.setting);
+        self.memory.iter().for_each(|memory| f(memory));
+        f(&self.again);
+    }
+}
+
+// SAFETY: the cell is the one of the forward pass.
 unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
-    fn work(&self) -> [usize; 2] {
-        let w = self.gates.w.work().saturating_add(self.setting.rotation_work());
-        [w, w.saturating_add(self.setting.gates.input_work())]
-    }
-    fn divisible(&self) -> bool {
-        false
-    }
-    fn scratch(&self) -> usize {
-        self.gates.scratch().max(heard_len(self.setting.gates.n))
-    }
     fn halves(&self) -> usize {
         self.gates.halves
     }
     fn again(&self) -> Option<&dyn Cell<R>> {
-        self.again.as_ref().map(|cell| cell as &dyn Cell<R>)
-    }
-
-    unsafe fn fill(&self) {
-        // SAFETY: the contract of the trait; matrices have as many numbers as the last ones.
-        unsafe {
-            self.gates.fill();
-            if let Some((Memory { last, ct }, [memory, bar])) = self.memory {
-                memory.0.copy_from_nonoverlapping(last.as_ptr(), last.len());
-                match ct {
-                    Some(ct) => bar.0.copy_from_nonoverlapping(ct.as_ptr(), ct.len()),
-                    None => bar.0.write_bytes(0, last.len()),
-                }
-            }
-        }
-    }
-
-    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe {
-            self.gates.prepare(scratch, member);
-            if let Some(again) = &self.again {
-                again.prepare(scratch, member);
-            }
-        }
+        self.again.cell()
     }
 
     unsafe fn pull(
@@ -110,15 +104,12 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
         let [carry, k_bar] = [pull.carry, pull.c_bar].map(Region::ptr);
         let g = pull.g.ptr().cast_const();
         let none = std::ptr::null_mut();
-        let [memory, memory_bar] = self.memory.map_or([none; 2], |(_, both)| both.map(|matrices| matrices.0));
+        let [memory, memory_bar] =
+            self.memory.as_ref().map_or([none; 2], |Back(_, both)| both.map(|matrices| matrices.0));
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
-            line.renew(t, window.states, part);
-            let late = part.rows(0..continued);
-            if let Some(above) = above.filter(|_| !late.is_empty()) {
-                pull.before(t, window, above, &late).run(late.clone(), 0..n);
-                pull.cut(t, &late, &(0..n));
-            }
+            let run = |_: *const R, map: Affine<R>, rows| map.run(rows, 0..n);
+            pull.begin(t, window, above, chunk, run);
             let k = if phi.readable() { saved } else { pull.c.ptr() };
             for (all, previous) in line.sources(t, window.states).map(|(rows, h)| (part.rows(rows), h)) {
                 if !phi.readable() {
@@ -158,30 +149,12 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
                 }
                 .call();
             }
-            let starting = part.rows(schedule.continuing(t)..active);
-            if let Some(h0_bar) = pull.ct.starting(&starting) {
-                pull.previous(bars, h0_bar).run(starting.clone(), 0..n);
-                for row in line.reset(t, &starting) {
-                    h0_bar.add(row * n).write_bytes(0, n);
-                }
-            }
-            if let Some(fresh) = pull.ct.fresh(line, t) {
-                for row in line.reset(t, &part.rows(0..active)) {
-                    pull.previous(bars, pull.g.ptr()).run(row..row + 1, 0..n);
-                    pull.refresh(fresh, row, &(0..n));
-                }
-            }
-            pull.put(t, window, chunk);
+            pull.end(t, window, chunk, run);
         }
     }
 
     unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R) {
         // SAFETY: the contract of the trait.
         unsafe { self.gates.gather(window, chunk, scratch, |_| {}) }
-    }
-
-    unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>) {
-        // SAFETY: the contract of the trait.
-        unsafe { self.gates.finish(scratch, member) }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::argument::wanted;
 use crate::budget::Budget;
-use crate::recurrence::gru::{ARGUMENTS, Gru, Reset, backward, forward};
-use crate::recurrence::{Cotangent, Run};
+use crate::recurrence::gru::{ARGUMENTS, Gru, Reset};
+use crate::recurrence::{Outcome, Run, Unit};
 
 const SIZES: [usize; 4] = [3, 2, 2, 3];
 
@@ -19,14 +19,16 @@ fn found(b: Option<&[f64]>, second: &[f64], with_b: bool) -> [Vec<f64>; 3] {
     let gru = Gru { run, w: &w, transition: None, u: &u, b, reset: Reset::After, hidden_bias: Some(second) };
     let count = steps * batch * n;
     let (mut states, mut saved, budget) = (vec![0.0; count], vec![0.0; 4 * count], Budget::of(1));
-    forward(&gru, &mut states, Some(&mut saved), &budget).unwrap();
+    gru.forward((&mut states).into(), &mut [], Some(&mut saved), &budget).unwrap();
     let (mut b_bar, mut second_bar) = (vec![f64::NAN; 3 * n], vec![f64::NAN; second.len()]);
     let ct = numbers(count, 4);
     let mut named = wanted(ARGUMENTS, [("b", &mut b_bar[..]), ("hidden_bias", &mut second_bar[..])]);
     if !with_b {
         named[3] = crate::argument::Bar::None;
     }
-    backward(&gru, &states, &saved, Cotangent::States(&ct), &mut named, &mut [], &budget).unwrap();
+    let outcome =
+        Outcome { states: (&states).into(), last: &[], saved: &saved, ct: (&ct).into(), last_ct: None };
+    gru.backward(&outcome, &mut named, &mut [], &budget).unwrap();
     drop(named);
     [states, b_bar, second_bar]
 }

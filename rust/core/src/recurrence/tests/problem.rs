@@ -214,20 +214,28 @@ impl<T: Scalar> Problem<T> {
 
     /// The matrices that a caller may pack.
     pub fn packs(&self) -> Vec<T::Real> {
-        let (n, mut packs) = (self.case.sizes[3], vec![]);
-        for (name, rows) in self.case.cell.packs {
-            let (held, k) = match &self.operator {
-                Some(own) if *name == "transition" && own.object == "dense" => (&own.held[0].1, n),
-                _ if *name == "transition" => continue,
-                _ => {
-                    let (shape, held) = &self.arrays[self.at(name)];
-                    (held, shape[shape.len() - 1])
-                }
-            };
-            let (Held::Own(matrix), rows) = (held, rows.start * n..rows.end * n) else { unreachable!() };
-            let start = packs.len();
-            packs.resize(start + packed::<T>(rows.len(), k), T::Real::of(f64::NAN));
-            pack(&matrix[rows.start * k..rows.end * k], rows.len(), k, &mut packs[start..]).unwrap();
+        let (n, mut matrices) = (self.case.sizes[3], vec![]);
+        for &(array, parts) in self.cell.packs {
+            let (shape, Held::Own(mut rows)) = self.arrays[array].clone() else { unreachable!() };
+            for part in parts {
+                let behind = rows.split_off(part * n * shape[shape.len() - 1]);
+                matrices.push((rows, part * n));
+                rows = behind;
+            }
+        }
+        if let Some(Held::Own(w)) = self
+            .operator
+            .as_ref()
+            .map(|own| own.held[0].1.clone())
+            .filter(|_| self.case.matrix == Matrix::Dense)
+        {
+            matrices.push((w, n));
+        }
+        let mut packs = vec![];
+        for (matrix, rows) in matrices {
+            let (start, k) = (packs.len(), matrix.len() / rows);
+            packs.resize(start + packed::<T>(rows, k), T::Real::of(f64::NAN));
+            pack(&matrix, rows, k, &mut packs[start..]).unwrap();
         }
         packs
     }

@@ -4,7 +4,6 @@ use crate::activation::Activation;
 use crate::activation::tests::value;
 use crate::recurrence::declared;
 use crate::testing::tape::{Var, Z, sum, times};
-use std::ops::Range;
 
 /// What all steps have in common.
 pub struct Step<'a> {
@@ -31,8 +30,6 @@ pub struct Textbook {
     pub belongs: (&'static str, usize),
     /// phi is not tanh alone.
     pub activations: bool,
-    /// The arrays that may be packed before, by their rows in n; W if it is an operator.
-    pub packs: &'static [(&'static str, Range<usize>)],
 }
 
 const NO: f64 = f64::NAN;
@@ -44,7 +41,6 @@ pub static CELLS: &[Textbook] = &[
         settings: &[&[NO], &[1.0]],
         belongs: ("", 0),
         activations: true,
-        packs: &[("input_weight", 0..1), ("transition", 0..1)],
     },
     Textbook {
         name: "gru",
@@ -52,7 +48,6 @@ pub static CELLS: &[Textbook] = &[
         settings: &[&[NO], &[1.0]],
         belongs: ("hidden_bias", 0),
         activations: true,
-        packs: &[("w", 0..2), ("w", 2..3), ("u", 0..2), ("u", 2..3)],
     },
     Textbook {
         name: "goru",
@@ -60,23 +55,14 @@ pub static CELLS: &[Textbook] = &[
         settings: &[&[NO], &[1.0]],
         belongs: ("hidden_bias", 0),
         activations: true,
-        packs: &[("w", 0..2), ("u", 0..2), ("u", 2..3)],
     },
-    Textbook {
-        name: "lstm",
-        step: lstm,
-        settings: &[&[]],
-        belongs: ("", 0),
-        activations: false,
-        packs: &[("w", 0..4), ("u", 0..4)],
-    },
+    Textbook { name: "lstm", step: lstm, settings: &[&[]], belongs: ("", 0), activations: false },
     Textbook {
         name: "rum",
         step: rum,
         settings: &[&[NO, NO], &[1.0, NO], &[NO, 1.3], &[1.0, 1.3]],
         belongs: ("r0", 0),
         activations: true,
-        packs: &[("w", 0..2), ("u", 0..2), ("u", 2..3)],
     },
     Textbook {
         name: "cornn",
@@ -85,16 +71,8 @@ pub static CELLS: &[Textbook] = &[
         settings: &[&[0.3, 1.2, 0.7], &[0.0, 66.0, 15.0]],
         belongs: ("", 0),
         activations: false,
-        packs: &[("w", 0..1), ("w", 1..2), ("u", 0..1)],
     },
-    Textbook {
-        name: "lem",
-        step: lem,
-        settings: &[&[1.0], &[0.3]],
-        belongs: ("", 0),
-        activations: false,
-        packs: &[("w", 0..3), ("w", 3..4), ("u", 0..3), ("u", 3..4)],
-    },
+    Textbook { name: "lem", step: lem, settings: &[&[1.0], &[0.3]], belongs: ("", 0), activations: false },
 ];
 
 impl Textbook {
