@@ -91,7 +91,7 @@ pub struct Pairs<'a, R: Real, L, const N: usize> {
     /// Matrices of U.
     of_u: usize,
     /// The matrices of the products and U of each of their gates, where the caller has packed them.
-    packs: ([Option<&'a [R]>; N], [Option<&'a [R]>; N]),
+    packs: [[Option<&'a [R]>; N]; 2],
 }
 
 /// Fills the states of a checked cell.
@@ -141,7 +141,7 @@ impl<'a, R: Real, L: Law<R, N>, const N: usize> Pairs<'a, R, L, N> {
         let of_w = [(); N].map(|()| packs.next().flatten());
         let of_u = std::array::from_fn(|i| if Self::begins(i) { packs.next().flatten() } else { None });
         let count = L::PRODUCTS.iter().map(|product| product.gates.end).max().unwrap_or(0);
-        Ok(Pairs { law, line, n, w, u, bias: padded(b)?, of_u: count, packs: (of_w, of_u) })
+        Ok(Pairs { law, line, n, w, u, bias: padded(b)?, of_u: count, packs: [of_w, of_u] })
     }
 
     /// Whether the i-th product is the first of its gates, so that U x + b is added to it.
@@ -155,7 +155,7 @@ impl<'a, R: Real, L: Law<R, N>, const N: usize> Pairs<'a, R, L, N> {
         let u = &self.u[gates.start * self.n * self.line.features..];
         let bias = if self.bias.is_empty() { &[][..] } else { &self.bias[gates.start * self.n..] };
         Self::begins(i)
-            .then(|| Drive::carve(arena, &self.line, (u, gates.len() * self.n), bias, self.packs.1[i]))
+            .then(|| Drive::carve(arena, &self.line, (u, gates.len() * self.n), bias, self.packs[1][i]))
     }
 
     /// These rows and columns of one part.
