@@ -228,7 +228,7 @@ def test_models_side_by_side(name, seed, monkeypatch):
     calls = recorded(monkeypatch)
     found = vmap(grad(loss), in_dims=(0, 0, None))(parameters, buffers, x)
     assert pulled(calls)
-    cell = CELLS[models[0]._cell][-1] or models[0]._cell  # a GORU with W as a matrix is a GRU
+    cell = CELLS[models[0]._cell][-2] or models[0]._cell  # a GORU with W as a matrix is a GRU
     of_cells = [call.kernel for call in calls if call.kernel.partition("_")[0] in CELLS]
     assert of_cells == [f"{cell}_ensemble", f"{cell}_ensemble_vjp"]
     for i, model in enumerate(models):
