@@ -7,7 +7,7 @@ __all__ = ["has_cell", "has_object"]
 
 def has_cell(name: str) -> bool:
     """Whether there are kernels for a cell, or for its form without an operator."""
-    *_, dense = _core.CELLS[name]
+    *_, dense, _ = _core.CELLS[name]
     return (dense or name) in _core.gpu_cells()
 
 
