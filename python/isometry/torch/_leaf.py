@@ -11,7 +11,7 @@ from torch.fx import Proxy
 class Leaf(nn.Module):
     """A module without control flow that a tracer could follow: a call with a proxy becomes a node.
 
-    A call without arguments, as that of a parametrization, becomes a node if a parameter of the module is a proxy.
+    A call without arguments, as parametrizations make it, becomes a node if a parameter of the module is a proxy.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -28,7 +28,7 @@ macro_rules! cells {
         /// use isometry_core::argument::{Array, Given};
         /// use isometry_core::recurrence::{Call, declared, sequence};
         ///
-        /// // an LSTM of one unit without weights: all gates are 1/2, so c is halved
+        /// // an LSTM of one unit without weights: i, f and o are 1/2 and g is 0, so c is halved
         /// let none = Given { shape: &[], array: Array::None };
         /// let given = vec![
         ///     Given { shape: &[1, 1, 1], array: Array::Own(&[0.0f64]) },

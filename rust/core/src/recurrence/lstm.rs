@@ -55,7 +55,7 @@ pub(super) const DECLARATION: Declaration = Declaration {
 /// use isometry_core::Budget;
 /// use isometry_core::recurrence::{Run, Unit, lstm::Lstm};
 ///
-/// // without weights all gates are 1/2 and g = 0: c is halved, h = tanh(c) / 2
+/// // without weights i = f = o = 1/2 and g = 0: c is halved, and h = tanh(c) / 2
 /// let run = Run { h0: Some(&[0.0, 1.0]), ..Run::new([1, 1, 1, 2], &[0.0]) };
 /// let (lstm, mut states) = (Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None }, [0.0f64; 2]);
 /// lstm.forward((&mut states).into(), &mut [], None, &Budget::of(1))?;

@@ -1,4 +1,4 @@
-//! The law of a cell: what it says of itself, and what every cell does with that.
+//! The law of a cell: its declaration and its steps, and the checks and calls that follow from them for every cell.
 
 use super::call::{Call, OWN, Outcome};
 use super::declaration::{Declaration, MOST};
@@ -22,7 +22,7 @@ use std::mem::take;
 /// use isometry_core::argument::wanted;
 /// use isometry_core::recurrence::{Outcome, Run, Unit, lstm::{self, Lstm, SAVED}};
 ///
-/// // without weights all gates are 1/2: c is halved
+/// // without weights i, f and o are 1/2 and g is 0: c is halved
 /// let (run, budget) = (Run { h0: Some(&[0.0f64, 1.0]), ..Run::new([1, 1, 1, 2], &[0.0]) }, Budget::of(1));
 /// let lstm = Lstm { run, w: &[0.0; 4], u: &[0.0; 4], b: None };
 /// let (mut states, mut saved, mut h0_bar) = ([0.0; 2], [0.0; SAVED], [0.0; 2]);

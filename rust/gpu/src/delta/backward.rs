@@ -89,7 +89,7 @@ struct Pull<'a> {
     bars: [Array; 4],
     g_bar: Option<Array>,
     wanted: [bool; 6],
-    /// (tasks, tokens, K): what the decays of wide_vjp.wgsl give to gates.
+    /// (tasks, tokens, K): the cotangents of the gates from the decays, by wide_vjp.wgsl.
     crossing: Array,
     /// The products of rows that the gradients of gates are summed from, those of the states last.
     dots: [Array; 3],

@@ -80,7 +80,7 @@ unsafe impl<R: Real> Component<R> for GruCell<'_, R> {
     }
 }
 
-// SAFETY: members share rows, or columns with barriers between products and passes.
+// SAFETY: each thread has rows of its own, or columns, with barriers between the products and the elementwise passes.
 unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
     unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
         // SAFETY: the contract of the trait.

@@ -61,7 +61,7 @@ impl<'s, R: Real> GruPull<'s, R> {
     /// Runs the map to the cotangents of the states before a step, and for "after" adds W_h^T q.
     ///
     /// # Safety
-    /// The bars of the step are complete for these rows; nobody else writes these columns of its output.
+    /// The cotangents of the step are complete for these rows, and no other thread writes these columns of the output.
     unsafe fn previous(
         &self,
         bars: *const R,

@@ -39,7 +39,7 @@ unsafe impl<R: Real, L: Law<R, N>, const N: usize> Component<R> for PairCell<'_,
     }
 }
 
-// SAFETY: members share rows, or columns with barriers between products and passes.
+// SAFETY: each thread has rows of its own, or columns, with barriers between the products and the elementwise passes.
 unsafe impl<R: Real, L: Law<R, N>, const N: usize> Cell<R> for PairCell<'_, R, L, N> {
     unsafe fn ahead(&self, k: usize, segment: &Range<usize>, part: &Part<'_>) {
         for drive in self.products.iter().filter_map(|(_, drive)| drive.as_ref()) {

@@ -87,7 +87,7 @@ impl<'s, R: Real, L: Law<R, N>, const N: usize> PairPull<'s, R, L, N> {
     /// Adds W^T bars of the i-th product to the cotangent of its part of a state in `g`: to what is there, or to what was carried.
     ///
     /// # Safety
-    /// The bars of the step are complete for these rows; nobody else uses these columns of `g`.
+    /// The cotangents of the step are complete for these rows, and no other thread uses these columns of `g`.
     unsafe fn turn(
         &self,
         (i, add): (usize, Region<R>),
