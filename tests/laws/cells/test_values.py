@@ -141,13 +141,13 @@ def test_every_face_is_among_them():
     assert {s.case.cell.stem for s in SUBJECTS if isinstance(s, NumpyCell)} == set(CELLS)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["single", "double"])
 @each_subject
-def test_of_nothing(subject, seed):
+def test_of_nothing(subject, dtype, seed):
     """Without features all is as with one that is zero; no step and no sequence are refused, as by every cell."""
     case, options = subject.case, subject.case.options()
-    arrays = case.draw(seed, **{**SIZES, "d": 1})
+    arrays, none = (case.draw(seed, **{**SIZES, "d": d}, single=dtype is np.float32) for d in (1, 0))
     arrays["x"] = np.zeros_like(arrays["x"])
-    none = case.draw(seed, **{**SIZES, "d": 0})
     none |= {name: a for name, a in arrays.items() if a.shape == none[name].shape}
     expected, found = (subject.states(a, **options) for a in (arrays, none))
     bound = case.kind.loss * sequence(found.dtype, SIZES["n"], SIZES["steps"])
