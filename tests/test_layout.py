@@ -50,7 +50,7 @@ TREES = {
 def sources():
     for tree, suffixes in TREES.items():
         for suffix in suffixes:
-            yield from (p for p in (ROOT / tree).rglob(suffix) if "target" not in p.parts)
+            yield from (p for p in (ROOT / tree).rglob(suffix) if "target" not in p.relative_to(ROOT).parts)
 
 
 @cache
