@@ -5,7 +5,7 @@ import numpy as np
 from faces import NumpyFace
 from forms import formed, hermitian, of_matrices
 from subjects import NumpySubject, TorchSubject
-from support.broken import broken, on_results
+from support.broken import broken, first_row, on_results
 
 RESULTS = ("matrix", "apply", "apply_adjoint", "apply_vjp", "det", "inverse", "recurrence", "activate", "activate_vjp")
 GRADIENTS = ("apply_vjp", "matrix_vjp", "det_vjp", "inverse_vjp", "recurrence_vjp")
@@ -78,17 +78,6 @@ def adjoint(change):
 
 
 AdjointUnconjugated, AdjointNotTransposed = adjoint(lambda self: conjugate(self).H), adjoint(conjugate)
-
-
-def first_row(function):
-    """Counts only the first row of a batch in the gradients of the arguments."""
-
-    def wrong(self, x, ct, **keywords):
-        only = np.array(ct, copy=True)
-        only.reshape(-1, only.shape[-1])[1:] = 0
-        return function(self, x, only, **keywords)[0], function(self, x, ct, **keywords)[1]
-
-    return wrong
 
 
 def overwrites(function):

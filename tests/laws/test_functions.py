@@ -16,6 +16,7 @@ pytestmark = pytest.mark.cpu
 NUMPY, TORCH = NumpyFace(), TorchFace()
 FIELDS = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
 SMOOTH = [name for name, entry in FUNCTIONS.items() if entry.smooth]
+ACTIVATE = ("activate", "activate, modReLU")
 each_smooth = pytest.mark.parametrize("name", SMOOTH)
 #: The numbers alone differ by rounding between the packages.
 ROUNDED = ("cayley_step", "linalg.procrustes, with its scale", "linalg.procrustes, rotations")
@@ -39,7 +40,7 @@ def test_what_is_refused(name, package, seed):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-@pytest.mark.parametrize("name", [*SMOOTH, "activate", "activate, modReLU", "linalg.cayley"])
+@pytest.mark.parametrize("name", [*SMOOTH, *ACTIVATE, "linalg.cayley"])
 def test_both_packages_have_the_same_bits(name, dtype):
     draws = [Draw(np.random.default_rng(0), dtype) for _ in range(2)]
     if FUNCTIONS[name].real and draws[0].complex:
@@ -49,6 +50,26 @@ def test_both_packages_have_the_same_bits(name, dtype):
             close(two, one, forward(dtype, 4))
         else:
             identical(two, one)
+
+
+GRADIENTS = [name for name in FUNCTIONS if "_vjp" in name and name.replace("_vjp", "") in {*SMOOTH, *ACTIVATE}]
+CTS = ("ct", "tau_ct", "o_bar", "state_bar")
+
+
+@FIELDS
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_of_numpy_are_those_of_torch(name, dtype, seed):
+    entry, forward = FUNCTIONS[name], name.replace("_vjp", "")
+    arrays = entry.arrays(Draw(seed, np.float64 if entry.real else dtype))
+    found = entry.of(NUMPY, name)(**{**entry.options, **arrays})
+    leaves = {k: TORCH.take(a).requires_grad_() for k, a in arrays.items() if k not in CTS}
+    named = {FUNCTIONS[forward].renamed.get(k, k): t for k, t in leaves.items()}
+    out = entry.of(TORCH, forward)(**{**entry.options, **named})
+    cts = [TORCH.take(a) for k, a in arrays.items() if k in CTS]
+    expected = torch.autograd.grad(out, list(leaves.values()), cts)
+    found = [a for a in tree_flatten(found)[0] if a is not None]
+    for g, e in zip(found, expected, strict=True):
+        identical(g, TORCH.home(e))
 
 
 class Placed:

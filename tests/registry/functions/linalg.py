@@ -64,6 +64,7 @@ LINALG = {
         refused=(({"a": zeros(3)}, ValueError, "^(a|input) must"),),
         smooth=True,
     ),
+    "linalg.geqrf, wide": Function(lambda draw: {"a": draw(3, 5)}, renamed=FIRST, smooth=True),
     "linalg.geqrf_vjp": Function(
         lambda draw: {"a": draw(4, 3), "ct": draw(4, 3), "tau_ct": draw(3)},
         faces=NUMPY,
