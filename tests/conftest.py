@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import extension  # noqa: F401  (before isometry)
-import faces
 import place
+import subjects
 from backends import SINGLE
 from registry import CASES
 from selection import leave_out
@@ -45,7 +45,7 @@ def seed(request):
 def pytest_generate_tests(metafunc):
     """`case`: every registry entry in every dtype; `face`: both faces, so that each law is written once."""
     if "face" in metafunc.fixturenames:
-        metafunc.parametrize("face", list(faces.FACES))
+        metafunc.parametrize("face", list(subjects.IN_FACE))
     if "case" in metafunc.fixturenames:
         chosen = getattr(metafunc.function, "select", None)
         cases = list(filter(chosen, CASES)) if chosen else CASES
@@ -103,7 +103,7 @@ def refused():
 @pytest.fixture
 def make(face, case, seed):
     """make(n=6, batch=()) draws the case's operator for the face."""
-    return lambda n=6, batch=(): faces.FACES[face].draw(case, seed, n, batch)
+    return lambda n=6, batch=(): subjects.IN_FACE[face].draw(case, seed, n, batch)
 
 
 class Poison:
