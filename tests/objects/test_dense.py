@@ -6,38 +6,8 @@ import pytest
 import isometry as iso
 import reference as ref
 from registry import DTYPES
-from tolerance import close, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-SIZES = [(1, 1, 1), (1, 7, 3), (5, 1, 2), (16, 16, 16), (17, 31, 5), (64, 48, 33), (100, 130, 70), (3, 257, 9)]
-
-
-@DTYPE
-@pytest.mark.parametrize("p,q,rows", SIZES)
-def test_rectangles(dtype, p, q, rows, seed):
-    w = ref.normal(seed, p, q, dtype=dtype)
-    x, y = ref.normal(seed, rows, q, dtype=dtype), ref.normal(seed, rows, p, dtype=dtype)
-    op = iso.Dense(w)
-    assert op.shape == (p, q)
-    identical(op.matrix(), w)
-    wide_w, wide_x, wide_y = map(ref.wide, (w, x, y))
-    close(op.apply(x), wide_x @ wide_w.T, forward(dtype, 2))
-    close(op.apply_adjoint(y), wide_y @ wide_w.conj(), forward(dtype, 2))
-    grads, x_bar = op.apply_vjp(x, y)
-    close(grads["weight"], wide_y.T @ wide_x.conj(), gradient(dtype, 2))
-    close(x_bar, wide_y @ wide_w.conj(), forward(dtype, 2))
-
-
-@DTYPE
-def test_stacks(dtype, seed):
-    w, x = ref.normal(seed, 6, 4, 5, dtype=dtype), ref.normal(seed, 9, 6, 5, dtype=dtype)
-    close(iso.Dense(w).apply(x), np.einsum("bij,kbj->kbi", ref.wide(w), ref.wide(x)), forward(dtype, 2))
-
-
-def test_matrix_is_a_copy():
-    w = np.eye(3)
-    iso.Dense(w).matrix()[0, 0] = 7
-    identical(w, np.eye(3))
 
 
 @DTYPE
