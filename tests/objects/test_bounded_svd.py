@@ -1,4 +1,4 @@
-"""Matrices with bounded singular values: the bounds, the margin, routes through W and the factors, refusals."""
+"""Matrices with bounded singular values: the bounds, and the margin."""
 
 import pickle
 
@@ -69,24 +69,3 @@ def test_the_margin_is_a_number(seed):
     own = it.BoundedSvd.random(4, margin=0.25, dtype=torch.complex64)
     assert own.margin == 0.25
     assert it.BoundedSvd(own.u, own.logits, own.v, margin=own.margin).dtype == torch.complex64
-
-
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-def test_what_is_refused(package):
-    give = np.asarray if package is iso else torch.as_tensor
-    u, p = give(np.eye(3)), give(np.zeros(3))
-    for margin in (1.01, -0.01, float("nan")):
-        with pytest.raises(ValueError, match=r"^margin must lie in \[0, 1\]"):
-            package.BoundedSvd(u, p, u, margin=margin)
-        with pytest.raises(ValueError, match=r"^margin must lie in \[0, 1\]"):
-            package.BoundedSvd.random(3, margin=margin)
-    with pytest.raises(TypeError, match="^margin must be a number"):
-        package.BoundedSvd(u, p, u, margin="0.1")
-    with pytest.raises(ValueError, match=r"^logits must have shape \(\*, r\) with r = 3"):
-        package.BoundedSvd(u, p[:2], u, margin=0.1)
-    with pytest.raises(ValueError, match=r"^v must have shape \(\*, k, r\)"):
-        package.BoundedSvd(u, p, u[:, :2], margin=0.1)
-    with pytest.raises(TypeError, match="^logits must be real"):
-        package.BoundedSvd(u, 1j * p, u, margin=0.1)
-    with pytest.raises(TypeError, match="^v must be"):
-        package.BoundedSvd(u, p, None, margin=0.1)

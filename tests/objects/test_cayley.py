@@ -232,30 +232,6 @@ def test_random_has_the_block_form(dtype):
 
 # ---------------------------------------------------------------- errors
 
-A = np.arange(6.0)
-
-
-@pytest.mark.parametrize(
-    "arguments,error,message",
-    [
-        ({"upper": np.zeros(4)}, ValueError, "upper"),
-        ({"upper": np.zeros(())}, ValueError, "upper"),
-        ({"upper": A, "diagonal": np.zeros(4)}, ValueError, "diagonal"),
-        ({"upper": A + 0j, "diagonal": np.zeros(5)}, ValueError, "diagonal"),
-        ({"upper": A + 0j, "diagonal": np.zeros(4, complex)}, (ValueError, TypeError), "diagonal"),
-        ({"upper": A, "signs": np.ones(5)}, ValueError, "signs"),
-        ({"upper": A, "signs": np.array([1, 1, 0.5, 1])}, ValueError, "signs"),
-        ({"upper": A, "signs": np.zeros(4)}, ValueError, "signs"),
-        ({"upper": A, "signs": np.ones(4), "phases": np.zeros(4)}, ValueError, "signs|phases"),
-        ({"upper": A, "phases": np.zeros(5)}, ValueError, "phases"),
-        ({"upper": A.astype(np.float16)}, TypeError, "float16"),
-        ({"upper": np.ones((2, 6)), "signs": np.ones((3, 4))}, ValueError, "signs|upper"),
-    ],
-)
-def test_refusals(arguments, error, message):
-    with pytest.raises(error, match=message):
-        iso.Cayley(**arguments)
-
 
 def test_refusals_of_matrices(seed):
     q = ref.haar(seed, 4)

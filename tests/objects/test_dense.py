@@ -1,4 +1,4 @@
-"""Specific properties of the dense operator: any rectangle, batched products of every size, and its errors."""
+"""Specific properties of the dense operator: random ones, and rows that are refused."""
 
 import numpy as np
 import pytest
@@ -17,16 +17,7 @@ def test_random_is_haar_and_orthogonal(dtype):
     assert ref.orthogonality_error(w) <= 20
 
 
-@pytest.mark.parametrize("weight", [np.zeros(3), np.zeros(())], ids=["vector", "number"])
-def test_refusals(weight):
-    with pytest.raises(ValueError, match="weight"):
-        iso.Dense(weight)
-
-
-def test_refused_types():
-    for weight in (np.ones((2, 2), np.float16), np.ones((2, 2), object), np.array([["a"]])):
-        with pytest.raises(TypeError, match="weight"):
-            iso.Dense(weight)
+def test_rows_that_are_refused():
     for x, name in ((np.ones((3, 5)), "x"), (np.ones(()), "x"), (np.ones((2, 4), np.float16), "x")):
         with pytest.raises((ValueError, TypeError), match=name):
             iso.Dense(np.ones((3, 4))).apply(x)

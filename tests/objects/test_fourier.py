@@ -1,4 +1,4 @@
-"""The Fourier product against its definition: every kind of length, its refusals, its arguments of integers."""
+"""The Fourier product against its definition: stacks, directions, its arguments of integers."""
 
 import pickle
 
@@ -53,50 +53,6 @@ def test_only_directions_of_the_vectors_matter(dtype, size, seed):
     close(b * size, a, gradient(dtype, 12))
     inner = (ref.wide(a).conj() * arguments["vectors"]).sum(-1).real
     assert np.abs(inner).max() < 1e3 * np.finfo(dtype).eps * np.linalg.norm(a)
-
-
-def given(package, a):
-    return torch.from_numpy(a) if package is it else a
-
-
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"permutation": np.array([0, 1, 1])}, ValueError, "permutation must hold each of 0..2 once, got 1"),
-        ({"permutation": np.array([1, 2, 3])}, ValueError, "permutation must hold each of 0..2 once, got 3"),
-        ({"permutation": np.array([-1, 0, 1])}, ValueError, "permutation must hold each of 0..2 once, got -1"),
-        (
-            {"permutation": np.array([[0, 1, 2], [0, 1, 1]])},
-            ValueError,
-            "permutation must hold each of 0..2 once",
-        ),
-        ({"permutation": np.array([1, 0])}, ValueError, r"permutation must have shape \(\*, n\) with n = 3, not"),
-        ({"permutation": np.zeros(3)}, TypeError, "permutation must be integers"),
-        ({"vectors": np.array([[1, 1, 1], [0, 0, 0]], complex)}, ValueError, "vectors must not contain a zero"),
-        ({"vectors": np.full((2, 3), 1e200 + 0j)}, ValueError, "vectors must not contain .* overflows"),
-        ({"vectors": np.ones((2, 3))}, TypeError, "vectors must be complex"),
-        ({"vectors": np.ones((3, 3), complex)}, ValueError, r"vectors must have shape \(\*, 2, n\)"),
-        ({"phases": np.zeros((2, 3))}, ValueError, r"phases must have shape \(\*, 3, n\)"),
-        ({"phases": np.zeros((4, 2, 3))}, ValueError, r"phases must have shape \(\*, 3, n\)"),
-        ({"phases": np.zeros((3, 3), complex)}, TypeError, "phases must be real"),
-    ],
-    ids=str,
-)
-def test_what_is_refused(package, change, error, message):
-    good = {"phases": np.zeros((3, 3)), "vectors": np.ones((2, 3), complex), "permutation": np.array([2, 0, 1])}
-    with pytest.raises(error, match=message):
-        package.FourierProduct(**{k: given(package, a) for k, a in {**good, **change}.items()})
-
-
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-def test_every_argument_is_needed(package):
-    with pytest.raises(TypeError, match="permutation must be"):
-        package.FourierProduct(given(package, np.zeros((3, 1))), given(package, np.ones((2, 1), complex)), None)
-    with pytest.raises(TypeError, match="dtype must be complex"):
-        package.FourierProduct.random(4, dtype=np.float64 if package is iso else torch.float64)
-    with pytest.raises(ValueError, match="n must be"):
-        package.FourierProduct.random(0)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])

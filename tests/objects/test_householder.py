@@ -195,37 +195,6 @@ def test_the_sign_of_the_trapezoid_passes_its_gradient_straight_through():
 
 # ---------------------------------------------------------------- errors
 
-U = np.arange(1.0, 9).reshape(4, 2)
-PARALLEL_ZERO = np.array([[1.0, 0], [2, 0], [3, 0], [4, 0]])
-
-
-@pytest.mark.parametrize(
-    "arguments,error,message",
-    [
-        ({"vectors": U[:, 0]}, ValueError, "vectors"),
-        ({"vectors": np.zeros((0, 2))}, ValueError, "vectors"),
-        ({"vectors": PARALLEL_ZERO}, ValueError, "vectors"),
-        ({"vectors": PARALLEL_ZERO + 0j}, ValueError, "vectors"),
-        ({"vectors": np.stack([U, PARALLEL_ZERO])}, ValueError, "vectors"),
-        ({"vectors": 1e-200 * U}, ValueError, "vectors"),
-        ({"vectors": 1e200 * U}, ValueError, "vectors"),
-        ({"vectors": (1e20 * U).astype(np.float32)}, ValueError, "vectors"),
-        ({"vectors": U, "sign": 1.5}, ValueError, "sign"),
-        ({"vectors": U, "sign": np.array([0.5, -1.01])}, ValueError, "sign"),
-        ({"vectors": U, "sign": 1j}, (ValueError, TypeError), "sign"),
-        ({"vectors": U, "sign": 1.0, "phases": np.zeros(4)}, ValueError, "sign|phases"),
-        ({"vectors": U, "phases": np.zeros(3)}, ValueError, "phases"),
-        ({"vectors": U, "phases": np.zeros(4, complex)}, (ValueError, TypeError), "phases"),
-        ({"vectors": np.stack([U, U]), "phases": np.zeros((3, 4))}, ValueError, "phases|vectors"),
-        ({"vectors": U.astype(np.float16)}, TypeError, "float16"),
-        ({"vectors": U.astype(object)}, TypeError, "object"),
-        ({"vectors": "abc"}, TypeError, "vectors"),
-    ],
-)
-def test_refusals(arguments, error, message):
-    with pytest.raises(error, match=message):
-        iso.Householder(**arguments)
-
 
 def test_refusals_of_matrices():
     q = ref.haar(np.random.default_rng(1), 4)
@@ -240,4 +209,4 @@ def test_refusals_of_matrices():
     with pytest.raises(ValueError, match="sign"):
         iso.Householder.from_trapezoid(np.array([[1.0, 0], [2, 1.5]]), sign="soft")
     with pytest.raises(ValueError, match="sign"):
-        iso.Householder.from_trapezoid(U, sign="firm")
+        iso.Householder.from_trapezoid(np.ones((4, 2)), sign="firm")
