@@ -166,10 +166,6 @@ def test_from_skew(dtype, seed):
         for k in range(2):
             i = np.eye(n)
             close(op.matrix()[k], np.linalg.solve(i + ref.wide(a[k]), i - ref.wide(a[k])), forward(dtype, 4 * n))
-    with pytest.raises(ValueError, match="a"):
-        iso.Cayley.from_skew(np.ones((3, 3)))
-    with pytest.raises(ValueError, match="a"):
-        iso.Cayley.from_skew(np.zeros((3, 2)))
 
 
 def special(dtype):
@@ -210,13 +206,6 @@ def test_from_matrix_with_a_given_factor(dtype, seed):
     close(op.matrix(), w, 10 * forward(dtype, n))
 
 
-def test_from_matrix_of_a_stack(seed):
-    stack = np.stack([ref.haar(seed, 5) for _ in range(6)]).reshape(2, 3, 5, 5)
-    op = iso.Cayley.from_matrix(stack)
-    assert op.batch_shape == (2, 3)
-    close(op.matrix(), stack, forward(np.float64, 50))
-
-
 @DTYPE
 def test_random_has_the_block_form(dtype):
     op = iso.Cayley.random(9, rng=1, dtype=dtype)
@@ -235,9 +224,6 @@ def test_random_has_the_block_form(dtype):
 
 def test_refusals_of_matrices(seed):
     q = ref.haar(seed, 4)
-    for w in (q[:3], 1.001 * q, np.ones((4, 4))):
-        with pytest.raises(ValueError, match="w|orthogonal"):
-            iso.Cayley.from_matrix(w)
     with pytest.raises(ValueError, match="signs|eigenvalue"):
         iso.Cayley.from_matrix(-np.eye(3), signs=np.ones(3))
     with pytest.raises(ValueError, match="phases|eigenvalue"):
@@ -265,6 +251,9 @@ def test_skew_by_the_measure_of_each_matrix(api, array):
                 with pytest.raises(ValueError, match="a must be skew"):
                     api.Cayley.from_skew(array(a))
     assert tuple(api.Cayley.from_skew(array(np.zeros((0, 2, 2)))).upper.shape) == (0, 1)
+    for wrong in (np.ones((3, 3)), np.zeros((3, 2))):
+        with pytest.raises(ValueError, match="^a must"):
+            api.Cayley.from_skew(array(wrong))
 
 
 @FACES

@@ -43,8 +43,8 @@ def test_a_reflection_becomes_the_nearest_rotation():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
 def test_haar(package, dtype):
-    """Both determinants; the mean of |w_ij|^2 is 1 / n and that of |trace|^2 is 1, unlike those of `random`; special ones
-    have determinant 1, and the mean of W is still zero."""
+    """Both determinants; the mean of |w_ij|^2 is 1 / n and that of |trace|^2 is 1, unlike those of `random`; special
+    ones have determinant 1, and the mean of W is still zero."""
     make = package.Householder.haar
     given = {"dtype": dtype if package is iso else getattr(torch, dtype)}
     given |= {"rng": 3} if package is iso else {"generator": torch.Generator().manual_seed(3)}

@@ -4,10 +4,9 @@ gradients of tensors on the CPU that are sent this way.
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import isometry.torch as it
-from device_calls import counted
+from device_calls import Counter, counted
 from elsewhere import Elsewhere
 from isometry.torch.parametrizations import _maps, _square, _thin
 from isometry.torch.parametrizations._signs import signs
@@ -148,13 +147,6 @@ def test_as_accurate_as_the_formula(dtype, norm, large):
     assert gap(found[0]) <= 2 * gap(formula[0]) + 10 * eps
 
 
-class Observer(TorchDispatchMode):
-    """Changes nothing."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
 @EVERY
 def test_thin_layers_there_take_this_way(name, monkeypatch):
     """Of a device and of the meta device, under a mode that observes operations; not on the CPU, nor a square weight,
@@ -166,7 +158,7 @@ def test_thin_layers_there_take_this_way(name, monkeypatch):
         it.parametrizations.orthogonal(layer, orthogonal_map=name)
     here = thin.weight.detach().clone()
     assert not taken
-    with Observer():
+    with Counter():
         assert on_meta((9, 4), name).weight.shape == (9, 4)
     assert taken == [name]
     with Elsewhere() as device:
