@@ -28,11 +28,6 @@ CASES = (
 TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-
-
 def orthogonal(weight):
     """W of a function, to a few n eps of its precision."""
     with torch.no_grad():  # what was made in inference mode is not for training

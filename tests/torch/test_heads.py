@@ -131,7 +131,6 @@ def test_pairs_of_all_units(name, nonlinearity, heads):
 
 @each_layer
 def test_a_head_is_drawn_as_a_small_layer(name):
-    torch.manual_seed(0)
     wide = LAYERS[name](D, 96, heads=3, dtype=torch.float64)
     small = [LAYERS[name](D, 32, dtype=torch.float64) for _ in range(3)]
     own = dict(wide.named_parameters())

@@ -81,7 +81,6 @@ def test_transforms_of_one_step():
 @pytest.mark.parametrize("cached", [True, False])
 def test_orders_of_the_axes(kind, cached):
     """Time first, batch first, without a batch; a step takes no axis of time."""
-    torch.manual_seed(0)
     layer = getattr(it.nn, kind)(D, N, dtype=torch.float64)
     swapped = getattr(it.nn, kind)(D, N, batch_first=True, dtype=torch.float64)
     swapped.load_state_dict(layer.state_dict())

@@ -16,11 +16,6 @@ SHAPES = pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)], ids=str)
 TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-
-
 # ---------------------------------------------------------------- what torch's tests check
 
 

@@ -55,7 +55,6 @@ def test_any_weight(name, structure):
 )
 def test_trained_tensors_of_any_size(name, scale):
     """Also of weights so thin that no n x n matrix is formed, in both precisions."""
-    torch.manual_seed(0)
     for dtype, n in itertools.product((torch.float32, torch.float64, torch.complex128), (9, 200)):
         module = it.parametrizations.orthogonal(Holder(torch.randn(n, 3, dtype=dtype)), "weight", name)
         with torch.no_grad():

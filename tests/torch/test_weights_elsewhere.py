@@ -27,11 +27,6 @@ CALLS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-
-
 def on_meta(shape, name, dtype=torch.float32, **keywords):
     layer = linear(*shape, dtype=dtype)
     return it.parametrizations.orthogonal(layer, orthogonal_map=name, **keywords).to("meta")
