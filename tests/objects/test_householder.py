@@ -142,27 +142,6 @@ def test_random_is_trapezoidal_with_unit_columns(dtype):
         assert np.all(full.sign == 1)
 
 
-def special(dtype):
-    """Orthogonal matrices on which elimination meets zeros, and random ones."""
-    rng = np.random.default_rng(5)
-    some = [np.eye(n) for n in (1, 2, 5)] + [-np.eye(4), np.diag([1.0, -1, 1]), np.eye(5)[[1, 2, 0, 4, 3]]]
-    some += [ref.haar(rng, n, dtype) for n in (1, 2, 3, 16, 33)]
-    return [w.astype(dtype) for w in some]
-
-
-@DTYPE
-def test_from_matrix_recovers_every_orthogonal_matrix(dtype):
-    for w in special(dtype):
-        n = len(w)
-        op = iso.Householder.from_matrix(w)
-        assert op.vectors.shape == (n, max(n - 1, 0))
-        assert op.dtype == dtype
-        identical(op.vectors, np.tril(op.vectors), "the trapezoid")
-        close(np.linalg.norm(op.vectors, axis=0), np.ones(n - 1), forward(dtype, n), "unit columns")
-        close(op.matrix(), w, forward(dtype, n))
-        close(ref.householder(op.vectors, op.sign, op.phases), w, forward(dtype, n))
-
-
 def test_from_trapezoid_is_the_transition_of_section_4(seed):
     for n, m in ((5, 3), (4, 4), (1, 1), (3, 1)):
         u = ref.normal(seed, n, m)

@@ -53,24 +53,6 @@ def logarithm(w, **keywords):
     return op
 
 
-@DTYPE
-@pytest.mark.parametrize("n", SIZES)
-def test_logarithms_of_random_matrices(n, dtype, seed):
-    w = np.stack([proper(ref.haar(seed, n, dtype)) for _ in range(6)]).reshape(2, 3, n, n)
-    logarithm(w)
-
-
-@DTYPE
-@pytest.mark.parametrize("n", [1, 2, 3, 6, 9])
-def test_logarithms_of_rigid_matrices(n, dtype):
-    for w in rigid(n, dtype):
-        if is_complex(dtype) or np.linalg.det(w) > 0:
-            logarithm(w)
-        else:
-            with pytest.raises(ValueError, match="w must have determinant 1"):
-                iso.Exponential.from_matrix(w)
-
-
 NEAR = [np.pi - np.array([1, 2, 0, 3, 0.5, 1e-3]) * gap for gap in (0, 1e-17, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3)]
 HARD = [
     *NEAR,
