@@ -74,6 +74,10 @@ def variant(base, **changes):
     return type(base.__name__, (base,), changes)
 
 
+def scored(**changes):
+    return variant(Noise, evaluate=lambda *_: {"gap": 1.0}, **changes)
+
+
 def no_matrix(_):
     raise RuntimeError("no matrix today")
 
@@ -97,6 +101,9 @@ LACKING = {
     "loss of many": (variant(Noise, loss=lambda _, v, t: v - t), Plain, "tensor of shape ()"),
     "loss cut off": (variant(Noise, loss=lambda _, v, __: v.detach().sum()), Plain, "differentiable"),
     "bad score": (variant(Noise, score=lambda *_: 3), Plain, "--task mine:Noise: score: "),
+    "another best": (scored(best=("distance", min)), Plain, "best must be a score of evaluate and min or max"),
+    "no choice": (scored(best=("gap",)), Plain, "best must be a score of evaluate and min or max"),
+    "bad test": (scored(best=("gap", min), test=lambda *_: 3), Plain, "--task mine:Noise: test: "),
     "no module": (Noise, Noise, "--model mine:Noise: Noise must be a subclass of torch.nn.Module"),
     "no sizes": (Noise, variant(Plain, __init__=lambda _: None), "--model mine:Plain: "),
     "no tuple": (Noise, variant(Plain, forward=lambda _, x: x), "forward must return (states, last)"),

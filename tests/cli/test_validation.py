@@ -91,18 +91,3 @@ def test_scores_of_an_end_that_was_not_the_last(isometry, tmp_path):
     isometry("train", "--resume", "run", "--iterations", 30)
     assert (tmp_path / "run/scores.toml").read_text() != first
     assert set(iso.load_run("run").scores) == {"iteration", "test", "baselines"}
-
-
-LACKING = {
-    "another score": ({"best": ("distance", min)}, "best must be a score of evaluate and min or max"),
-    "no choice": ({"best": ("gap",)}, "best must be a score of evaluate and min or max"),
-    "bad test": ({"test": lambda *_: 3}, "--task mine:Broken: test: "),
-}
-
-
-@pytest.mark.parametrize("name", LACKING)
-def test_what_a_task_lacks(refused, monkeypatch, name):
-    """Before anything is written, although the test data are needed at the end alone."""
-    changes, said = LACKING[name]
-    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Broken=type("Broken", (Shifted,), changes)))
-    assert said in refused("train", "--task", "mine:Broken", "--model", "rnn", "--hidden", 3)
