@@ -8,7 +8,7 @@ use isometry_core::linalg::{self, Bars as LinalgBars, Order, Reflectors};
 use isometry_core::operators::view;
 use isometry_core::recurrence::{self, Run, Sequence};
 use isometry_core::scalar::{Real, Scalar, c64};
-use isometry_core::{Budget, Cpu, Error, Result, Side, activation::Activation};
+use isometry_core::{Budget, Error, Result, Side, activation::Activation};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::thread;
