@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import reference as ref
-from faces import NumpySubject, TorchSubject
 from laws.test_buffers import results
 from laws.test_recurrence import bptt, loop
 from laws.test_vjp import agree
 from registry import CASES, spread
+from subjects import NumpySubject, TorchSubject
 from tolerance import close, forward, gradient, identical
 
 SIZES = [(case, *sizes) for case in CASES for sizes in case.object.sizes.get(case.variant, ())]
