@@ -21,6 +21,7 @@ settings.load_profile("repository")
 
 def pytest_addoption(parser):
     parser.addoption("--backend", choices=["cpu", "gpu"], default="cpu", help="where the laws compute")
+    parser.addoption("--brief", action="store_true", help="without slow tests, and in two dtypes instead of four")
     parser.addoption("--device", default="cpu", help="where the laws of the torch face have their tensors")
 
 
@@ -55,13 +56,25 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """With --backend gpu: what the GPU does not have is left out; with --device: what needs the host."""
+    """With --backend gpu: what the GPU does not have is left out; with --device: what needs the host; with --brief see there."""
+    if config.getoption("brief"):
+        leave_out(config, items, lambda item: item.get_closest_marker("slow") or dtype_of(item) in SPARED)
     if config.getoption("backend") == "gpu":
         leave_out(config, items, of_the_cpu)
     if config.getoption("device") != "cpu":
         leave_out(config, items, of_the_host)
     if "ISOMETRY_SHADERS" not in os.environ:  # `make shaders` writes them
         leave_out(config, items, lambda item: item.path.name == "test_shaders.py")
+
+
+#: Dtypes whose parts or precision float32 and complex128 have too.
+SPARED = (np.float64, np.complex64)
+
+
+def dtype_of(item):
+    """The dtype of a test that runs in all four."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    return getattr(given.get("case"), "dtype", None)
 
 
 def of_the_cpu(item):
