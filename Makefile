@@ -13,7 +13,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu shaders gpu-widths gpu-tests gpu-laws gpu-proof gpu-barriers gpu-races test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri miri-short races test-aarch64 lint exports object cell bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-ci test-all test-gpu shaders gpu-widths gpu-tests gpu-laws gpu-proof gpu-barriers gpu-races test-cuda rust-tests python-tests rust-lint python-lint extra-tests oldest-tests gpu-report valgrind miri miri-short races test-aarch64 lint exports object cell bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -45,9 +45,13 @@ build: $(VENV)/.built  ## the package in that environment, Rust in release mode
 demo: build  ## train a scoRNN and an LSTM on the copying problem with delay 1000; half a minute once built
 	"$(BIN)/python" examples/copying_problem.py
 
-test: lint rust-tests python-tests  ## required for every change, takes minutes: lint, the Rust tests on every instruction set, the Python tests
+test: build  ## lint, the Rust tests on this machine's instruction set and the quick Python tests: what a change is tried with
+	$(MAKE) lint rust-tests PATHS=
+	"$(BIN)/python" -m pytest -q $(SLOW) --brief -n 2 --dist worksteal -m "not alone and not long and not extra"
 
-test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fuzz, training, every transform, valgrind
+test-ci: lint rust-tests python-tests  ## required for every change: every instruction set and dtype, slow tests, and those that need the machine alone
+
+test-all: lint rust-tests  ## also what takes minutes: wheel and sdist, the whole fuzz, training, every transform, valgrind
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not extra"
 	"$(BIN)/python" -m pytest -q -m "alone and not extra" $(ALONE)
 	$(MAKE) extra-tests
@@ -61,10 +65,12 @@ test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fu
 # Tests run the shipped kernels: the profile and the features of the extension, hence the same build of all dependencies.
 WITH_GPU := --release --locked -p isometry-gpu -p isometry-py --features isometry-py/gpu
 
+# The instruction sets; none: the machine's.
+PATHS ?= $(shell "$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])')
+
 rust-tests: build
 	cargo test $(WITH_GPU) -p isometry-core --tests --no-run
-	paths=$$("$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])') && \
-	for path in $$paths; do \
+	for path in $(or $(PATHS),""); do \
 		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core --lib -- --skip threads:: || exit 1; \
 	done
 	cargo test --release --locked -q -p isometry-core --lib threads::  # no instructions of their own: once

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import extension  # noqa: F401  (before isometry)
-import faces
 import place
+import subjects
 from backends import SINGLE
 from registry import CASES
 from selection import leave_out
@@ -21,6 +21,7 @@ settings.load_profile("repository")
 
 def pytest_addoption(parser):
     parser.addoption("--backend", choices=["cpu", "gpu"], default="cpu", help="where the laws compute")
+    parser.addoption("--brief", action="store_true", help="without slow tests, and in two dtypes instead of four")
     parser.addoption("--device", default="cpu", help="where the laws of the torch face have their tensors")
 
 
@@ -45,7 +46,7 @@ def seed(request):
 def pytest_generate_tests(metafunc):
     """`case`: every registry entry in every dtype; `face`: both faces, so that each law is written once."""
     if "face" in metafunc.fixturenames:
-        metafunc.parametrize("face", list(faces.FACES))
+        metafunc.parametrize("face", list(subjects.IN_FACE))
     if "case" in metafunc.fixturenames:
         chosen = getattr(metafunc.function, "select", None)
         cases = list(filter(chosen, CASES)) if chosen else CASES
@@ -55,13 +56,25 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """With --backend gpu: what the GPU does not have is left out; with --device: what needs the host."""
+    """With --backend gpu: what the GPU does not have is left out; with --device: what needs the host; with --brief see there."""
+    if config.getoption("brief"):
+        leave_out(config, items, lambda item: item.get_closest_marker("slow") or dtype_of(item) in SPARED)
     if config.getoption("backend") == "gpu":
         leave_out(config, items, of_the_cpu)
     if config.getoption("device") != "cpu":
         leave_out(config, items, of_the_host)
     if "ISOMETRY_SHADERS" not in os.environ:  # `make shaders` writes them
         leave_out(config, items, lambda item: item.path.name == "test_shaders.py")
+
+
+#: Dtypes whose parts or precision float32 and complex128 have too.
+SPARED = (np.float64, np.complex64)
+
+
+def dtype_of(item):
+    """The dtype of a test that runs in all four."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    return getattr(given.get("case"), "dtype", None)
 
 
 def of_the_cpu(item):
@@ -103,7 +116,7 @@ def refused():
 @pytest.fixture
 def make(face, case, seed):
     """make(n=6, batch=()) draws the case's operator for the face."""
-    return lambda n=6, batch=(): faces.FACES[face].draw(case, seed, n, batch)
+    return lambda n=6, batch=(): subjects.IN_FACE[face].draw(case, seed, n, batch)
 
 
 class Poison:

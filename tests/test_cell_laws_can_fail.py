@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import derivatives
+import support.broken
+from faces import TorchFace
 from laws.cells import broken
 from laws.cells.test_derivatives import compiled, formula, function, members, orders, unwanted
 from laws.cells.test_devices import kernels
@@ -11,8 +13,14 @@ from laws.cells.test_ensembles import by_members
 from laws.cells.test_time import checkpointed, cut, for_all, last, padded, padded_formula, pieces, unmarked
 from laws.cells.test_values import finite, single, textbook
 from registry.cells import CASES, CELLS, CellCase
+from support.cells import TorchCell
 
 UNEQUAL = {"lengths": [5, 7, 3, 7]}
+
+
+def spoiled(case, fault, function):
+    """The cell of a package in which a function is wrong."""
+    return TorchCell(case, TorchFace(support.broken.broken("torch", fault, function)))
 
 
 def threaded(subject, rng):
@@ -31,7 +39,7 @@ TABLE = [
     (compiled, {}, (broken.graph_seen, broken.graph_broken)),
     (unwanted, {}, (broken.always_recorded,)),
     (pieces, UNEQUAL, (broken.no_marks, broken.no_start_state, broken.late_marks, broken.no_lengths)),
-    (pieces, UNEQUAL, (broken.constant_start_state, broken.unmarked_first_step, broken.GradientsAcrossMarks)),
+    (pieces, UNEQUAL, (broken.constant_start_state, broken.unmarked_first_step, broken.gradients_across_marks)),
     (pieces, {"marked": "each", **UNEQUAL}, (broken.first_state_at_all_marks, broken.unmarked_states_read)),
     (pieces, {"marked": False, "reverse": True, **UNEQUAL}, (broken.sequences_mixed,)),
     (pieces, {"reverse": True, **UNEQUAL}, (broken.one_direction, broken.late_marks)),
@@ -56,7 +64,7 @@ REJECT = [
 @pytest.mark.parametrize("stem", ["recurrence", "gru"])
 @pytest.mark.parametrize("law,given,wrong", REJECT)
 def test_the_law_rejects(law, given, wrong, stem, seed, threads):  # noqa: ARG001  the fixture restores the budget
-    subject = wrong(CellCase(CELLS[stem], next(iter(CELLS[stem].variants))))
+    subject = spoiled(CellCase(CELLS[stem], next(iter(CELLS[stem].variants))), wrong, stem)
     with pytest.raises((AssertionError, RuntimeError)), np.errstate(all="ignore"):
         law(subject, seed, **given)
 
@@ -67,9 +75,9 @@ BLOCKS = (textbook, {"single": False}, broken.blocks_turned), (orders, {}, broke
 @pytest.mark.parametrize("law,given,wrong", BLOCKS)
 def test_the_law_of_blocks_rejects(law, given, wrong, seed):
     with pytest.raises((AssertionError, RuntimeError)):
-        law(wrong(CellCase(CELLS["recurrence"], "by blocks")), seed, **given)
+        law(spoiled(CellCase(CELLS["recurrence"], "by blocks"), wrong, "Cayley"), seed, **given)
 
 
 def test_the_law_of_ensembles_rejects(seed):
     with pytest.raises(AssertionError):
-        by_members(broken.members_turned(CASES[0]), seed)
+        by_members(spoiled(CASES[0], broken.members_turned, CASES[0].cell.stem), seed)

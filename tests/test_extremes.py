@@ -11,7 +11,6 @@ from registry import DTYPES
 from test_odd_arguments import CALLS
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-OPERATORS = [getattr(iso, name) for name in iso.operators.__all__ if isinstance(getattr(iso, name), type)]
 
 
 def extremes(a, dtype):
@@ -60,19 +59,12 @@ def test_arguments_of_operators(case, seed):
 
 
 @DTYPE
-def test_matrices_vectors_and_quaternions(dtype, seed):
-    """linalg, `cayley_step`, and whatever makes an operator."""
-    makers = [getattr(cls, name) for cls in OPERATORS for name in dir(cls) if name.startswith("from_")]
-    functions = [getattr(iso.linalg, name) for name in iso.linalg.__all__] + makers
-    for a in (np.eye(4), np.ones((4, 4)), ref.normal(seed, 4, 4), np.tri(4) - np.tri(4).T):
-        for w in extremes(a, dtype):
-            for function in functions:
-                for given in ((w,), (w[0],), (w[:3, :3],), (w[0, :3],), (w, w[0]), (w[0], w[1]), (w, w[0], w)):
-                    tried(function, *given)
-                    tried(function, *given, check_finite=False)
-            for rate in (0.0, 1e-300, 1.0, 1e300):
-                for pair in ((w, a.astype(dtype)), (a.astype(dtype), w), (w, w)):
-                    tried(iso.cayley_step, *pair, rate, check_finite=False)
+def test_steps_of_any_length(dtype, seed):
+    a = ref.normal(seed, 4, 4, dtype=dtype)
+    for w in extremes(a, dtype):
+        for rate in (0.0, 1e-300, 1.0, 1e300):
+            for pair in ((w, a), (a, w), (w, w)):
+                tried(iso.cayley_step, *pair, rate, check_finite=False)
 
 
 @DTYPE

@@ -13,18 +13,12 @@ import isometry.torch as it
 from subprocesses import ROOT
 
 FACES = pytest.mark.parametrize("api,array", [(iso, np.asarray), (it, torch.as_tensor)], ids=["numpy", "torch"])
-HUGE = 10**400
 
 
 @FACES
 @pytest.mark.parametrize("kind", ["Householder", "Cayley"])
 def test_tolerance_of_from_matrix(api, array, kind):
     take = getattr(api, kind).from_matrix
-    for wrong in (float("nan"), -1e-9, HUGE):
-        with pytest.raises(ValueError, match="tol"):
-            take(array(np.eye(3)), tol=wrong)
-    with pytest.raises(TypeError, match="tol"):
-        take(array(np.eye(3)), tol="small")
     take(array(np.eye(3)), tol=0)
     for factor in (0.9, 1.1):  # of n sqrt(eps), the default: |W^H W - I| = 2 d
         w = array(np.eye(3) * (1 + factor * 3 * np.sqrt(np.finfo(float).eps) / 2))
@@ -48,29 +42,6 @@ def test_gradient_of_an_activation_without_features():
     assert z_bar.shape == (3, 0) and bias_bar.shape == (0,)
     _, bias_bar = iso.activate_vjp(np.zeros((0, 2)), "modrelu", np.zeros((0, 2)), bias=np.ones(2))
     assert np.array_equal(bias_bar, np.zeros(2))
-
-
-@FACES
-def test_threads(api, array):  # noqa: ARG001
-    before = api.get_num_threads()
-    for wrong in (0, 1025, 2**70):
-        with pytest.raises(ValueError, match=r"1\.\.1024"):
-            api.set_num_threads(wrong)
-    for wrong in (True, 1.0, "2"):
-        with pytest.raises(TypeError, match="k must be an integer"):
-            api.set_num_threads(wrong)
-    assert api.get_num_threads() == before
-
-
-@FACES
-def test_sizes_are_integers(api, array):  # noqa: ARG001
-    for call in (api.Householder.random, api.Cayley.random, api.Dense.random):
-        with pytest.raises(TypeError, match="n must be an integer, not float"):
-            call(4.0)
-    with pytest.raises(TypeError, match="m must be an integer"):
-        api.Householder.random(4, 2.0)
-    with pytest.raises(TypeError, match="negative_ones must be an integer"):
-        api.Cayley.random(4, negative_ones=True)
 
 
 def test_threads_of_the_environment():

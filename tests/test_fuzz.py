@@ -1,7 +1,7 @@
 """Random calls: a valid one gives the reference's result, one with a single mistake raises the documented error.
 
 A panic or a crash is not an error; the watchdog prints where a hang is. Hypothesis reports the bytes of the simplest
-failing example; `examine.example(family, packages.real(package), data)` repeats it.
+failing example; `examine.example(family, FACES[package](), data)` repeats it.
 """
 
 import numpy as np
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz import activations, examine, packages
+from faces import FACES, one_thread
+from fuzz import activations, examine
 from fuzz.choices import LENGTH
 
 # family -> calls per face; the short form examines a tenth, the long one five times as many, more than 300,000 in all
@@ -24,24 +25,24 @@ EXAMPLES = {
     "unchecked": 1500,
     "large": 120,
     "cells": 2000,
-    "linalg": 400,
-    "delta": 100,
+    "linalg": 2000,
+    "delta": 400,
     "hadamard": 500,
 }
 SHORT, LONG = 0.1, 5
-CASES = [(family, name) for name in packages.FACES for family in EXAMPLES if family in examine.families(name)]
+CASES = [(family, name) for name in FACES for family in EXAMPLES if family in examine.families(name)]
 every_family = pytest.mark.parametrize("family,package", CASES)
 
 
 def explore(family, package, examples, **options):
-    face = packages.real(package)
+    face = FACES[package]()
 
     @settings(max_examples=examples, **options)
     @given(st.binary(min_size=LENGTH, max_size=LENGTH))
     def example(data):
         examine.example(family, face, data)
 
-    with packages.one_thread():
+    with one_thread():
         example()
 
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from fuzz import examine, faults, packages
+from faces import FACES, one_thread
+from fuzz import examine, faults
 from fuzz.broken import BROKEN
 from fuzz.choices import LENGTH, Choices
+from support.broken import broken
 
 MOST = 4000  # examples within which the fault must be detected
 
@@ -19,19 +21,18 @@ def passes(family, face, data):
 
 
 @pytest.mark.parametrize(
-    "family,place,wrap,names",
-    [pytest.param(*row[1:4], row[4:], id=f"{row[0]}-{row[2].args[0]}-{row[1]}") for row in BROKEN],
+    "family,name,fault,functions",
+    [pytest.param(*row[1:4], row[4:], id=f"{row[0]}-{row[2]}-{row[1]}") for row in BROKEN],
 )
-def test_the_fuzz_rejects(family, place, wrap, names):
-    name = place.args[0]
-    real, wrong = packages.real(name), packages.FACES[name](place(wrap, *names))
+def test_the_fuzz_rejects(family, name, fault, functions):
+    real, wrong = FACES[name](), FACES[name](broken(name, fault, *functions))
     rng = np.random.default_rng(0)
     examples = (rng.bytes(LENGTH) for _ in range(MOST))
-    with packages.one_thread():
+    with one_thread():
         assert any(not passes(family, wrong, data) and passes(family, real, data) for data in examples), "accepted"
 
 
-@pytest.mark.parametrize("name", packages.FACES)
+@pytest.mark.parametrize("name", FACES)
 def test_every_mistake_is_made(name):
     """Every row of the tables fits some call."""
     missing = {id(fault): fault for fault in (*faults.ARRAYS, faults.UNWELCOME) if name in fault.faces}
@@ -40,7 +41,7 @@ def test_every_mistake_is_made(name):
     foreign = {"numpy": {"checkpoint"}, "torch": of_numpy}[name]
     values = {k: rows for k, rows in faults.VALUES.items() if k not in foreign}
     missing |= {id(wrong): (k, wrong) for k, rows in values.items() for wrong in rows}
-    face, rng = packages.real(name), np.random.default_rng(0)
+    face, rng = FACES[name](), np.random.default_rng(0)
     families = [family for family in examine.families(name) if family not in examine.ALWAYS_VALID]
     for family in families * MOST:
         _, spoiled = examine.drawn(family, face, Choices(rng.bytes(LENGTH)), spoiled=True)

@@ -1,4 +1,4 @@
-"""linalg of both faces: values and gradients for every tau, dtypes and batches, layouts and threads, refusals."""
+"""linalg of both faces: values and gradients for every tau, dtypes, batches and threads."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,7 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
-from faces import LAYOUTS, fold
-from registry import DTYPES, is_complex
+from registry import DTYPES
 from tolerance import UNITARITY, close, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
@@ -51,80 +50,40 @@ def both(call, *arrays):
 
 @DTYPE
 @pytest.mark.parametrize("kind", KINDS)
-def test_products(dtype, kind, seed):
-    """Of the factors one after another; with matrices from both sides."""
+def test_products_and_gradients(dtype, kind, seed):
+    """Of the factors one after another, with matrices from both sides; gradients by the product rule, finite where a
+    factor has no inverse."""
     for m, k in SIZES:
         a, tau = problem(seed, m, k, dtype=dtype, kind=kind)
-        q, within = ref.reflectors(a, tau), bound(forward, dtype, a, tau)
+        q, (within, steep) = ref.reflectors(a, tau), (bound(rule, dtype, a, tau) for rule in (forward, gradient))
         close(both(lambda f, a, t: f.householder_product(a, t), a, tau), q[:, :k], within, floor=1.0)
-        x = ref.normal(seed, m, 3, dtype=dtype)
-        for left, transpose in SIDES:
-            p = q.conj().T if transpose else q
-            rows = x if left else np.ascontiguousarray(x.T)
-            found = both(lambda f, *own, how=(left, transpose): f.ormqr(*own, *how), a, tau, rows)
-            expected = p @ rows if left else rows @ p
-            close(found, expected, within, f"{m} {k} left {left} transpose {transpose}", floor=1.0)
-
-
-@DTYPE
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradients(dtype, kind, seed):
-    """Those of the product rule, finite where a factor has no inverse."""
-    for m, k in SIZES[:-1]:
-        a, tau = problem(seed, m, k, dtype=dtype, kind=kind)
-        within, q = bound(gradient, dtype, a, tau), ref.reflectors(a, tau)
-        ct, x = ref.normal(seed, m, k, dtype=dtype), ref.normal(seed, m, 3, dtype=dtype)
-        wide = np.zeros((m, m), ref.wide(ct).dtype)
-        wide[:, :k] = ct
-        for found, expected in zip(
-            iso.linalg.householder_product_vjp(a, tau, ct), ref.reflectors_vjp(wide, a, tau), strict=True
-        ):
-            close(found, expected, within, f"{m} {k}", floor=1.0)
+        ct, x, large = ref.normal(seed, m, k, dtype=dtype), ref.normal(seed, m, 3, dtype=dtype), m > 60
+        if not large:
+            expected = ref.reflectors_vjp(np.pad(ref.wide(ct), ((0, 0), (0, m - k))), a, tau)
+            for g, e in zip(iso.linalg.householder_product_vjp(a, tau, ct), expected, strict=True):
+                close(g, e, steep, f"{m} {k}", floor=1.0)
         for left, transpose in SIDES:
             rows, way = (y if left else np.ascontiguousarray(y.T) for y in (x, 2 * x[::-1]))
-            p = q.conj().T if transpose else q
-            outer = way @ rows.conj().T if left else rows.conj().T @ way
-            own = ref.reflectors_vjp(outer.conj().T if transpose else outer, a, tau)
-            expected = *own, p.conj().T @ way if left else way @ p.conj().T
-            found = iso.linalg.ormqr_vjp(a, tau, rows, way, left, transpose)
-            for name, g, e in zip(("a", "tau", "other"), found, expected, strict=True):
-                close(g, e, within, f"{name} {m} {k} left {left} transpose {transpose}", floor=1.0)
-
-
-def differences(f, arrays, steps=1e-6):
-    """Central differences of a real function, entry by entry, in double precision."""
-    grads = []
-    for i, a in enumerate(arrays):
-        grad = np.zeros(a.shape, a.dtype)
-        for index in np.ndindex(a.shape):
-            for way in (1, 1j) if is_complex(a.dtype) else (1,):
-                values = []
-                for sign in (1, -1):
-                    moved = [b.copy() for b in arrays]
-                    moved[i][index] += sign * steps * way
-                    values.append(f(*moved))
-                grad[index] += way * (values[0] - values[1]) / (2 * steps)
-        grads.append(grad)
-    return grads
+            p, what = q.conj().T if transpose else q, f"{m} {k} left {left} transpose {transpose}"
+            found = both(lambda f, *own, how=(left, transpose): f.ormqr(*own, *how), a, tau, rows)
+            close(found, p @ rows if left else rows @ p, within, what, floor=1.0)
+            if not large:
+                outer = way @ rows.conj().T if left else rows.conj().T @ way
+                own = ref.reflectors_vjp(outer.conj().T if transpose else outer, a, tau)
+                expected = *own, p.conj().T @ way if left else way @ p.conj().T
+                for g, e in zip(iso.linalg.ormqr_vjp(a, tau, rows, way, left, transpose), expected, strict=True):
+                    close(g, e, steep, what, floor=1.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("m,n", [(1, 1), (5, 3), (4, 4), (3, 5), (2, 0)])
-def test_geqrf_and_its_gradient(m, n, dtype, seed):
-    """LAPACK's factors, and differences of both of them."""
+def test_geqrf(m, n, dtype, seed):
+    """LAPACK's factors."""
     x = ref.normal(seed, m, n, dtype=dtype)
     a, tau = both(lambda f, x: f.geqrf(x), x)
     expected = ref.geqrf(x)
     close(a, expected[0], forward(dtype, 8 * m))
     close(tau, expected[1], forward(dtype, 8 * m))
-    ct, tau_ct = ref.normal(seed, m, n, dtype=dtype), ref.normal(seed, min(m, n), dtype=dtype)
-
-    def loss(x):
-        a, tau = iso.linalg.geqrf(x)
-        return (ct.conj() * a).real.sum() + (tau_ct.conj() * tau).real.sum()
-
-    (expected,) = differences(loss, [x])
-    close(iso.linalg.geqrf_vjp(x, ct, tau_ct), expected, 1e-6)
 
 
 @DTYPE
@@ -180,35 +139,12 @@ def test_the_cayley_transform(dtype, seed):
         assert iso.orthogonality_error(iso.linalg.cayley(a)).max() <= UNITARITY + np.hypot(1, size)
 
 
-def test_batches_broadcast(seed):
-    """One product for many matrices, one vector tau for many products; gradients are sums."""
-    a, tau = problem(seed, 3, 1, 5, 2, dtype=np.float64)
-    tau, x = tau[0, 0], ref.normal(seed, 4, 5, 6)
-    found = iso.linalg.ormqr(a, tau, x)
-    assert found.shape == (3, 4, 5, 6)
-    for i in range(3):
-        close(found[i], ref.reflectors(a[i, 0], tau) @ x, 1e-13)
-    identical(it.linalg.ormqr(*map(torch.from_numpy, (a, tau, x))).numpy(), found)
-    ct = ref.normal(seed, *found.shape)
-    grads = iso.linalg.ormqr_vjp(a, tau, x, ct)
-    wide = [np.broadcast_to(y, (3, 4, *y.shape[-n:])) for y, n in ((a, 2), (tau, 1), (x, 2))]
-    for own, g, y in zip(iso.linalg.ormqr_vjp(*wide, ct), grads, (a, tau, x), strict=True):
-        close(g, fold(own, y.shape), 1e-12)
-    product = iso.linalg.householder_product(a, tau)
-    assert product.shape == a.shape and iso.linalg.householder_product(a[:0], tau).shape == (0, 1, 5, 2)
-    close(product[1, 0], ref.reflectors(a[1, 0], tau)[:, :2], 1e-13)
-
-
 def test_fewer_numbers_tau_than_columns(seed):
     """The missing ones are zero, as in torch."""
     a, tau = problem(seed, 2, 6, 4, dtype=np.float64, kind="orthogonal")
     few = np.ascontiguousarray(tau[:, :2])
-    full = np.concatenate((few, 0 * few), -1)
-    identical(both(lambda f, a, t: f.householder_product(a, t), a, few), iso.linalg.householder_product(a, full))
-    close(torch.linalg.householder_product(torch.from_numpy(a), torch.from_numpy(few)).numpy(),
-          iso.linalg.householder_product(a, few), 1e-13)  # fmt: skip
-    bar = iso.linalg.householder_product_vjp(a, few, a)[1]
-    identical(bar, iso.linalg.householder_product_vjp(a, full, a)[1][:, :2])
+    found = both(lambda f, a, t: f.householder_product(a, t), a, few)
+    identical(found, iso.linalg.householder_product(a, np.concatenate((few, 0 * few), -1)))
 
 
 def test_dtypes(seed):
@@ -229,59 +165,11 @@ def test_dtypes(seed):
             getattr(iso.linalg, name)(a.astype(np.float16), tau, *rest)
 
 
-def refusals(f, array):
-    e = lambda *shape: array(np.zeros(shape))
-    yield "^[aA] must", lambda: f.householder_product(e(2, 3), e(3))
-    yield "^[aA] must", lambda: f.householder_product(e(3), e(1))
-    yield "tau", lambda: f.householder_product(e(3, 2), e(4))
-    yield "tau", lambda: f.householder_product(e(3, 2), array(np.float64(0)))
-    yield "batch shapes of [aA], tau", lambda: f.householder_product(e(2, 3, 2), e(3, 2))
-    yield "other", lambda: f.ormqr(e(3, 2), e(2), e(4, 4))
-    yield "other", lambda: f.ormqr(e(3, 2), e(2), e(3, 4), left=False)
-    yield "other", lambda: f.ormqr(e(3, 2), e(2), e(3))
-    yield "a", lambda: f.cayley(e(3, 2))
-    yield "skew", lambda: f.cayley(array(np.eye(3)))
-    yield "^(a|input) must", lambda: f.geqrf(e(3))
-
-
-@pytest.mark.parametrize(
-    ("f", "array"), [(iso.linalg, np.asarray), (it.linalg, torch.as_tensor)], ids=["numpy", "torch"]
-)
-def test_refusals(f, array):
-    for word, call in refusals(f, array):
-        with pytest.raises(ValueError, match=word):
-            call()
-    with pytest.raises(TypeError, match="left"):
-        f.ormqr(array(np.zeros((3, 2))), array(np.zeros(2)), array(np.zeros((3, 2))), left="no")
-
-
-def test_cotangents_and_finite_numbers_are_checked(seed):
-    a, tau = problem(seed, 4, 2, dtype=np.float64)
+def test_nan_passes_if_asked(seed):
+    _, tau = problem(seed, 4, 2, dtype=np.float64)
     nan = np.full((4, 2), np.nan)
-    for call in (
-        lambda: iso.linalg.householder_product(nan, tau),
-        lambda: iso.linalg.householder_product_vjp(a, tau, nan),
-        lambda: iso.linalg.ormqr(a, tau, nan),
-        lambda: iso.linalg.ormqr_vjp(a, tau, a, nan),
-        lambda: iso.linalg.geqrf(nan),
-        lambda: iso.linalg.geqrf_vjp(a, nan, tau),
-        lambda: iso.linalg.cayley(nan[:2]),
-        lambda: iso.linalg.cayley_vjp(np.zeros((2, 2)), nan[:2]),
-    ):
-        with pytest.raises(ValueError, match="finite"):
-            call()
     assert np.isnan(iso.linalg.householder_product(nan, tau, check_finite=False)).any()
     assert np.isnan(iso.linalg.geqrf(nan, check_finite=False)[0]).all()
-    for call in (
-        lambda: iso.linalg.householder_product_vjp(a, tau, a[:3]),
-        lambda: iso.linalg.ormqr_vjp(a, tau, a, a[:3]),
-        lambda: iso.linalg.geqrf_vjp(a, a[:3], tau),
-        lambda: iso.linalg.geqrf_vjp(a, a, a),
-    ):
-        with pytest.raises(ValueError, match="ct must have shape"):
-            call()
-    with pytest.raises(TypeError, match="ct"):
-        iso.linalg.householder_product_vjp(a, tau, a + 0j)
 
 
 def results(a, tau, x):
@@ -297,17 +185,6 @@ def results(a, tau, x):
         *f.ormqr_vjp(a, tau, x, x),
         f.geqrf_vjp(x, *factors),
     )
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_layout_changes_no_bit(layout, seed):
-    a, tau = problem(seed, 2, 7, 4, dtype=np.complex128, kind="orthogonal")
-    x = ref.normal(seed, 2, 7, 5, dtype=np.complex128)
-    turned = [LAYOUTS[layout](y) for y in (a, tau, x)]
-    for found, expected in zip(results(*turned), results(a, tau, x), strict=True):
-        identical(found, expected)
-    for y, own in zip(turned, (a, tau, x), strict=True):
-        identical(y.astype(own.dtype), own)
 
 
 @pytest.mark.alone

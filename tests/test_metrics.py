@@ -9,7 +9,7 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 from derivatives import compiled
-from faces import LAYOUTS, tensor, torch_layouts
+from faces import LAYOUTS, TORCH_LAYOUTS, tensor
 from registry import DTYPES
 from tolerance import close, forward, identical
 
@@ -37,7 +37,7 @@ def test_orthogonality_error_of_any_layout(dtype, shape, seed):
     for layout, change in LAYOUTS.items():
         identical(iso.orthogonality_error(change(w)), expected, layout)
     expected = it.orthogonality_error(tensor(w))
-    for layout, change in torch_layouts().items():
+    for layout, change in TORCH_LAYOUTS.items():
         identical(it.orthogonality_error(change(tensor(w))), expected, layout)
 
 

@@ -10,8 +10,10 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
+from faces import NumpyFace, TorchFace
 from layers import CELL_LAYERS
 from registry.cells import CASES, CELLS, CellCase
+from registry.functions import calls
 
 HUGE = 10**400
 #: Values that no argument accepts, except for those in SERVED.
@@ -49,54 +51,6 @@ NUMBERS = {name for case in CASES for name, value in case.kind.settings.items() 
 SERVED |= {name: SERVED.get(name, set()) | {"fraction"} for name in ("tol", *NUMBERS)}
 SERVED["rng"] |= {"huge", "a huge entry"}  # seeds of the NumPy face
 
-U, A, Q = np.ones((4, 1)), np.ones(6), np.eye(4)
-X, V, Z = np.ones((3, 2, 2)), np.ones((4, 2)), np.ones((2, 4))
-
-
-def both(face, a):
-    """name -> (function, valid arguments) of the functions common to both faces; `a` makes an array of the face."""
-    op = face.Householder(a(U))
-    check = {"check_finite": True} if face is iso else {}
-    own = {"backend": "cpu", **check}
-    draw = {"rng" if face is iso else "generator": None, "dtype": None}
-    return {
-        "Householder": (face.Householder, {"vectors": a(U), "sign": 1.0, "phases": None}),
-        "Cayley": (face.Cayley, {"upper": a(A), "diagonal": None, "signs": None, "phases": None}),
-        "Dense": (face.Dense, {"weight": a(U)}),
-        "apply": (op.apply, {"x": a(Z), **own}),
-        "apply_adjoint": (op.apply_adjoint, {"x": a(Z), **own}),
-        "matrix": (op.matrix, own),
-        "Householder.from_matrix": (face.Householder.from_matrix, {"w": a(Q), "tol": None, **check}),
-        "Householder.from_trapezoid": (face.Householder.from_trapezoid, {"u": a(U), "sign": "hard"}),
-        "Cayley.from_matrix": (
-            face.Cayley.from_matrix, {"w": a(Q), "signs": None, "phases": None, "tol": None, **check},
-        ),
-        "Exponential.from_matrix": (face.Exponential.from_matrix, {"w": a(Q), "tol": None, **check}),
-        "Mesh.from_matrix": (face.Mesh.from_matrix, {"w": a(Q), "first": "left", "tol": None, **check}),
-        "Mesh.from_clements": (
-            face.Mesh.from_clements, {"theta": a(A), "phi": a(A), "phases": a(np.ones(4)), "n": 4, "first": "left"},
-        ),
-        "Kronecker.from_matrix": (
-            face.Kronecker.from_matrix, {"w": a(Q), "factor_sizes": [2, 2], "tol": None, **check},
-        ),
-        "Cayley.from_skew": (face.Cayley.from_skew, {"a": a(0 * Q), **check}),
-        "Exponential.from_skew": (face.Exponential.from_skew, {"a": a(0 * Q), **check}),
-        "Householder.random": (face.Householder.random, {"n": 4, "m": 2, **draw}),
-        "Cayley.random": (face.Cayley.random, {"n": 4, "negative_ones": 2, **draw}),
-        "Dense.random": (face.Dense.random, {"n": 4, **draw}),
-        **of_cells(face, a),
-        "hadamard_transform": (face.hadamard_transform, {"x": a(Z), "scale": 0.5, "out": None, **check}),
-        "delta_rule": (face.delta_rule, {**delta(a), **own}),
-        "activate": (face.activate, {"z": a(Z), "name": "tanh", "bias": None, "slope": 0.1, **check}),
-        "orthogonality_error": (face.orthogonality_error, {"w": a(Q), **check}),
-        "real_matrix": (face.real_matrix, {"w": a(Z)}),
-        "real_state": (face.real_state, {"z": a(Z)}),
-        "real_input": (face.real_input, {"v": a(Z)}),
-        "complex_matrix": (face.complex_matrix, {"r": a(Z)}),
-        "complex_state": (face.complex_state, {"r": a(Z)}),
-        "set_num_threads": (face.set_num_threads, {"k": 1}),
-    }  # fmt: skip
-
 
 def of_cells(face, a):
     """The functions of all cells, each with all arguments of its signature."""
@@ -113,57 +67,11 @@ def of_cells(face, a):
     return found
 
 
-def delta(a):
-    """The arguments of the delta rule: T = 3 tokens of 2 rows, one key head, two value heads, K = V = 2."""
-    rows = np.ones((1, 6, 2))
-    return {
-        "q": a(np.ones((1, 3, 1, 2))), "k": a(np.ones((1, 6, 1, 2))), "v": a(np.ones((1, 6, 2, 2))), "beta": a(rows),
-        "g": a(-rows[:, :3]), "householders": 2, "scale": 1.0, "initial_state": None, "cu_seqlens": None,
-        "normalise": True,
-    }  # fmt: skip
-
-
-def numpy_alone():
-    check = {"check_finite": True}
-    op, own = iso.Householder(U), {"check_finite": True, "backend": "cpu"}
+def gradients_of_the_recurrence():
     recurrence, layer = of_cells(iso, np.asarray)["recurrence"]
     states, taken = recurrence(**layer), inspect.signature(iso.recurrence_vjp).parameters
     layer = {name: value for name, value in layer.items() if name in taken}
-    return {
-        "apply_vjp": (op.apply_vjp, {"x": Z, "ct": Z, **own}),
-        "apply_adjoint_vjp": (op.apply_adjoint_vjp, {"y": Z, "ct": Z, **own}),
-        "matrix_vjp": (op.matrix_vjp, {"ct": Q, **own}),
-        "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states, "check_states": False}),
-        "delta_rule_vjp": (
-            iso.delta_rule_vjp,
-            {**delta(np.asarray), "o_bar": np.ones((1, 3, 2, 2)), "state_bar": np.ones((1, 2, 2, 2)), **own},
-        ),
-        "activate_vjp": (
-            iso.activate_vjp, {"z": Z, "name": "tanh", "ct": Z, "bias": None, "slope": 0.1, "check_finite": True},
-        ),
-        "adding": (iso.tasks.adding, {"steps": 5, "batch": 2, "rng": None, "variant": "halves"}),
-        "copying": (iso.tasks.copying, {"steps": 5, "batch": 2, "rng": None, "marker_offset": 1}),
-        "permutations": (iso.tasks.permutations, {"steps": 5, "batch": 2, "rng": None, "group": "S3"}),
-        "one_hot": (iso.tasks.one_hot, {"ids": [1, 2], "classes": 3}),
-        "pixels": (iso.tasks.pixels, {"images": np.ones((1, 2, 2)), "permutation": None, "check_finite": True}),
-        "characters": (iso.tasks.characters, {"ids": [[0], [1], [2]], "k": 1, "classes": 3}),
-        "waveform": (
-            iso.tasks.waveform,
-            {"frequencies": [1.0], "amplitudes": [1.0], "phases": [1.0], "length": 5, "rate": 9.0, **check},
-        ),
-        "random_waveform": (iso.tasks.random_waveform, {"rng": None, "length": 5, "rate": 9.0, "partials": 2}),
-        "spectrogram": (
-            iso.tasks.spectrogram,
-            {"audio": np.ones(9), "window": 4, "hop": 2, "scale": 1.0, "floor": 1.0, "check_finite": True},
-        ),
-        "nmse": (
-            iso.metrics.nmse, {"output": [1.0, 2.0], "target": [1.0, 3.0], "normaliser": "power", "check_finite": True},
-        ),
-        "masked_mse": (
-            iso.metrics.masked_mse,
-            {"output": np.ones((2, 1)), "target": np.ones((2, 1)), "lengths": [2], "check_finite": True},
-        ),
-    }  # fmt: skip
+    return iso.recurrence_vjp, {**layer, "states": states, "ct": states, "check_states": False}
 
 
 def layer_of_cell(cls, shared):
@@ -213,15 +121,18 @@ def torch_alone():
     }
 
 
-CALLS = {f"numpy, {name}": call for name, call in (both(iso, np.asarray) | numpy_alone()).items()}
-CALLS |= {f"torch, {name}": call for name, call in (both(it, torch.as_tensor) | torch_alone()).items()}
+CALLS = {f"numpy, {name}": call for name, call in (calls(NumpyFace()) | of_cells(iso, np.asarray)).items()}
+CALLS |= {"numpy, recurrence_vjp": gradients_of_the_recurrence()}
+CALLS |= {f"torch, {name}": call for name, call in (calls(TorchFace()) | of_cells(it, torch.as_tensor)).items()}
+CALLS |= {f"torch, {name}": call for name, call in torch_alone().items()}
 ARGUMENTS = [(name, argument) for name, (_, given) in CALLS.items() for argument in given]
 COUNTS = [(name, argument) for name, argument in ARGUMENTS if type(CALLS[name][1][argument]) is int]
 FLAGS = [(name, argument) for name, argument in ARGUMENTS if type(CALLS[name][1][argument]) is bool]
 
 
 # what is optional elsewhere
-REQUIRED = {("sign", "Householder.from_trapezoid"), ("phases", "waveform"), ("lengths", "masked_mse")}
+REQUIRED = {("sign", "Householder.from_trapezoid"), ("phases", "tasks.waveform"), ("lengths", "metrics.masked_mse")}
+REQUIRED |= {("bias", "modReLU")}
 
 
 def served(name, argument):

@@ -104,29 +104,6 @@ def test_gradients_survive_a_thousand_steps(seed):
 
 
 @DTYPE
-@NAMES
-@pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 3, 6), (0, 6), (5, 70)], ids=str)
-def test_activate(dtype, name, shape, seed):
-    if is_complex(dtype) and name == "modrelu_realrep":
-        dtype = real_of(dtype)
-    z, ct = ref.normal(seed, *shape, dtype=dtype), ref.normal(seed, *shape, dtype=dtype)
-    z.reshape(-1)[: z.size // 7] = 0
-    u = units(name, shape[-1])
-    bias = None if u is None else (ref.normal(seed, u, dtype=real_of(dtype)) / 2).astype(real_of(dtype))
-    out = iso.activate(z, name, bias=bias)
-    assert out.dtype == dtype
-    close(out, ref.activate(z, name, bias), sequence(dtype, 1, 0))
-    z_bar, bias_bar = iso.activate_vjp(z, name, ct, bias=bias)
-    expected, expected_bias = ref.activate_vjp(z, name, ct, bias)
-    close(z_bar, expected, sequence_gradient(dtype, 1, 0))
-    assert (bias_bar is None) == (bias is None)
-    if bias is not None:
-        close(bias_bar, expected_bias, sequence_gradient(dtype, shape[0], 0))
-    tensors = torch.from_numpy(z), None if bias is None else torch.from_numpy(bias)
-    close(it.activate(tensors[0], name, bias=tensors[1]).numpy(), out, 0.0, "the torch face")
-
-
-@DTYPE
 @pytest.mark.parametrize("name,slope", [*((name, 0.1) for name in ref.NAMES), ("leaky_relu", 0.0)])
 def test_numbers_that_are_not_finite(dtype, name, slope):
     """NaN and infinities in either part, beside every other number and in either place of a pair, as defined: of the
@@ -181,26 +158,6 @@ def test_tanh_to_the_last_digits(dtype):
     worst = np.abs(found - exact) / scale
     assert worst.max() <= sequence(dtype, 1, 0), f"relative error {worst.max():.2e} at {z[worst.argmax()]}"
     assert np.all(np.abs(found) <= 1)
-
-
-@pytest.mark.parametrize(
-    "call,message",
-    [
-        (lambda z: iso.activate(z, "softplus"), "softplus|name"),
-        (lambda z: iso.activate(z[:, :5], "oplu"), "oplu|odd|even"),
-        (lambda z: iso.activate(z[:, :5], "oplu_halves"), "oplu|odd|even"),
-        (lambda z: iso.activate(z, "modrelu"), "bias"),
-        (lambda z: iso.activate(z, "modrelu", bias=np.zeros(5)), "bias"),
-        (lambda z: iso.activate(z, "modrelu_realrep", bias=np.zeros(6)), "bias"),
-        (lambda z: iso.activate(z, "tanh", bias=np.zeros(6)), "bias"),
-        (lambda z: iso.activate(z, "leaky_relu", slope=1.0), "slope"),
-        (lambda z: iso.activate(z, "leaky_relu", slope=-0.1), "slope"),
-        (lambda z: iso.activate_vjp(z, "tanh", z[:1]), "ct"),
-    ],
-)
-def test_refusals_of_activate(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(np.ones((2, 6)))
 
 
 @pytest.mark.parametrize("steps", [1, 40])

@@ -1,13 +1,9 @@
-"""The reference on values known by hand, and its gradients against finite differences."""
+"""The reference on values known by hand. Its gradients are those of the package, which are those of differences."""
 
 import numpy as np
-import pytest
 
 import reference as ref
-from registry import CASES, real_of
-from tolerance import DIFFERENCES, TIGHT, close
-
-KINDS = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+from tolerance import TIGHT, close
 
 
 def test_one_reflection():
@@ -154,65 +150,6 @@ def test_orthogonality_error_counts_in_units_of_n_eps():
     w = np.eye(2)
     w[0, 1] = 8 * np.finfo(float).eps
     assert ref.orthogonality_error(w) == 4.0
-
-
-@pytest.mark.parametrize("at", [case for case in CASES if real_of(case.dtype) is np.float64], ids=str)
-def test_gradients_of_the_operators(at, seed):
-    """Of every entry of the registry, against differences."""
-    arguments, ways, more = at.draw(seed, 4), at.draw(seed, 4), at.options(4)
-    matrix = lambda given: at.object.reference({**given, **more})
-    ct = ref.normal(seed, *matrix(arguments).shape, dtype=at.dtype)
-    grads = at.object.gradients(ct, {**arguments, **more})
-    assert set(grads) == set(arguments) - set(at.object.fixed)
-    for name, grad in grads.items():
-        moved = lambda t, name=name: matrix({**arguments, name: arguments[name] + t * ways[name]})
-        found = np.vdot(grad, ways[name]).real
-        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), name
-
-
-@KINDS
-@pytest.mark.parametrize("name", ref.NAMES)
-def test_gradients_of_the_activations(name, dtype):
-    dtype = np.float64 if name == "modrelu_realrep" else dtype
-    rng = np.random.default_rng(2)
-    z, way, ct = (ref.normal(rng, 3, 6, dtype=dtype) for _ in range(3))
-    units = {"modrelu": 6, "modrelu_realrep": 3}.get(name)
-    bias = None if units is None else 0.1 * rng.standard_normal(units)
-    bias_way = None if units is None else rng.standard_normal(units)
-    z_bar, bias_bar = ref.activate_vjp(z, name, ct, bias)
-    found = np.vdot(z_bar, way).real
-    expected = ref.slope_along(lambda t: ref.activate(z + t * way, name, bias), ct, 1e-4)
-    assert abs(found - expected) <= DIFFERENCES * max(1.0, abs(found))
-    if bias is not None:
-        found = bias_bar @ bias_way
-        expected = ref.slope_along(lambda t: ref.activate(z, name, bias + t * bias_way), ct, 1e-4)
-        assert abs(found - expected) <= DIFFERENCES * max(1.0, abs(found))
-
-
-@KINDS
-@pytest.mark.parametrize("activation_on", ["all", "input"])
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("marks", [None, [[1, 0], [0, 0], [0, 1], [1, 0], [0, 0]]], ids=["whole", "marks"])
-def test_gradients_of_the_recurrence(dtype, activation_on, reverse, marks):
-    rng = np.random.default_rng(3)
-    shapes = {"w": (4, 4), "x": (5, 2, 3), "v": (4, 3), "h0": (2, 4), "bias": (4,)}
-    shapes |= {"start_state": (4,)} if marks else {}
-    at = {k: ref.normal(rng, *s, dtype=dtype) / 2 for k, s in shapes.items()}
-    way = {k: ref.normal(rng, *s, dtype=dtype) for k, s in shapes.items()}
-    rest = {"activation": "tanh", "activation_on": activation_on, "lengths": [5, 3], "reverse": reverse}
-    rest |= {"starts": np.array(marks, bool)} if marks else {}
-    ct = ref.normal(rng, 5, 2, 4, dtype=dtype)
-    ct[3:, 1] = 0
-    own = {name: at.get(name) for name in ("h0", "bias", "start_state")}
-    grads = ref.recurrence_vjp(at["w"], at["x"], at["v"], ct, **own, **rest)
-    for key in shapes:
-
-        def moved(t, key=key):
-            p = {**at, key: at[key] + t * way[key]}
-            return ref.recurrence(p["w"], p["x"], p["v"], **{name: p.get(name) for name in own}, **rest)
-
-        found = np.vdot(grads[{"v": "input_weight"}.get(key, key)], way[key]).real
-        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), key
 
 
 def test_haar_is_unitary():

@@ -4,8 +4,8 @@
     python benches/reproduction diagnosis draw     docs/figures/diagnosis.png alone, from results/diagnosis.json
 
 Every network is measured at the start and after some hundred updates, with the settings of its paper and with those
-of `instead`: a change that the text of the case speaks of. `python benches/reproduction report` then writes the
-pages. A case takes its cell's options; networks are small, so that a case takes less than a minute.
+of `instead`; docs/not-learning.md says what came out. A case takes its cell's options; networks are small, so that it
+takes less than a minute.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from isometry.cli import registry
-from reproduction import diagnosis_page as diagnosis
 from reproduction import tasks
 from reproduction.cell import CELLS, FACTS, longer_run, stem, title
 from reproduction.order import shown
@@ -44,18 +43,15 @@ def pages(results: Path = FOLDER, docs: Path = FOLDER.parents[2] / "docs") -> di
     own = {cell: sorted(entries(cell, results), key=lambda e: order.index(e.model)) for cell in CELLS}
     baselines = {cell: read(cell, results)["baseline"] for cell in CELLS}
     names = [task for task in FACTS["page"] if any(own[cell] for cell in tasks.cells_of(task))]
-    measured = diagnosis.read(results)
-    texts = {docs / f"reproduction/{task}.md": tasks.page(task, own, baselines, measured, docs) for task in names}
+    texts = {docs / f"reproduction/{task}.md": tasks.page(task, own, baselines, docs) for task in names}
     vowels = results / "japanese-vowels.md"
     if vowels.is_file():
         texts[docs / "reproduction/japanese-vowels.md"] = tasks.vowels(vowels.read_text(encoding="utf-8"))
-    texts[docs / "reproduction.md"] = _overview(own, [path.stem for path in texts], measured)
+    texts[docs / "reproduction.md"] = _overview(own, [path.stem for path in texts])
     return {path: "\n".join(lines) + "\n" for path, lines in texts.items()}
 
 
-def _overview(
-    results: Mapping[str, Sequence[Entry]], names: Sequence[str], measured: Sequence[Mapping[str, Any]]
-) -> list[str]:
+def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> list[str]:
     models = list(dict.fromkeys(entry.model for own in results.values() for entry in own))
     models = [model for model in registry.names("model") if model in models]
     columns = [cell for cell in CELLS if not CELLS[cell].get("apart") and results[cell]]
@@ -67,7 +63,7 @@ def _overview(
         lines += ["Real data that no paper has: [Japanese Vowels](reproduction/japanese-vowels.md).", ""]
     lines += ["## What the papers claim", ""]
     for model in models:
-        lines += _system(model, results, measured)
+        lines += _system(model, results)
     hours = _hours([entry for own in results.values() for entry in own if entry.seconds])
     lines += ["", "## Reading the tables", "", f"{TEXT['reading']} {hours}", "", "## Papers", ""]
     lines += [f"- {short_name(key)}: {text}" for key, text in sorted(registry.papers()["paper"].items())]
@@ -125,7 +121,7 @@ def _mark(cell: str, model: str, own: Sequence[Entry]) -> str:
     return f"{mark} {shown(cell, entry)}{'' if entry is results.short else LONG}{some}"
 
 
-def _system(model: str, results: Mapping[str, Sequence[Entry]], measured: Sequence[Mapping[str, Any]]) -> list[str]:
+def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     """What a paper claims of a system, what else was seen, and what would settle the rest."""
     claim, ahead = FACTS["claim"][model], []
     for cell, own in results.items():
@@ -141,7 +137,6 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]], measured: Sequen
             ahead.append(_estimate(cell, plan))
     parts = [cited(claim["text"]), *([cited(claim["found"])] if "found" in claim else [])]
     parts += [f"To be settled by: {'; '.join(ahead)}."] if ahead else []
-    parts += [f"[{diagnosis.HEADING}]({why})."] if (why := diagnosis.place(model)) and measured else []
     return [f"- **{title(model)}** (`{model}`; {cited(claim['paper'])}). {' '.join(parts)}"]
 
 

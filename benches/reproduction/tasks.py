@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from isometry.cli.compare.table import figure
-from reproduction import diagnosis_page as diagnosis
 from reproduction.cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
 from reproduction.cell import longer_run as plan
 from reproduction.order import compared, with_interval
@@ -17,20 +15,14 @@ from reproduction.verdicts import KIND, cited, found, says, short, verdict
 RESULTS = "../../benches/reproduction/results"
 
 
-def page(
-    task: str,
-    results: Mapping[str, Sequence[Entry]],
-    baselines: Mapping[str, float],
-    measured: Sequence[Mapping[str, Any]],
-    docs: Path,
-) -> list[str]:
+def page(task: str, results: Mapping[str, Sequence[Entry]], baselines: Mapping[str, float], docs: Path) -> list[str]:
     """The lines of a task's page; pictures are those that stand in docs/figures."""
     facts = FACTS["page"][task]
     lines = [f"# {facts['title']}", "", f"{facts['about']} [How to read this](../reproduction.md#reading-the-tables)."]
     for cell in cells_of(task):
         if entries := results[cell]:
             lines += ["", f"## {cell[:1].upper()}{cell[1:]}", "", *_section(cell, entries, baselines[cell], docs)]
-    return lines + diagnosis.section(task, measured, docs)
+    return lines
 
 
 def cells_of(task: str) -> list[str]:

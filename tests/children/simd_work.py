@@ -6,11 +6,11 @@ Run by `script` in a separate process per path; the reference is computed once, 
 import numpy as np
 
 import reference as ref
-from faces import NumpySubject
 from registry import DTYPES, Case
 from registry.cayley import upper
 from registry.dense import weight
 from registry.householder import vectors
+from subjects import NumpySubject
 
 # n = 70: several tiles and a tail. n = 300: blocks of the inverse, and a product deeper than one block of 256.
 # n = 512: row stride a power of two, so that rows share cache sets.

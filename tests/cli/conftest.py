@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from cli_runs import contents
 from isometry.cli import main
 from isometry.cli.compare.pool import Pool
 
@@ -50,3 +51,17 @@ def here(monkeypatch):
         return True
 
     monkeypatch.setattr(Pool, "run", run)
+
+
+@pytest.fixture
+def refused(isometry, tmp_path):
+    """refused("train", ...) -> the one line of a command that ends with an error and changes nothing."""
+
+    def call(*arguments, status=2):
+        before = contents(tmp_path)
+        found, out, err = isometry(*arguments)
+        assert (found, out, len(err)) == (status, "", 1), err
+        assert contents(tmp_path) == before
+        return err[0]
+
+    return call

@@ -165,19 +165,16 @@ def test_a_scheduler_that_is_lost(tmp_path):
 
 @pytest.mark.extra
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere.json", "what://"])
-def test_no_scheduler(isometry, tmp_path, monkeypatch, address):
+def test_no_scheduler(refused, monkeypatch, address):
     monkeypatch.setattr("isometry.cli.compare.dask_pool.CONNECT_SECONDS", 0.5)
-    status, out, err = isometry(*SWEEP, "--dask", address)
-    assert (status, out, len(err)) == (2, "", 1) and err[0].startswith(f"isometry: --dask {address}: ")
-    assert list(tmp_path.iterdir()) == []
+    assert refused(*SWEEP, "--dask", address).startswith(f"isometry: --dask {address}: ")
 
 
-def test_a_missing_package_says_what_to_install(isometry, tmp_path, monkeypatch):
+def test_a_missing_package_says_what_to_install(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    status, out, err = isometry(*SWEEP, "--dask", "local")
-    assert (status, out, len(err)) == (1, "", 1) and list(tmp_path.iterdir()) == []
-    assert "needs distributed, which is not installed: pip install distributed" in err[0]
+    line = refused(*SWEEP, "--dask", "local", status=1)
+    assert "needs distributed, which is not installed: pip install distributed" in line
 
 
-def test_either_commands_or_a_cluster(isometry):
-    assert "--commands and --dask: give one of the two" in isometry(*SWEEP, "--dask", "local", "--commands")[2][0]
+def test_either_commands_or_a_cluster(refused):
+    assert "--commands and --dask: give one of the two" in refused(*SWEEP, "--dask", "local", "--commands")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -14,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import distributed_runs
 import warm
-from cli_runs import FILES, TINY, metrics
+from cli_runs import FILES, TINY, metrics, wait
 from isometry.cli import registry
 from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
@@ -75,10 +74,7 @@ def test_ctrl_c_under_torchrun(isometry, tmp_path, receiver):
     )
     folder, workers = tmp_path / "run", []
     try:
-        deadline = time.monotonic() + 120
-        while not (folder / "metrics.csv").exists() or len(metrics(folder)) < 3:
-            assert process.poll() is None and time.monotonic() < deadline, "the run did not start"
-            time.sleep(0.05)
+        wait(process, folder, 3)
         workers = [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if rank(pid, tmp_path)]
         second = next(pid for pid in workers if rank(pid, tmp_path) == "1")
         os.kill(second if receiver == "second process" else process.pid, signal.SIGINT)

@@ -4,48 +4,30 @@ import os
 
 import pytest
 
-from cli_runs import FILES, TINY, metrics
+from cli_runs import FILES, TINY, contents, metrics
 from isometry.cli.lock import locked
 
 TRAIN = ("train", "copying", "--model", "scornn", *TINY, "--iterations", 3)
 COMPARE = ("compare", "copying", "--models", "scornn", "--seeds", 1, *TINY, "--iterations", 3, "--out", "all")
 
 
-def contents(folder):
-    """Every file with its bytes, a link with its target."""
-    return {
-        path.relative_to(folder): os.readlink(path) if path.is_symlink() else path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_symlink() or path.is_file()
-    }
-
-
-def refused(isometry, folder, *arguments, status=2):
-    """The one line of a command that changes nothing."""
-    before = contents(folder)
-    found, out, err = isometry(*arguments)
-    assert (found, out, len(err)) == (status, "", 1), err
-    assert contents(folder) == before
-    return err[0]
-
-
 @pytest.mark.parametrize("name", [*sorted(FILES - {"config.toml"}), "config.partial", "checkpoint.partial"])
-def test_a_new_run_replaces_nothing(isometry, tmp_path, name):
+def test_a_new_run_replaces_nothing(refused, tmp_path, name):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_text("of somebody")
-    assert f"--out out holds {name} of something else" in refused(isometry, tmp_path, *TRAIN, "--out", "out")
+    assert f"--out out holds {name} of something else" in refused(*TRAIN, "--out", "out")
 
 
-def test_a_finished_run_without_its_settings(isometry, tmp_path):
+def test_a_finished_run_without_its_settings(refused, isometry, tmp_path):
     """Their file was renamed: neither `train` nor `compare` begins in its folder."""
     folder = tmp_path / "all/scornn-0"
     isometry(*TRAIN, "--out", folder)
     (folder / "config.toml").rename(folder / "config.old.toml")
-    assert "metrics.csv, curves.png, checkpoint" in refused(isometry, tmp_path, *TRAIN, "--out", folder)
-    assert "metrics.csv, curves.png, checkpoint" in refused(isometry, tmp_path, *COMPARE)
+    assert "metrics.csv, curves.png, checkpoint" in refused(*TRAIN, "--out", folder)
+    assert "metrics.csv, curves.png, checkpoint" in refused(*COMPARE)
 
 
-def test_a_finished_run_without_its_checkpoint(isometry, tmp_path):
+def test_a_finished_run_without_its_checkpoint(refused, isometry, tmp_path):
     """It counts as it is; where it would have to go on, the comparison is refused."""
     folder = tmp_path / "all/scornn-0"
     isometry(*TRAIN, "--out", folder)
@@ -54,11 +36,11 @@ def test_a_finished_run_without_its_checkpoint(isometry, tmp_path):
     status, out, err = isometry(*COMPARE)
     assert status == 0 and "0 of 1 runs to do" in err[0] and "| scornn | 6 | – | 1 |" in out
     assert contents(folder) == before
-    message = refused(isometry, tmp_path, *COMPARE, "--iterations", 5)
+    message = refused(*COMPARE, "--iterations", 5)
     assert "all/scornn-0 cannot go on: 3 of 5 updates are done" in message
     (folder / "metrics.csv").unlink()
-    assert "0 of 3 updates are done" in refused(isometry, tmp_path, *COMPARE)
-    assert "no checkpoint" in refused(isometry, tmp_path, "train", "--resume", folder, status=1)
+    assert "0 of 3 updates are done" in refused(*COMPARE)
+    assert "no checkpoint" in refused("train", "--resume", folder, status=1)
 
 
 @pytest.mark.usefixtures("here")
@@ -84,11 +66,11 @@ def test_settings_that_a_kill_has_cut(isometry, tmp_path, text):
 
 
 @pytest.mark.parametrize("name", ["table.md", "table.partial", "curves.png"])
-def test_a_comparison_replaces_nothing(isometry, tmp_path, name):
+def test_a_comparison_replaces_nothing(refused, isometry, tmp_path, name):
     isometry(*TRAIN, "--out", "run")
     (tmp_path / "all").mkdir()
     (tmp_path / "all" / name).write_text("of somebody")
-    assert f"--out all holds a {name} of something else" in refused(isometry, tmp_path, *COMPARE)
+    assert f"--out all holds a {name} of something else" in refused(*COMPARE)
     status, out, err = isometry("compare", "run", "--out", "all")
     assert status == 2 and "| scornn |" in out and name in err[0]
     assert (tmp_path / "all" / name).read_text() == "of somebody" and len(list((tmp_path / "all").iterdir())) == 1
@@ -113,7 +95,7 @@ def test_a_run_without_rows_is_said_to_be_left_out(isometry, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "text"])
-def test_a_lock_that_is_none(isometry, tmp_path, kind):
+def test_a_lock_that_is_none(refused, isometry, tmp_path, kind):
     """A link's target keeps its text, a pipe does not make the command wait."""
     isometry(*TRAIN, "--out", "run")
     lock = tmp_path / "run/.lock"
@@ -124,15 +106,15 @@ def test_a_lock_that_is_none(isometry, tmp_path, kind):
         os.mkfifo(lock)
     else:
         lock.write_text("of somebody")
-    message = refused(isometry, tmp_path, "train", "--resume", "run", "--iterations", 4, status=1)
+    message = refused("train", "--resume", "run", "--iterations", 4, status=1)
     assert "run/.lock is in the way" in message and os.path.lexists(lock)
 
 
 @pytest.mark.usefixtures("here")
-def test_two_comparisons_of_one_folder(isometry, tmp_path):
+def test_two_comparisons_of_one_folder(refused, isometry, tmp_path):
     """The second one is refused until the first has ended."""
     (tmp_path / "all").mkdir()
     with locked(tmp_path / "all", ""):
-        assert "all: another comparison works here" in refused(isometry, tmp_path, *COMPARE, status=1)
+        assert "all: another comparison works here" in refused(*COMPARE, status=1)
     assert isometry(*COMPARE)[0] == 0
     assert {path.name for path in (tmp_path / "all").iterdir()} == {"scornn-0", "table.md", "curves.png"}

@@ -74,6 +74,10 @@ def variant(base, **changes):
     return type(base.__name__, (base,), changes)
 
 
+def scored(**changes):
+    return variant(Noise, evaluate=lambda *_: {"gap": 1.0}, **changes)
+
+
 def no_matrix(_):
     raise RuntimeError("no matrix today")
 
@@ -97,6 +101,9 @@ LACKING = {
     "loss of many": (variant(Noise, loss=lambda _, v, t: v - t), Plain, "tensor of shape ()"),
     "loss cut off": (variant(Noise, loss=lambda _, v, __: v.detach().sum()), Plain, "differentiable"),
     "bad score": (variant(Noise, score=lambda *_: 3), Plain, "--task mine:Noise: score: "),
+    "another best": (scored(best=("distance", min)), Plain, "best must be a score of evaluate and min or max"),
+    "no choice": (scored(best=("gap",)), Plain, "best must be a score of evaluate and min or max"),
+    "bad test": (scored(best=("gap", min), test=lambda *_: 3), Plain, "--task mine:Noise: test: "),
     "no module": (Noise, Noise, "--model mine:Noise: Noise must be a subclass of torch.nn.Module"),
     "no sizes": (Noise, variant(Plain, __init__=lambda _: None), "--model mine:Plain: "),
     "no tuple": (Noise, variant(Plain, forward=lambda _, x: x), "forward must return (states, last)"),
@@ -106,22 +113,20 @@ LACKING = {
 
 
 @pytest.mark.parametrize("name", LACKING)
-def test_what_a_class_lacks(isometry, monkeypatch, tmp_path, name):
+def test_what_a_class_lacks(refused, monkeypatch, name):
     """Exit status 2 and one line that says it, before anything is written."""
     task, model, said = LACKING[name]
     monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(**{c.__name__: c for c in (task, model)}))
     options = ("--task", f"mine:{task.__name__}", "--model", f"mine:{model.__name__}", "--hidden", 3)
-    status, out, err = isometry("train", *options)
-    assert (status, out) == (2, "") and len(err) == 1 and said in err[0]
-    assert list(tmp_path.iterdir()) == []
+    assert said in refused("train", *options)
 
 
 @pytest.mark.parametrize("name", ["loss", "seconds", "right"])
-def test_names_of_scores_that_are_columns_already(isometry, monkeypatch, name):
+def test_names_of_scores_that_are_columns_already(refused, monkeypatch, name):
     task = variant(Noise, score=lambda *_: {"right": 1.0}, evaluate=lambda *_: {name: 1.0})
     monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=task))
-    status, _, err = isometry("train", "--task", "mine:Noise", "--model", "rnn", "--hidden", 3)
-    assert status == 2 and f"evaluate: the name '{name}' is taken" in err[0]
+    line = refused("train", "--task", "mine:Noise", "--model", "rnn", "--hidden", 3)
+    assert f"evaluate: the name '{name}' is taken" in line
 
 
 def test_a_class_that_leaves_with_a_message(isometry, monkeypatch):
@@ -145,13 +150,12 @@ def test_a_keyword_without_a_default_is_asked_for(isometry, monkeypatch):
     assert isometry(*options, "--length", 3, "--set", "scale=2")[0] == 0
 
 
-def test_a_module_that_is_not_there(isometry, tmp_path):
+def test_a_module_that_is_not_there(refused, tmp_path):
     (tmp_path / "broken_module.py").write_text("import nothing_of_this_name\n")
     for module, said in (("no_such_module", "no_such_module"), ("broken_module", "nothing_of_this_name")):
-        status, _, err = isometry("train", "copying", "--model", f"{module}:Cell")
-        assert status == 2 and len(err) == 1 and f"--model {module}:Cell" in err[0] and said in err[0]
-    status, _, err = isometry("train", "copying", "--model", "math:Cell")
-    assert status == 2 and "math has no class Cell" in err[0]
+        line = refused("train", "copying", "--model", f"{module}:Cell")
+        assert f"--model {module}:Cell" in line and said in line
+    assert "math has no class Cell" in refused("train", "copying", "--model", "math:Cell")
 
 
 SCORES = {"a": 1.0, "b": 2.0, "c": 3.0}

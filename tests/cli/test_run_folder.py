@@ -6,25 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 import warm
-from cli_runs import TINY, metrics
+from cli_runs import TINY, metrics, wait
 from isometry.cli.errors import Failure, UsageError
 from isometry.cli.files import write_text
 from isometry.cli.run_folder import RunFolder
 from subprocesses import script
 
 OPTIONS = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--log-every", 1)]
-
-
-def wait(process, folder, rows):
-    deadline = time.monotonic() + 60
-    while not (folder / "metrics.csv").exists() or len(metrics(folder)) < rows:
-        assert process.poll() is None and time.monotonic() < deadline, "the run did not go on"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

@@ -43,10 +43,7 @@ def activations(choices, face, sizes=draw.SMALL):
     )
     if choices.once_in(2):
         ct = draw.cotangent(choices, types, face, result, z.shape)
-        call.function = "activate_vjp"
-        call.arguments["ct"] = ct
-        call.sites["ct"] = draw.exactly(ct.shape, real_as_result=True)
-        call.expected = lambda: gradients(z, name, bias, keywords, ct)
+        draw.pulled(call, ct, lambda: gradients(z, name, bias, keywords, ct))
     return draw.finished(choices, face, call)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 import reference as ref
 import tolerance as tol
+from registry import gathered
 
 # ---------------------------------------------------------------- values with a form per face
 
@@ -161,12 +162,12 @@ class Call:
 
     function: str
     arguments: dict
-    sites: dict  # argument -> Numbers, for the arrays among them
-    expected: Callable  # () -> {part of the result: its requirement}
+    sites: dict = field(default_factory=dict)  # argument -> Numbers, for the arrays among them
+    expected: Callable = dict  # () -> {part of the result: its requirement}
     on: str = "package"  # or "class", "operator"
     cls: str = ""
     held: tuple = ()
-    blocks: bool = False  # the operator is a stack, whose members are the blocks of the transition
+    build: Callable | None = None  # (package, held) -> the operator, where that is not the class of them
     options: tuple = ()  # keywords with a table of wrong values, given or not
     unwelcome: dict = field(default_factory=dict)  # absent argument -> value that must not be added
     wanted: tuple = ()  # arguments with a gradient
@@ -174,9 +175,13 @@ class Call:
     sizes: dict = field(default_factory=dict)  # letters of the shapes of wrong values
     may_refuse: str = ""  # message of an error that is also acceptable
     checks: bool = True  # NumPy face: whether it has check_finite
-    layouts: dict = field(default_factory=dict)  # argument -> number of a memory layout
-    threads: int = 1
+    layouts: dict = field(default_factory=dict)  # argument -> name of a memory layout
+    threads: int = 0  # 0: those of the process
     split: int = 0  # units, where a state is a pair: states and cotangents are given side by side, and split
+
+    def made(self, package, held):
+        """The operator of a package."""
+        return self.build(package, held) if self.build else getattr(package, self.cls)(**gathered(held))
 
     def __str__(self):
         owner = {"package": "", "class": f"{self.cls}.", "operator": f"{self.cls}(...)."}[self.on]

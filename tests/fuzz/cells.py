@@ -218,7 +218,7 @@ def finished(choices, face, problem, sizes):
         sites(problem, sizes) if alone else {},
         expected=lambda: problem.states(False),
         cls=cls,
-        blocks=case.kind.transition is BLOCKS,
+        build=on_the_diagonal(cls) if case.kind.transition is BLOCKS else None,
         held=names,
         unwelcome=unwelcome(problem) if alone else {},
         wanted=tuple(given),
@@ -253,8 +253,13 @@ def finished(choices, face, problem, sizes):
     call.options = tuple(name for name in takes if name in faults.VALUES and name not in apart)
     draw.finished(choices, face, call)
     if call.split:  # no lists, which have no halves
-        call.layouts = {name: way % len(face.layouts) for name, way in call.layouts.items()}
+        call.layouts = {name: way if way != "list" else "plain" for name, way in call.layouts.items()}
     return call
+
+
+def on_the_diagonal(cls):
+    """A stack, whose members are the blocks of the transition."""
+    return lambda package, held: package.BlockDiagonal(operator=getattr(package, cls)(**held))
 
 
 def operator(case):

@@ -110,10 +110,19 @@ def cotangent(choices, types, face, result, shape):
     return numbers(choices.rng, *shape, dtype=result)
 
 
+def pulled(call, ct, gradients):
+    """The call as that of its gradients, a function's result."""
+    call.function += "_vjp"
+    call.arguments["ct"] = ct
+    call.sites["ct"] = exactly(ct.shape, real_as_result=True)
+    call.expected = gradients
+
+
 def finished(choices, face, call):
     """The call with a memory layout for every argument, and with keywords that have no effect."""
+    call.threads = call.threads or 1
     if choices.once_in(2):
-        call.layouts = {k: choices.below(face.ways) for k in call.arguments}
+        call.layouts = {k: choices.of(face.ways) for k in call.arguments}
     if "backend" in call.options and choices.once_in(4):
         call.arguments["backend"] = "cpu"
     if call.checks and face.checks and choices.once_in(4):

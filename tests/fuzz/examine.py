@@ -79,7 +79,7 @@ def served(face, call):
     with np.errstate(all="ignore"):
         expected = call.expected()
     try:
-        found = face.run(call)
+        found = face.examined(call)
         assert set(found) == set(expected), f"gives {sorted(found)}, expected {sorted(expected)}"
         for part, wanted in expected.items():
             wanted.check(found[part], part)
@@ -94,7 +94,7 @@ def refused(face, call, spoiled):
     """The error has exactly the documented type and its message names the faulty argument."""
     expected = f"{' or '.join(kind.__name__ for kind in spoiled.raises)} with a message like {spoiled.says!r}"
     try:
-        face.run(call, spoiled.arguments)
+        face.examined(call, spoiled.arguments)
     except Exception as error:
         if type(error) not in spoiled.raises or not re.search(spoiled.says, str(error), re.DOTALL):
             told = f"{type(error).__name__}: {error}, expected {expected}"

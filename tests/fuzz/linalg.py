@@ -4,10 +4,10 @@ import numpy as np
 
 import reference as ref
 import tolerance as tol
-from faces import fold
 from fuzz import draw
 from fuzz.call import Call, Close, Numbers
 from registry import is_complex, members
+from subjects import fold
 
 FLOOR = 1.0  # a factor may be zero
 
@@ -79,15 +79,6 @@ def close(value, like, tolerance):
     return Close(value, like.dtype, tolerance, FLOOR)
 
 
-def gradients(call, ct, grads):
-    """The call as that of its gradients, which are a function's result."""
-    call.function += "_vjp"
-    call.arguments["ct"] = ct
-    call.sites["ct"] = draw.exactly(ct.shape, real_as_result=True)
-    call.expected = grads
-    return call
-
-
 def product(choices, face):
     types, first = draw.Types(choices, face), "A" if face.name == "torch" else "a"
     lead = draw.SMALL.leading(choices)
@@ -115,7 +106,7 @@ def product(choices, face):
             bound = tol.gradient(draw.coarsest(within, ct.dtype), m + 4, condition) * (1 + np.linalg.norm(ct))
             return {key: close(bar, x, bound) for key, bar, x in zip((first, "tau"), bars, (a, tau), strict=True)}
 
-        gradients(call, ct, grads)
+        draw.pulled(call, ct, grads)
     return call
 
 
@@ -155,7 +146,7 @@ def multiply(choices, face):
             given = zip((first, "tau", "other"), bars, (a, tau, x), strict=True)
             return {key: close(bar, own, bound) for key, bar, own in given}
 
-        gradients(call, ct, grads)
+        draw.pulled(call, ct, grads)
     return call
 
 
@@ -216,7 +207,7 @@ def nearest(choices, face):
         most = max((1 / gap for _, gap in spreads), default=1.0)
         size = tol.gradient(draw.coarsest(a.dtype, ct.dtype), sum(a.shape[-2:]), condition) * (1 + np.linalg.norm(ct))
         bars = lambda: joined(polar_vjp(x, y, special) for x, y in zip(batch, cts, strict=True))
-        gradients(call, ct, lambda: {"a": close(bars(), a, size * most)})
+        draw.pulled(call, ct, lambda: {"a": close(bars(), a, size * most)})
     return call
 
 

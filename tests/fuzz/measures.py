@@ -6,7 +6,7 @@ import numpy as np
 
 import reference as ref
 import tolerance as tol
-from fuzz import draw
+from fuzz import draw, faults
 from fuzz.call import Call, Close, Elementwise, Numbers, Seed
 from registry import is_complex, members, real_of
 
@@ -82,11 +82,10 @@ def real_form(choices, face):
     if face.name == "torch" and choices.once_in(2):
         ct = ref.normal(choices.rng, *out.shape, dtype=dtype)
         pulled = adjoint(ref.wide(ct))
-        call.function, call.wanted = f"{function}_vjp", (name,)
-        call.arguments["ct"] = ct
+        call.wanted = (name,)
         precise = tol.forward(a.dtype, 1)
         own = pulled if is_complex(a.dtype) else pulled.real
-        call.expected = lambda: {name: Close(own, a.dtype, precise)}
+        draw.pulled(call, ct, lambda: {name: Close(own, a.dtype, precise)})
     return call
 
 
@@ -138,6 +137,20 @@ def source(choices):
     return Seed(number), np.random.default_rng(number)
 
 
+def task(function, arguments, *results, bound=EXACT, floor=1e-3, more=(), **own):
+    """Its results, exact or within a bound; all its arguments but for arrays, and `more`, have tables of mistakes."""
+    sites = own.get("sites", {})
+    close = lambda a: Close(np.asarray(a), np.asarray(a).dtype, bound, floor)
+    names = ("value",) if len(results) == 1 else ("in", "out")
+    return Call(
+        function,
+        arguments,
+        expected=lambda: dict(zip(names, map(close, results), strict=True)),
+        options=tuple(k for k in {**arguments, **dict.fromkeys(more)} if k in faults.VALUES and k not in sites),
+        **{"checks": bool(sites), **own},
+    )
+
+
 def adding(choices, face):
     rng, draws = source(choices)
     steps, batch, variant = choices.between(3, 9), choices.between(1, 4), choices.of(("halves", "half_open"))
@@ -148,14 +161,8 @@ def adding(choices, face):
     for s in range(batch):
         x[[i[s], j[s]], s, 1] = 1
         y[s] = values[i[s], s] + values[j[s], s]
-    return Call(
-        "tasks.adding",
-        {"steps": steps, "batch": batch, "rng": rng, **({"variant": variant} if variant == "half_open" else {})},
-        {},
-        expected=lambda: {"in": Close(x, x.dtype, EXACT), "out": Close(y, y.dtype, EXACT)},
-        options=("steps", "batch", "variant", "rng"),
-        checks=False,
-    )
+    given = {"variant": variant} if variant == "half_open" else {}
+    return task("tasks.adding", {"steps": steps, "batch": batch, "rng": rng, **given}, x, y, more=("variant",))
 
 
 def copying(choices, face):
@@ -165,14 +172,8 @@ def copying(choices, face):
     ids_in, ids_out = (np.zeros((steps + 20, batch), np.int64) for _ in range(2))
     ids_in[:10], ids_out[-10:] = digits, digits
     ids_in[steps + 10 - offset] = 9
-    return Call(
-        "tasks.copying",
-        {"steps": steps, "batch": batch, "rng": rng, "marker_offset": offset},
-        {},
-        expected=lambda: {"in": Close(ids_in, np.int64, EXACT), "out": Close(ids_out, np.int64, EXACT)},
-        options=("steps", "batch", "marker_offset", "rng"),
-        checks=False,
-    )
+    given = {"steps": steps, "batch": batch, "rng": rng, "marker_offset": offset}
+    return task("tasks.copying", given, ids_in, ids_out)
 
 
 def permutations(choices, face):
@@ -185,14 +186,8 @@ def permutations(choices, face):
         for t in range(steps):
             product = tuple(elements[ids[t, b]][i] for i in product)
             products[t, b] = elements.index(product)
-    return Call(
-        "tasks.permutations",
-        {"steps": steps, "batch": batch, "rng": rng, **({"group": group} if group != "S3" else {})},
-        {},
-        expected=lambda: {"in": Close(ids, np.int64, EXACT), "out": Close(products, np.int64, EXACT)},
-        options=("steps", "batch", "group", "rng"),
-        checks=False,
-    )
+    given = {"steps": steps, "batch": batch, "rng": rng, **({"group": group} if group != "S3" else {})}
+    return task("tasks.permutations", given, ids, products, more=("group",))
 
 
 def one_hot(choices, face):
@@ -201,15 +196,7 @@ def one_hot(choices, face):
     value = np.zeros((*ids.shape, classes))
     for index in members(ids.shape):
         value[(*index, ids[index])] = 1
-    return Call(
-        "tasks.one_hot",
-        {"ids": ids, "classes": classes},
-        {},
-        expected=lambda: {"value": Close(value, value.dtype, EXACT)},
-        options=("ids", "classes"),
-        checks=False,
-        sizes={"classes": classes},
-    )
+    return task("tasks.one_hot", {"ids": ids, "classes": classes}, value, sizes={"classes": classes})
 
 
 def pixels(choices, face):
@@ -220,13 +207,8 @@ def pixels(choices, face):
     order = choices.rng.permutation(height * width).astype(choices.of(draw.INTEGERS)) if choices.once_in(2) else None
     flat = ref.wide(images).reshape(batch, height * width)
     value = (flat if order is None else flat[:, order]).T[..., None] / 255
-    floating = images.dtype != np.uint8
     fits = lambda s: len(s) == 3 and (order is None or s[1] * s[2] == height * width)
-    return Call(
-        "tasks.pixels",
-        {"images": images, **({} if order is None else {"permutation": order})},
-        {"images": Numbers(3, fits, dict.fromkeys((-1, -2), "permutation"), real=True)} if floating else {},
-        expected=lambda: {"value": Close(value, value.dtype, tol.forward(np.float64, 1))},
-        options=() if order is None else ("permutation",),
-        sizes={"pixels": height * width},
-    )
+    site = {"images": Numbers(3, fits, dict.fromkeys((-1, -2), "permutation"), real=True)}
+    given = {"images": images, **({} if order is None else {"permutation": order})}
+    own = {"sites": site if images.dtype != np.uint8 else {}, "checks": True, "sizes": {"pixels": height * width}}
+    return task("tasks.pixels", given, value, bound=tol.forward(np.float64, 1), **own)

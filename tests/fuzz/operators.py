@@ -6,10 +6,10 @@ import numpy as np
 
 import reference as ref
 import tolerance as tol
-from faces import Subject, fold
 from fuzz import draw
 from fuzz.call import Call, Close, Numbers, Orthogonal, Slope, WithNan
 from registry import OBJECTS, Case, is_complex, members, real_of
+from subjects import Subject, fold
 
 FUNCTIONS = ("matrix", "apply", "apply_adjoint", "apply_vjp", "matrix_vjp")
 

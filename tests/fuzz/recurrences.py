@@ -56,10 +56,9 @@ def differentiated(choices, types, face, call, layer):
     """Turns the call into that of the gradient."""
     shape = layer.states.shape
     ct = draw.cotangent(choices, types, face, layer.dtype, shape)
-    call.function = "recurrence_vjp"
-    call.arguments |= {"states": layer.states.astype(layer.dtype), "ct": ct}
-    call.sites |= {k: draw.exactly(shape, real_as_result=True) for k in ("states", "ct")}
-    call.expected = lambda: layer.gradients(ct)
+    draw.pulled(call, ct, lambda: layer.gradients(ct))
+    call.arguments["states"] = layer.states.astype(layer.dtype)
+    call.sites["states"] = draw.exactly(shape, real_as_result=True)
 
 
 def options(choices, n, steps, batch, complex_):

@@ -5,8 +5,8 @@ import numpy as np
 import reference as ref
 import tolerance as tol
 from fuzz import draw
-from fuzz.call import Call, Close, Numbers
-from fuzz.measures import EXACT, source
+from fuzz.call import Numbers
+from fuzz.measures import source, task
 
 
 def sequences(choices, face):
@@ -24,7 +24,7 @@ def numbers(choices, face, *shape):
     return ref.normal(choices.rng, *shape, dtype=draw.Types(choices, face).pick(real=True))
 
 
-def characters(choices, face):  # k has the table of another function's k
+def characters(choices, face):
     classes, steps, batch = choices.between(1, 5), choices.between(2, 7), choices.between(0, 3)
     k = choices.between(1, steps - 1)
     ids = choices.rng.integers(0, classes, (steps, batch)).astype(choices.of(draw.INTEGERS))
@@ -32,16 +32,10 @@ def characters(choices, face):  # k has the table of another function's k
     for t in range(steps - k):
         for b in range(batch):
             x[t, b, ids[t, b]] = 1
-    y = np.array(ids[k:], np.int64)
-    return Call(
-        "tasks.characters",
-        {"ids": ids, "k": k, "classes": classes},
-        {},
-        expected=lambda: {"in": Close(x, x.dtype, EXACT), "out": Close(y, y.dtype, EXACT)},
-        options=("ids", "classes") if batch else ("classes",),
-        checks=False,
-        sizes={"classes": classes},
-    )
+    call = task("tasks.characters", {"ids": ids, "k": k, "classes": classes}, x, np.array(ids[k:], np.int64))
+    call.sizes = {"classes": classes}
+    call.options = ("ids", "classes") if batch else ("classes",)  # k has the table of another function's k
+    return call
 
 
 def sines(f, a, psi, length, rate):
@@ -57,13 +51,8 @@ def waveform(choices, face):
     # The largest of few samples may be small beside the amplitudes.
     loudest = np.abs(np.sin(2 * np.pi * np.outer(np.arange(length), wide[0]) / rate + wide[2]) @ wide[1]).max()
     precise = tol.forward(np.float64, 40 * np.abs(wide[1]).sum() / loudest)
-    return Call(
-        "tasks.waveform",
-        {**given, "length": length, "rate": rate},
-        {name: real(partials) for name in ("amplitudes", "phases")},
-        expected=lambda: {"value": Close(y, y.dtype, precise)},
-        options=("length", "rate"),
-    )
+    sites = {name: real(partials) for name in ("amplitudes", "phases")}
+    return task("tasks.waveform", {**given, "length": length, "rate": rate}, y, bound=precise, sites=sites)
 
 
 def random_waveform(choices, face):
@@ -71,14 +60,8 @@ def random_waveform(choices, face):
     partials, length, rate = choices.between(1, 4), choices.between(2, 9), choices.of((900.0, 4000))
     f, a, psi = draws.uniform(60, 400), draws.uniform(0.2, 1, partials), draws.uniform(-np.pi, np.pi, partials)
     y = sines(f * np.arange(1, partials + 1), a, psi, length, rate)
-    return Call(
-        "tasks.random_waveform",
-        {"rng": rng, "length": length, "rate": rate, "partials": partials},
-        {},
-        expected=lambda: {"value": Close(y, y.dtype, tol.forward(np.float64, 400))},
-        options=("rng", "length", "rate", "partials"),
-        checks=False,
-    )
+    given = {"rng": rng, "length": length, "rate": rate, "partials": partials}
+    return task("tasks.random_waveform", given, y, bound=tol.forward(np.float64, 400))
 
 
 def spectrogram(choices, face):
@@ -91,14 +74,10 @@ def spectrogram(choices, face):
     )
     frames = np.array([wide[k : k + window] for k in range(0, audio.size - window + 1, hop)])
     value = scale * np.log(np.abs(frames @ dft.T) ** 2 + floor)
-    bound = tol.forward(np.float64, 10 * window)
-    return Call(
-        "tasks.spectrogram",
-        {"audio": audio, "window": window, "hop": hop, "scale": scale, "floor": floor},
-        {"audio": Numbers(1, lambda s: len(s) == 1 and s[0] >= window, real=True, precision=False)},
-        expected=lambda: {"value": Close(value, value.dtype, bound, floor=np.sqrt(value.size))},
-        options=("window", "hop", "scale", "floor"),
-    )
+    given = {"audio": audio, "window": window, "hop": hop, "scale": scale, "floor": floor}
+    sites = {"audio": Numbers(1, lambda s: len(s) == 1 and s[0] >= window, real=True, precision=False)}
+    own = {"bound": tol.forward(np.float64, 10 * window), "floor": np.sqrt(value.size)}
+    return task("tasks.spectrogram", given, value, sites=sites, **own)
 
 
 def pair(choices, face, shape):
@@ -116,13 +95,9 @@ def nmse(choices, face):
     normaliser = choices.of(("variance", "power"))
     o, y = map(ref.wide, given.values())
     value = np.square(o - y).mean() / np.square(y - (y.mean() if normaliser == "variance" else 0)).mean()
-    return Call(
-        "metrics.nmse",
-        {**given, **({"normaliser": normaliser} if normaliser == "power" or choices.once_in(2) else {})},
-        {"output": real(*shape, 2)},
-        expected=lambda: {"value": Close(np.asarray(value), np.dtype(float), precise(given))},
-        options=("normaliser",),
-    )
+    given_too = {"normaliser": normaliser} if normaliser == "power" or choices.once_in(2) else {}
+    own = {"bound": precise(given), "sites": {"output": real(*shape, 2)}, "more": ("normaliser",)}
+    return task("metrics.nmse", {**given, **given_too}, value, **own)
 
 
 def masked_mse(choices, face):
@@ -132,11 +107,5 @@ def masked_mse(choices, face):
     o, y = map(ref.wide, given.values())
     total = sum(np.square((o - y)[: lengths[b], b]).sum() for b in range(batch))
     value = np.asarray(total / (features * int(lengths.sum())))
-    return Call(
-        "metrics.masked_mse",
-        {**given, "lengths": lengths},
-        {"output": real(steps, batch, features)},
-        expected=lambda: {"value": Close(value, np.dtype(float), precise(given))},
-        options=("lengths",),
-        sizes={"B": batch, "T": steps},
-    )
+    own = {"sites": {"output": real(steps, batch, features)}, "sizes": {"B": batch, "T": steps}}
+    return task("metrics.masked_mse", {**given, "lengths": lengths}, value, bound=precise(given), **own)

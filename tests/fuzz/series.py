@@ -16,7 +16,8 @@ from collections import Counter
 
 import numpy as np
 
-from fuzz import examine, packages
+from faces import FACES, one_thread
+from fuzz import examine
 from fuzz.choices import LENGTH
 from test_fuzz import CASES, EXAMPLES
 
@@ -61,8 +62,8 @@ def main():
     warnings.simplefilter("error")
     for category in (DeprecationWarning, FutureWarning, UserWarning):
         warnings.filterwarnings("ignore", category=category, module="torch")
-    with packages.one_thread():
-        faces = {name: packages.real(name) for name in packages.FACES}
+    with one_thread():
+        faces = {name: face() for name, face in FACES.items()}
         for _, name in examined(numbers(), faces, wrong):
             counts[name] += 1
     print(json.dumps({"calls": counts}), flush=True)

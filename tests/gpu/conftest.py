@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import isometry as iso
+from kernel_calls import recorded
 from selection import only_where_present
 
 
@@ -27,3 +28,8 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(autouse=True)
 def _present():
     assert missing() is None, missing()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    return recorded(monkeypatch)

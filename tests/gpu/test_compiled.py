@@ -4,36 +4,16 @@ import pytest
 import torch
 
 import isometry.torch as it
-import tolerance
-from kernel_calls import recorded
+from derivatives import compiled
+from gpu_tensors import close, score
 
 N, T, B, D = 6, 4, 3, 5
 KINDS = {"real": torch.float32, "complex": torch.complex64}
 each_kind = pytest.mark.parametrize("dtype", KINDS.values(), ids=KINDS)
 
 
-@pytest.fixture
-def calls(monkeypatch):
-    return recorded(monkeypatch)
-
-
 def draw(seed, *shape, dtype=torch.float32):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
-def in_one_piece(f):
-    torch.compiler.reset()
-    return torch.compile(f, backend="aot_eager", fullgraph=True)
-
-
-def close(found, expected, what="value"):
-    assert found.dtype == expected.dtype
-    found, expected = (t.detach().resolve_conj() for t in (found, expected))
-    tolerance.close(found, expected, tolerance.sequence_gradient("float32", N, T), what)
-
-
-def score(out):
-    return (torch.linspace(0.5, 2.0, out.shape[-1]) * (out.abs().square() + out.real)).sum()
 
 
 def eye(like):
@@ -71,7 +51,7 @@ def test_the_keyword_in_one_piece(name, dtype, calls):
     bars = pulled(expected, u, x)
     calls.clear()
     for keyword, block in (("gpu", "cpu"), ("cpu", "gpu"), ("gpu", "gpu")):
-        fast = in_one_piece(lambda u, x: f(u, x, backend=keyword))
+        fast = compiled(lambda u, x: f(u, x, backend=keyword))
         with it.use_backend(block):
             out = fast(u, x)
         close(out, expected, keyword)
@@ -89,7 +69,7 @@ def test_one_graph_in_every_block(name, dtype, calls):
     expected = f(u, x)
     bars = pulled(expected, u, x)
     calls.clear()
-    fast, outs = in_one_piece(f), {}
+    fast, outs = compiled(f), {}
     fast(u, x)
     with torch._dynamo.config.patch(error_on_recompile=True):
         for backend in ("gpu", "cpu"):
@@ -110,13 +90,13 @@ def test_a_wrong_keyword_is_refused_in_one_piece():
     u, x = draw(0, N, 3), draw(1, T, B, N)
     for name in ("apply", "matrix", "recurrence"):
         with pytest.raises(Exception, match="backend must be 'cpu' or 'gpu', not 'cuda'"):
-            in_one_piece(lambda u, x: COMPUTATIONS[name](u, x, backend="cuda"))(u, x)
+            compiled(lambda u, x: COMPUTATIONS[name](u, x, backend="cuda"))(u, x)
 
 
 def test_double_precision_is_refused_in_one_piece():
     u, x = draw(0, N, 3, dtype=torch.float64), draw(1, T, B, N, dtype=torch.float64)
     for name in ("apply", "matrix", "recurrence"):
-        fast = in_one_piece(COMPUTATIONS[name])
+        fast = compiled(COMPUTATIONS[name])
         fast(u, x)
         with it.use_backend("gpu"), pytest.raises(TypeError, match="float32 and complex64"):
             fast(u, x)
@@ -138,7 +118,7 @@ def test_gated_recurrences(name, calls):
     bars = torch.autograd.grad(score(expected), given, allow_unused=True)
     for keyword, where in ((None, "gpu"), ("cpu", "cpu")):
         calls.clear()
-        fast = in_one_piece(lambda *given: GATED[name](*given, backend=keyword))
+        fast = compiled(lambda *given: GATED[name](*given, backend=keyword))
         with it.use_backend("gpu"):
             out = fast(*given)
             found = torch.autograd.grad(score(out), given, allow_unused=True)
@@ -158,7 +138,7 @@ def test_layers_in_a_block(name, calls):
     expected, _ = layer(x)
     bars = torch.autograd.grad(score(expected), list(layer.parameters()))
     calls.clear()
-    fast = in_one_piece(layer)
+    fast = compiled(layer)
     with it.use_backend("gpu"):
         out, _ = fast(x)
     close(out, expected)

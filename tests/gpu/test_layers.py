@@ -7,18 +7,12 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 import isometry.torch as it
 import tolerance
 from isometry.gpu._coverage import has_cell
-from kernel_calls import recorded
 from layers import MATRIX, OF_CELLS, B, D, N, T, build, draw, each_kind, states
 
 #: The layers that are left to the CPU, of cells without kernels on the GPU.
 LEFT = {name for name in OF_CELLS if not has_cell(name)}
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    return recorded(monkeypatch)
 
 
 def close(found, expected, what):
@@ -105,21 +99,3 @@ def test_double_precision_is_refused(name):
         else:
             with pytest.raises(TypeError, match="float32 and complex64"):
                 layer(x)
-
-
-def test_training_is_that_of_the_cpu():
-    """Steps of an optimiser, in a block and without."""
-    losses = []
-    for backend in ("gpu", "cpu"):
-        layer = build("scornn", dtype=torch.float32)
-        optimizer, found = torch.optim.SGD(layer.parameters(), lr=0.01), []
-        for seed in range(20):
-            x = single(T, B, D, seed=seed)
-            with it.use_backend(backend):
-                loss = (layer(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            found.append(loss.item())
-        losses.append(found)
-    tolerance.close(*losses, tolerance.training("float32", 20), "losses")

@@ -9,8 +9,8 @@ import pytest
 import isometry as iso
 import reference as ref
 from backends import SINGLE
-from faces import NumpySubject
 from registry import real_of
+from subjects import NumpySubject
 from support.cells import SUBJECTS, named
 
 SPOILED = ("x", "b", "bias", "activation_bias", "h0")
@@ -38,7 +38,7 @@ def both(call):
 
 
 def same(subject, arrays, ct, **options):
-    options |= subject.unchecked
+    options |= subject.face.unchecked
     expected, found = both(lambda: subject.states(arrays, **options))
     assert places(expected).any() and np.array_equal(places(found), places(expected))
     expected, found = both(lambda: subject.vjp(arrays, ct, **options))
@@ -53,7 +53,7 @@ def test_a_cell_keeps_nan(subject, seed):
     for activation in case.activations():
         n, steps, batch = 6, 4, 3
         arrays = case.draw(seed, n, steps, batch, activation=activation, single=True)
-        own = case.options(activation) | subject.unchecked
+        own = case.options(activation) | subject.face.unchecked
         ct = ref.normal(seed, *subject.states(arrays, **own).shape, dtype=case.dtype(True))
         for name in set(SPOILED) & set(arrays):
             place = (arrays[name][:2].size - 1) if name == "x" else 1

@@ -10,15 +10,9 @@ from torch.func import grad, jvp, vmap
 import isometry.torch as it
 from backends import SINGLE
 from gpu_tensors import B, D, N, T, close, draw, same, score
-from kernel_calls import recorded
 
 KINDS = {"real": torch.float32, "complex": torch.complex64}
 each_kind = pytest.mark.parametrize("dtype", KINDS.values(), ids=KINDS)
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    return recorded(monkeypatch)
 
 
 # ---------------------------------------------------------------- the numbers
@@ -47,89 +41,12 @@ def test_operators_are_those_of_the_cpu(case, batch, seed, calls):
 test_operators_are_those_of_the_cpu.select = lambda case: case.first and case.dtype in SINGLE
 
 
-def products(rng, dtype):
-    a, b = it.Householder(draw(rng, N, 3, dtype=dtype)), it.Mesh(draw(rng, N - 1), n=N, layers=2)
-    stack = it.Cayley(draw(rng, 2, N * (N - 1) // 2, dtype=dtype) / 8)
-    return {"a @ b": a @ b, "b @ a.H": b @ a.H, "stack": stack.H @ a, "own": Own(b.matrix()) @ a}
-
-
-class Own(it.Operator):
-    """An operator of a user's, by its matrix alone."""
-
-    def __init__(self, weight):
-        super().__init__(shape=tuple(weight.shape), dtype=weight.dtype)
-        self.weight = weight
-        self.asked = []
-
-    def matrix(self, *, backend=None, check_finite=True):  # noqa: ARG002
-        self.asked.append(backend)
-        return self.weight
-
-
-@each_kind
-@pytest.mark.parametrize("name", ["a @ b", "b @ a.H", "stack", "own"])
-def test_expressions_are_those_of_the_cpu(name, dtype, seed, calls):
-    op = products(seed, dtype)[name]
-    x, y = draw(seed, 4, *op.batch_shape, N, dtype=dtype), draw(seed, *op.batch_shape, 4, N, dtype=dtype)
-    for call in (lambda: op(x), lambda: op.H(x), lambda: y @ op, lambda: op @ y.mT, lambda: op.matrix()):
-        with it.use_backend("cpu"):
-            expected = call()
-        assert calls.taken().backends == {"cpu"}
-        with it.use_backend("gpu"):
-            close(call(), expected, name)
-        assert calls.taken().backends == {"gpu"}
-    for call in (lambda **k: op.apply(x, **k), lambda **k: op.apply_adjoint(x, **k), op.matrix):
-        expected = call()
-        calls.clear()
-        close(call(backend="gpu"), expected, name)
-        assert calls.taken().backends == {"gpu"}
-    if name == "own":
-        assert op.operators[0].asked[-1] == "gpu"
-
-
-@each_kind
-@pytest.mark.parametrize("kind", ["householder", "mesh", "own", "product"])
-@pytest.mark.parametrize("option", ["plain", "lengths", "sorted", "input"])
-def test_recurrences_are_those_of_the_cpu(option, kind, dtype, seed, calls):
-    """An object of the package is passed itself, any other operator by its matrix."""
-    vectors, theta = draw(seed, N, 3, dtype=dtype), draw(seed, N - 1)
-    make = {
-        "householder": lambda v, _: it.Householder(v),
-        "mesh": lambda _, t: it.Mesh(t, n=N, layers=2),
-        "own": lambda v, _: Own(v @ v.mH / N),
-        "product": lambda v, t: it.Householder(v) @ it.Mesh(t, n=N, layers=2),
-    }[kind]
-    x, v, b, h0 = (draw(seed, *shape, dtype=dtype) for shape in ((T, B, D), (N, D), (N,), (B, N)))
-    bias, setting = draw(seed, N), {"activation": "modrelu"}
-    setting |= {
-        "lengths": {"lengths": [2, 4, 0], "reverse": True},
-        "sorted": {"lengths": [4, 2, 0]},
-        "input": {"activation_on": "input"},
-    }.get(option, {})
-
-    def states(vectors, theta, x, v, b, h0, bias):
-        op = make(vectors, theta)
-        return it.recurrence(op, x, v, h0=h0, bias=b, activation_bias=bias, **setting)
-
-    same(states, (vectors, theta, x, v, b, h0, bias))
-    itself = kind if kind in ("householder", "mesh") else "dense"
-    assert calls.of("recurrence")[0] == (itself, "gpu")
-    assert calls.of("recurrence_vjp")[0] == (itself, "gpu")
-    if itself == kind:
-        assert not [call for call in calls if call.kernel.startswith("operator_matrix") and call.backend == "gpu"]
-
-
 def test_a_recurrence_on_the_gpu_takes_the_object_where_the_cpu_takes_its_matrix(seed, calls):
     u, x, v = draw(seed, N, N), draw(seed, 8 * T, B, D), draw(seed, N, D)
     same(lambda u: it.recurrence(it.Householder(u), x, v), (u,))
     assert calls.of("recurrence") == [("householder", "gpu"), ("dense", "cpu")]
     assert calls.of("recurrence_vjp") == [("householder", "gpu"), ("dense", "cpu")]
     assert calls.of("operator_matrix") == [("householder", "cpu")]
-
-
-def test_a_real_transition_in_a_complex_recurrence(seed):
-    u, x, v = draw(seed, N, 3), draw(seed, T, B, D, dtype=torch.complex64), draw(seed, N, D)
-    same(lambda u, x, v: it.recurrence(it.Householder(u), x, v), (u, x, v))
 
 
 # ---------------------------------------------------------------- derivatives
@@ -184,12 +101,23 @@ def test_no_gradients_no_elements_and_strides(seed):
 # ---------------------------------------------------------------- where
 
 
+class Own(it.Operator):
+    """An operator of a user's, by its matrix alone."""
+
+    def __init__(self, op):
+        super().__init__(shape=op.shape, dtype=op.dtype)
+        self.op = op
+
+    def matrix(self, *, backend=None, check_finite=True):
+        return self.op.matrix(backend=backend, check_finite=check_finite)
+
+
 def of_all(rng, dtype=torch.float32):
     """Computations that take the keyword, and a tensor that they have a gradient of."""
     u, x = draw(rng, N, 3, dtype=dtype).requires_grad_(), draw(rng, T, B, N, dtype=dtype)
     op, v = it.Householder(u), torch.eye(N, dtype=dtype)
     turned = (op @ it.Mesh(draw(rng, N - 1, dtype=dtype), n=N, layers=2)).H
-    stack = it.Cayley(draw(rng, B, 1, dtype=dtype).requires_grad_())
+    stack, own = it.Cayley(draw(rng, B, 1, dtype=dtype).requires_grad_()), Own(op)
     return {
         "apply": (lambda **k: op.apply(x, **k), u),
         "call": (lambda **k: op(x, **k), u),
@@ -198,10 +126,12 @@ def of_all(rng, dtype=torch.float32):
         "complex rows": (lambda **k: op.apply(x + 0j, **k), u),
         "product": (lambda **k: turned.apply(x, **k), u),
         "matrix of a product": (lambda **k: turned.matrix(**k), u),
+        "matrix of a user's": (lambda **k: (own @ op).matrix(**k), u),
         "stack": (lambda **k: stack.apply(x[..., :2], **k), stack.upper),
         "matrices": (lambda **k: stack.matrix(**k), stack.upper),
         "recurrence": (lambda **k: it.recurrence(op, x, v, **k), u),
         "recurrence, product": (lambda **k: it.recurrence(turned, x, v, **k), u),
+        "recurrence, a user's": (lambda **k: it.recurrence(own, x, v, **k), u),
     }
 
 

@@ -5,8 +5,10 @@ import copy
 import numpy as np
 import torch
 
-from faces import NumpySubject, TorchSubject
+from faces import NumpyFace
 from laws.test_precision import cast
+from subjects import NumpySubject, TorchSubject
+from support.broken import broken, nameless, on_results
 
 # ---------------------------------------------------------------- check_finite: changes of call(arguments, check)
 
@@ -38,9 +40,7 @@ def names_nobody(call):
     return wrong
 
 
-class LosesNan(TorchSubject):
-    def apply(self, x):
-        return np.nan_to_num(super().apply(x))
+LosesNan = broken(TorchSubject, on_results(np.nan_to_num), "apply")
 
 
 # ---------------------------------------------------------------- mixed precision
@@ -84,27 +84,11 @@ class GradientsOfOneDtype(NumpySubject):
 class PromotesInSilence(NumpySubject):
     """Promotes where mixed precisions must be rejected."""
 
-    mixes = False
+    face = NumpyFace()
+    face.mixes = False
 
 
-class RefusesWithoutNames(TorchSubject):
-    def named(self, call, *arguments, **keywords):
-        try:
-            return call(*arguments, **keywords)
-        except TypeError:
-            raise TypeError("dtypes differ") from None
-
-    def matrix(self):
-        return self.named(super().matrix)
-
-    def apply(self, x):
-        return self.named(super().apply, x)
-
-    def recurrence(self, x, v, **keywords):
-        return self.named(super().recurrence, x, v, **keywords)
-
-    def activate(self, z, name, bias=None):
-        return self.named(super().activate, z, name, bias)
+RefusesWithoutNames = broken(TorchSubject, nameless, "matrix", "apply", "recurrence", "activate")
 
 
 # ---------------------------------------------------------------- conversions
@@ -120,15 +104,15 @@ class ConvertsToDense(NumpySubject):
     """The same matrix, but no longer the law."""
 
     def converted(self, dtype):
-        return self.face.Dense(super().converted(dtype).matrix())
+        return self.package.Dense(super().converted(dtype).matrix())
 
 
 class DropsTheImaginaryPart(NumpySubject):
     """Takes every dtype; of a real operator each, as it should."""
 
     def converted(self, dtype):
-        w = self.face.Dense(self.matrix())
-        return self.face.Dense(w.weight.real.astype(dtype)) if np.dtype(dtype).kind == "f" else w.astype(dtype)
+        w = self.package.Dense(self.matrix())
+        return self.package.Dense(w.weight.real.astype(dtype)) if np.dtype(dtype).kind == "f" else w.astype(dtype)
 
 
 # ---------------------------------------------------------------- copies: twins of a Cayley, of a layer

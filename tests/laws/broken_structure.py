@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from laws.broken import Textbook, spoiled
-from laws.test_structure import named_zero
+from laws.broken import GRADIENTS, spoiled
+from subjects import NumpySubject
+from support.broken import broken, on_results
 
 
 def zeros(a):
@@ -17,63 +18,39 @@ def copies(a):
     return len(np.unique(sizes)) < len(sizes)
 
 
-class Careful(Textbook):
-    """The textbook that refuses directions without a norm."""
+def where(found, change, *names, **kinds):
+    """Results pass through `change` where `found` says so of an argument."""
 
-    def matrix(self):
-        name = named_zero(self)
-        if name:
-            raise ValueError(f"{name} must not contain a zero vector")
-        return super().matrix()
+    def fault(function):
+        def wrong(self, *arrays):
+            holds = any(found(a) for a in self.arguments.values() if np.ndim(a))
+            return (on_results(change, **kinds)(function) if holds else function)(self, *arrays)
 
+        return wrong
 
-class Where(Careful):
-    """Wrong where `found` says so of an argument."""
-
-    found = staticmethod(zeros)
-
-    @property
-    def wrong(self):
-        return any(self.found(a) for a in self.arguments.values() if np.ndim(a))
+    return broken(NumpySubject, fault, *names)
 
 
-class NanWhereZero(Where):
-    def matrix(self):
-        return spoiled(super().matrix()) if self.wrong else super().matrix()
+NanWhereZero = where(zeros, spoiled, "matrix")
+LessOrthogonalWhereCopied = where(copies, lambda w: w * w.dtype.type(1.01), "matrix", "apply", "apply_adjoint")
+ApplyForgetsZeros = where(zeros, np.zeros_like, "apply")
+GradientNanWhereCopied = where(copies, spoiled, *GRADIENTS, arrays=False)
+#: One member's NaN reaches its neighbour.
+NanSpreads = broken(
+    NumpySubject,
+    on_results(lambda w: np.where(np.isnan(w).any((-2, -1), keepdims=True), np.nan, w + 0 * np.roll(w, 1, 0))),
+    "matrix",
+)
 
 
-class LessOrthogonalWhereCopied(Where):
-    found = staticmethod(copies)
-
-    def w(self):
-        return super().w() * (1.01 if self.wrong else 1)
-
-
-class ApplyForgetsZeros(Where):
-    def apply(self, x):
-        out = super().apply(x)
-        return np.zeros_like(out) if self.wrong else out
-
-
-class GradientNanWhereCopied(Where):
-    found = staticmethod(copies)
-
-    def gradients(self, grads):
-        grads = super().gradients(grads)
-        return {k: spoiled(g) for k, g in grads.items()} if self.wrong else grads
-
-
-class NanSpreads(Careful):
-    """One member's NaN reaches its neighbour."""
-
-    def matrix(self):
-        out = super().matrix()
-        return np.where(np.isnan(out).any((-2, -1), keepdims=True), np.nan, out + 0 * np.roll(out, 1, 0))
-
-
-class FirstDecides(Careful):
+def first_decides(function):
     """Members are computed by the precision that the first one needs."""
 
-    def apply(self, x):
-        first, out = next(iter(self.arguments.values())), super().apply(x)
-        return self.finish(1.01 * out) if self.batch_shape and zeros(first) else out
+    def wrong(self, x):
+        first, out = next(iter(self.arguments.values())), function(self, x)
+        return (1.01 * out).astype(out.dtype) if self.batch_shape and zeros(first) else out
+
+    return wrong
+
+
+FirstDecides = broken(NumpySubject, first_decides, "apply")

@@ -9,9 +9,10 @@ import pytest
 
 import isometry as iso
 import reference as ref
-from faces import NumpySubject, TorchSubject
 from registry import CASES, DTYPES, OBJECTS, is_complex, real_of
 from registry.cells import CELLS, CellCase
+from registry.functions import FUNCTIONS, Draw
+from subjects import NumpySubject, TorchSubject
 from support.cells import NumpyCell
 
 N = 4
@@ -103,101 +104,43 @@ def test_methods(case, seed):
 # ---------------------------------------------------------------- functions
 
 
-def layer(rng, dtype):
-    """A Householder and the arguments of a recurrence of it."""
-    draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
-    arguments = {"vectors": draw(N, 2), "x": draw(3, 2, 2), "input_weight": draw(N, 2), "h0": draw(2, N)}
-    return arguments | {"bias": draw(N), "activation_bias": ref.normal(rng, N, dtype=real_of(dtype))}
-
-
-def run(function, a, *results, **more):
-    rest = {k: a[k] for k in ("h0", "bias", "activation_bias")}
-    op = iso.Householder(a["vectors"])
-    return function(op, a["x"], a["input_weight"], *results, activation="modrelu", **rest, **more)
-
-
-def skew(rng, dtype):
-    a = ref.normal(rng, N, N, dtype=dtype)
-    return a - a.conj().T
-
-
-def delta_rules(draw):
-    """The delta rule is real."""
-    rows = {"q": draw(1, 3, 1, N), "k": draw(1, 3, 1, N), "v": draw(1, 3, 1, N), "beta": draw(1, 3, 1)}
-    cts = {"o_bar": draw(1, 3, 1, N), "state_bar": draw(1, 1, N, N)}
-    return {
-        "delta_rule": (rows, lambda a, c: iso.delta_rule(**a, check_finite=c)),
-        "delta_rule_vjp": (rows | cts, lambda a, c: iso.delta_rule_vjp(**a, check_finite=c)),
-    }
-
-
 def of_cells(rng, dtype):
-    """The other cells are real; their operators are those of `recurrence`."""
+    """Of each cell the first variant of the field; the operator is a Householder, or fixed."""
     found = {}
     for stem, cell in CELLS.items():
-        if stem == "recurrence":
-            continue
-        subject = NumpyCell(CellCase(cell, next(iter(cell.variants))))
-        arrays = subject.case.draw(rng, N, single=np.dtype(dtype) == np.float32)
-        fixed = {name: arrays.pop(name) for name in subject.case.own}
-        ct = ref.normal(rng, 3, 2, N * len(cell.first), dtype=dtype)
+        names = [name for name, kind in cell.variants.items() if is_complex(kind.dtype) == is_complex(dtype)]
+        for name in names[:1]:
+            subject, free = NumpyCell(CellCase(cell, name)), stem == "recurrence"
+            options = subject.case.options("modrelu" if free else "tanh")
+            single = real_of(dtype) is np.float32
+            arrays = subject.case.draw(rng, N, activation=options.get("activation", "tanh"), single=single)
+            own = {name: arrays.pop(name) for name in subject.case.own}
+            arrays |= {"vectors": own["transition 0"]} if free else {}
+            given = lambda a, own=own, free=free: (
+                own | {"transition 0" if free and k == "vectors" else k: a[k] for k in a}
+            )
 
-        def call(subject, fixed, a, c):
-            return subject.states({**fixed, **a}, check_finite=c)
+            def call(a, c, subject=subject, options=options, given=given):
+                return subject.states(given(a), check_finite=c, **options)
 
-        def pull(subject, fixed, a, c):
-            given = {**fixed, **a}
-            results = given.pop("states"), given.pop("ct")
-            return subject.pull(given, *map(subject.parts, results), check_finite=c, check_states=False)
+            def pull(a, c, subject=subject, options=options, given=given):
+                given = given(a)
+                results = map(subject.parts, (given.pop("states"), given.pop("ct")))
+                return subject.pull(given, *results, check_finite=c, check_states=False, **options)
 
-        found[stem] = arrays, partial(call, subject, fixed)
-        found[f"{stem}_vjp"] = {**arrays, "states": ct, "ct": ct}, partial(pull, subject, fixed)
+            ct = ref.normal(rng, 3, 2, N * len(cell.first), dtype=dtype)
+            found[stem], found[f"{stem}_vjp"] = (arrays, call), ({**arrays, "states": ct, "ct": ct}, pull)
     return found
 
 
 def functions(rng, dtype):
     """Public name -> arguments, and a call with them."""
-    draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
-    real = lambda *shape: ref.normal(rng, *shape, dtype=real_of(dtype))
-    w, z = ref.cayley(draw(N * (N - 1) // 2)).astype(dtype), {"z": draw(2, N)}
-    bias, results = {"bias": real(N)}, {"states": draw(3, 2, N), "ct": draw(3, 2, N)}
-    last = {"phases": real(N)} if is_complex(dtype) else {"signs": np.ones(N, dtype)}
-    return {
-        "activate": (z | bias, lambda a, c: iso.activate(a["z"], "modrelu", bias=a["bias"], check_finite=c)),
-        "activate_vjp": (
-            {**z, "ct": draw(2, N), **bias},
-            lambda a, c: iso.activate_vjp(a["z"], "modrelu", a["ct"], bias=a["bias"], check_finite=c),
-        ),
-        "cayley_step": (
-            {"w": w, "gradient": draw(N, N)},
-            lambda a, c: iso.cayley_step(a["w"], a["gradient"], 0.1, check_finite=c),
-        ),
-        "hadamard_transform": ({"x": draw(2, N)}, lambda a, c: iso.hadamard_transform(**a, check_finite=c)),
-        **({} if is_complex(dtype) else delta_rules(draw) | of_cells(rng, dtype)),
-        "orthogonality_error": ({"w": w}, lambda a, c: iso.orthogonality_error(**a, check_finite=c)),
-        "recurrence": (layer(rng, dtype), lambda a, c: run(iso.recurrence, a, check_finite=c)),
-        "recurrence_vjp": (
-            layer(rng, dtype) | results,
-            lambda a, c: run(iso.recurrence_vjp, a, a["states"], a["ct"], check_finite=c, check_states=False),
-        ),
-        "Householder.from_matrix": ({"w": w}, lambda a, c: iso.Householder.from_matrix(**a, check_finite=c)),
-        "Cayley.from_matrix": ({"w": w, **last}, lambda a, c: iso.Cayley.from_matrix(**a, check_finite=c)),
-        "Exponential.from_matrix": ({"w": w}, lambda a, c: iso.Exponential.from_matrix(**a, check_finite=c)),
-        "Mesh.from_matrix": ({"w": w}, lambda a, c: iso.Mesh.from_matrix(**a, check_finite=c)),
-        "Kronecker.from_matrix": (
-            {"w": np.kron(w, w[:2])},
-            lambda a, c: iso.Kronecker.from_matrix(**a, factor_sizes=[w.shape, (2, w.shape[1])], check_finite=c),
-        ),
-        "Cayley.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Cayley.from_rotvec(**a, check_finite=c)),
-        "Exponential.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Exponential.from_rotvec(**a, check_finite=c)),
-        "Cayley.from_quat": ({"quat": real(4)}, lambda a, c: iso.Cayley.from_quat(**a, check_finite=c)),
-        "Exponential.from_quat": ({"quat": real(4)}, lambda a, c: iso.Exponential.from_quat(**a, check_finite=c)),
-        "Cayley.from_skew": ({"a": skew(rng, dtype)}, lambda a, c: iso.Cayley.from_skew(**a, check_finite=c)),
-        "Exponential.from_skew": (
-            {"a": skew(rng, dtype)},
-            lambda a, c: iso.Exponential.from_skew(**a, check_finite=c),
-        ),
-    }
+    draw, found = Draw(rng, dtype), of_cells(rng, dtype)
+    for name, entry in FUNCTIONS.items():
+        if entry.checks and "numpy" in entry.faces and not (entry.real and draw.complex):
+            function = partial(entry.of(NumpySubject.face, name), **entry.options)
+            found[name] = entry.arrays(draw), lambda a, c, f=function: f(**a, check_finite=c)
+    return {name: (arguments, call) for name, (arguments, call) in found.items() if arguments}
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
@@ -210,11 +153,14 @@ def test_no_function_is_left_out(seed):
     """Every public function and method with the keyword is called above."""
     takes = lambda f: inspect.isroutine(f) and "check_finite" in inspect.signature(f).parameters
     public = {name for name in iso.__all__ if takes(getattr(iso, name))}
+    for module in (iso.linalg, iso.tasks, iso.metrics):
+        names = [name for name in module.__all__ if name not in iso.__all__ and takes(getattr(module, name))]
+        public |= {f"{module.__name__.rpartition('.')[2]}.{name}" for name in names}
     for cls in (getattr(iso, entry.cls) for entry in OBJECTS.values()):
         names = [name for name in dir(cls) if not name.startswith("_")]
         public |= {f"{cls.__name__}.{name}" for name in names if takes(getattr(cls, name))}
-    called = set(functions(seed, np.float64))
     every = methods(NumpySubject.draw(CASES[0], seed, N), seed)
+    called = {name.partition(",")[0] for name in functions(seed, np.float64)} - set(every)
     called |= {f"{entry.cls}.{method}" for entry in OBJECTS.values() for method in every}
     assert called == public
 

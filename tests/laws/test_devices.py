@@ -15,6 +15,7 @@ import isometry.torch as it
 import reference as ref
 from elsewhere import DEVICE, Elsewhere, ElsewhereSubject, destination, flat, is_far
 from laws.calls import others
+from laws.test_functions import SMOOTH, function
 from layers import FORMS, HEADED, KINDS, B, D, N, T, build, draw, each_kind, formed, states, stepped
 from tolerance import UNITARITY
 
@@ -127,27 +128,27 @@ def test_parametrised_weights(name, shape, dtype, watched):
     assert not watched.fetched
 
 
-def test_functions(watched):
-    """The delta rule, linalg, activations, a step on the manifold, with gradients; adapters."""
+@pytest.mark.parametrize("name", [*SMOOTH, "activate, modReLU"])
+def test_functions(name, watched):
+    """With gradients."""
+    with torch.utils._python_dispatch._disable_current_modes():
+        f, at = function(name, np.random.default_rng(0), np.float32)
+    found = f(*[watched.send(t).requires_grad_() for t in at])
+    assert found.device == DEVICE
+    found.sum().backward()
+    assert not watched.fetched
+
+
+def test_functions_of_fla_and_adapters(watched):
     send = lambda *shape: watched.send(draw(*shape).float()).requires_grad_()
-    q, k, v, x, a, tau = *(send(2, 70, 2, 6) for _ in range(3)), send(3, 8), send(8, 4), send(4)
+    q, k, v = (send(2, 70, 2, 6) for _ in range(3))
     beta, g = send(2, 70, 2), send(2, 70, 2)
-    results = [
-        it.delta_rule(q, k, v, beta, g=g, normalise=True)[0],
-        it.fla.chunk_gated_delta_rule(q, k, v, g, beta, use_gate_in_kernel=True, A_log=send(2))[0],
-        it.linalg.householder_product(a, tau),
-        it.linalg.ormqr(a, tau, x, left=False),
-        it.linalg.geqrf(a)[0],
-        it.activate(x, "modrelu", bias=send(8)),
-        it.hadamard_transform(x),
-        it.cayley_step(send(4, 4), send(4, 4), 0.5),
-    ]
-    for found in results:
-        assert found.device == DEVICE
-        found.sum().backward()
+    found = it.fla.chunk_gated_delta_rule(q, k, v, g, beta, use_gate_in_kernel=True, A_log=send(2))[0]
+    assert found.device == DEVICE
+    found.sum().backward()
     for adapter in (it.adapters.HRA, it.adapters.OFT):
         layer = watched.send(adapter(torch.nn.Linear(8, 8), 4))
-        layer(x).sum().backward()
+        layer(send(4, 8)).sum().backward()
     assert not watched.fetched
 
 

@@ -8,17 +8,18 @@ import pytest
 
 import reference as ref
 from elsewhere import Elsewhere, ElsewhereSubject
-from faces import TorchSubject
+from faces import TorchFace
 from laws.calls import others
 from laws.test_batch import without_rows
 from registry import is_complex
+from subjects import TorchSubject
 from tolerance import close, gradient, sequence_gradient
 
 
 class RecordedSubject(TorchSubject):
     """Values of the kernels, gradients of the formulas."""
 
-    recorded = True
+    face = TorchFace(recorded=True)
 
 
 def agree(kernel, formula, rng):

@@ -8,8 +8,8 @@ import pytest
 
 import reference as ref
 from backends import served
-from faces import FACES
 from registry import CASES, DTYPES, is_complex, real_of
+from subjects import IN_FACE
 from tolerance import close, sequence_gradient
 
 
@@ -35,7 +35,7 @@ def taken(a):
 def result_of(subject, arguments, name, call):
     """The result of the call, or None if the face rejects the mix of dtypes, naming the argument and them."""
     dtypes = [a.dtype for a in arguments.values()]
-    if subject.mixes or (all(d.kind in "fc" for d in dtypes) and len({real_of(d) for d in dtypes}) == 1):
+    if subject.face.mixes or (all(d.kind in "fc" for d in dtypes) and len({real_of(d) for d in dtypes}) == 1):
         return call()
     try:
         call()
@@ -97,7 +97,7 @@ def rows_mix(subject, rng):
             dtype = np.result_type(subject.dtype, taken(x))
             assert y.dtype == dtype, f"apply of {x.dtype} is {y.dtype}, expected {dtype}"
             close(y, taken(x) @ w.T, bound(subject, *arguments.values()), "apply")
-            for ct_dtype in served((dtype, *((other(dtype), real_of(dtype)) if subject.mixes else ()))):
+            for ct_dtype in served((dtype, *((other(dtype), real_of(dtype)) if subject.face.mixes else ()))):
                 ct = cast(ref.normal(rng, *y.shape), ct_dtype)
                 (grads, x_bar), (expected, expected_x) = (
                     subject.apply_vjp(x, ct),
@@ -176,4 +176,4 @@ test_layers.select = lambda case: case.first
 
 
 def test_activations(face, seed):
-    activations_mix(FACES[face].draw(CASES[0], seed), seed)
+    activations_mix(IN_FACE[face].draw(CASES[0], seed), seed)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import reference as ref
-from faces import FACES
 from registry import DTYPES, OBJECTS, Case, is_complex
+from subjects import IN_FACE
 from tolerance import identical
 from workers import CORES, watched
 
@@ -50,10 +50,10 @@ def calls(subject, rng, rows):
 
 def threaded(subject, rng, rows=300, budgets=(2, 3)):
     for name, call in calls(subject, rng, rows).items():
-        subject.face.set_num_threads(1)
+        subject.package.set_num_threads(1)
         one = call()
         for budget in budgets:
-            subject.face.set_num_threads(budget)
+            subject.package.set_num_threads(budget)
             for a, b in zip(call(), one, strict=True):
                 identical(a, b, f"{name} with {budget} threads")
 
@@ -81,16 +81,16 @@ def test_every_object_has_large_sizes():
 
 @pytest.mark.parametrize(("stem", "large", "dtype"), LARGE)
 def test_the_second_thread_works(face, stem, large, dtype, seed, threads):  # noqa: ARG001
-    subject = FACES[face](Case(stem, large.variant, dtype), large.draw(seed, dtype), n=large.n)
+    subject = IN_FACE[face](Case(stem, large.variant, dtype), large.draw(seed, dtype), n=large.n)
     for what, call in calls(subject, seed, large.rows).items():
         results = {}
         for budget in (1, 2):
-            subject.face.set_num_threads(budget)
+            subject.package.set_num_threads(budget)
             results[budget], helped = watched(call)
             if budget > 1 and CORES > 1 and what not in large.idle:
                 assert helped, f"{what} with {budget} threads used one"
             # torch's own copies around a call use torch's own setting
-            if budget == 1 and subject.face.__name__ == "isometry":
+            if budget == 1 and subject.face.checks:
                 assert not helped, f"{what} with one thread used more"
         for a, b in zip(results[2], results[1], strict=True):
             identical(a, b, f"{what} with two threads")

@@ -8,7 +8,7 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 from registry import DTYPES, is_complex, real_of
-from tolerance import SLACK, TIGHT, UNITARITY, close, eps, forward, gradient, identical
+from tolerance import TIGHT, UNITARITY, close, eps, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 
@@ -166,35 +166,6 @@ def test_from_skew(dtype, seed):
         for k in range(2):
             i = np.eye(n)
             close(op.matrix()[k], np.linalg.solve(i + ref.wide(a[k]), i - ref.wide(a[k])), forward(dtype, 4 * n))
-    with pytest.raises(ValueError, match="a"):
-        iso.Cayley.from_skew(np.ones((3, 3)))
-    with pytest.raises(ValueError, match="a"):
-        iso.Cayley.from_skew(np.zeros((3, 2)))
-
-
-def special(dtype):
-    rng = np.random.default_rng(5)
-    some = [np.eye(n) for n in (1, 2, 5)] + [-np.eye(n) for n in (1, 2, 3, 4)]
-    some += [np.diag([1.0, -1, 1]), np.eye(5)[[1, 2, 0, 4, 3]], np.eye(4)[::-1]]
-    some += [ref.haar(rng, n, dtype) for n in (1, 2, 3, 8, 32)]
-    return [w.astype(dtype) for w in some]
-
-
-@DTYPE
-def test_from_matrix_chooses_a_signature_with_small_entries(dtype):
-    """Every orthogonal W has a D with |A[i, j]| <= 1, and the operator reproduces W."""
-    slack = SLACK[np.dtype(real_of(dtype)).char]
-    for w in special(dtype):
-        op = iso.Cayley.from_matrix(w)
-        assert op.dtype == dtype
-        if op.upper.size:
-            assert np.abs(op.upper).max() <= 1 + slack
-        if is_complex(dtype):
-            assert np.abs(op.diagonal).max() <= slack
-        else:
-            assert set(np.unique(op.signs)) <= {-1.0, 1.0}
-            assert np.prod(op.signs) == np.sign(np.linalg.det(w))
-        close(op.matrix(), w, 10 * forward(dtype, len(w)), "round trip")
 
 
 @DTYPE
@@ -208,13 +179,6 @@ def test_from_matrix_with_a_given_factor(dtype, seed):
     op = iso.Cayley.from_matrix(w, **last)
     close(op.upper, packed(a), 10 * forward(dtype, n), "the only A there is")
     close(op.matrix(), w, 10 * forward(dtype, n))
-
-
-def test_from_matrix_of_a_stack(seed):
-    stack = np.stack([ref.haar(seed, 5) for _ in range(6)]).reshape(2, 3, 5, 5)
-    op = iso.Cayley.from_matrix(stack)
-    assert op.batch_shape == (2, 3)
-    close(op.matrix(), stack, forward(np.float64, 50))
 
 
 @DTYPE
@@ -232,36 +196,9 @@ def test_random_has_the_block_form(dtype):
 
 # ---------------------------------------------------------------- errors
 
-A = np.arange(6.0)
-
-
-@pytest.mark.parametrize(
-    "arguments,error,message",
-    [
-        ({"upper": np.zeros(4)}, ValueError, "upper"),
-        ({"upper": np.zeros(())}, ValueError, "upper"),
-        ({"upper": A, "diagonal": np.zeros(4)}, ValueError, "diagonal"),
-        ({"upper": A + 0j, "diagonal": np.zeros(5)}, ValueError, "diagonal"),
-        ({"upper": A + 0j, "diagonal": np.zeros(4, complex)}, (ValueError, TypeError), "diagonal"),
-        ({"upper": A, "signs": np.ones(5)}, ValueError, "signs"),
-        ({"upper": A, "signs": np.array([1, 1, 0.5, 1])}, ValueError, "signs"),
-        ({"upper": A, "signs": np.zeros(4)}, ValueError, "signs"),
-        ({"upper": A, "signs": np.ones(4), "phases": np.zeros(4)}, ValueError, "signs|phases"),
-        ({"upper": A, "phases": np.zeros(5)}, ValueError, "phases"),
-        ({"upper": A.astype(np.float16)}, TypeError, "float16"),
-        ({"upper": np.ones((2, 6)), "signs": np.ones((3, 4))}, ValueError, "signs|upper"),
-    ],
-)
-def test_refusals(arguments, error, message):
-    with pytest.raises(error, match=message):
-        iso.Cayley(**arguments)
-
 
 def test_refusals_of_matrices(seed):
     q = ref.haar(seed, 4)
-    for w in (q[:3], 1.001 * q, np.ones((4, 4))):
-        with pytest.raises(ValueError, match="w|orthogonal"):
-            iso.Cayley.from_matrix(w)
     with pytest.raises(ValueError, match="signs|eigenvalue"):
         iso.Cayley.from_matrix(-np.eye(3), signs=np.ones(3))
     with pytest.raises(ValueError, match="phases|eigenvalue"):
@@ -289,6 +226,9 @@ def test_skew_by_the_measure_of_each_matrix(api, array):
                 with pytest.raises(ValueError, match="a must be skew"):
                     api.Cayley.from_skew(array(a))
     assert tuple(api.Cayley.from_skew(array(np.zeros((0, 2, 2)))).upper.shape) == (0, 1)
+    for wrong in (np.ones((3, 3)), np.zeros((3, 2))):
+        with pytest.raises(ValueError, match="^a must"):
+            api.Cayley.from_skew(array(wrong))
 
 
 @FACES

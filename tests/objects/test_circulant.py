@@ -1,11 +1,9 @@
-"""Circulant: what no law checks, such as edge sizes, identities and the messages of its errors."""
+"""Circulant: what no law checks, such as edge sizes and identities."""
 
 import numpy as np
 import pytest
-import torch
 
 import isometry as iso
-import isometry.torch as it
 import reference as ref
 from tolerance import TIGHT, close
 
@@ -27,13 +25,3 @@ def test_circulant_matrices_commute(seed):
     both = iso.Circulant(a.phases + b.phases).matrix()
     close(a.matrix() @ b.matrix(), both, TIGHT)
     close(b.matrix() @ a.matrix(), both, TIGHT)
-
-
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-def test_bad_arguments(package):
-    real = np.float32 if package is iso else torch.float32
-    with pytest.raises(TypeError, match="^dtype must be complex"):
-        package.Circulant.random(3, dtype=real)
-    array = np.zeros if package is iso else torch.zeros
-    with pytest.raises(ValueError, match="^phases"):
-        package.Circulant(array(0))

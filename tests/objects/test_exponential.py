@@ -1,4 +1,4 @@
-"""The exponential of skew matrices: identities, large norms, both kernels, and its refusals."""
+"""The exponential of skew matrices: identities, large norms, both kernels."""
 
 import numpy as np
 import pytest
@@ -150,39 +150,6 @@ def test_repeated_eigenvalues_are_harmless(seed):
     op = iso.Exponential(turns)
     close(op.matrix(), np.eye(6), TIGHT)
     close(op.matrix_vjp(w_bar)["upper"], ref.exponential_vjp(w_bar, turns)["upper"], 10 * TIGHT)
-
-
-def test_the_formula_has_every_derivative():
-    upper = torch.randn(6, dtype=torch.complex128, requires_grad=True)
-    diagonal = torch.randn(4, dtype=torch.float64, requires_grad=True)
-    matrix = lambda u, g: it.Exponential(u, diagonal=g).matrix()
-    assert torch.autograd.gradcheck(matrix, (upper, diagonal))
-    assert torch.autograd.gradgradcheck(matrix, (upper, diagonal))
-
-
-def test_a_recurrence_equals_that_of_its_matrix(seed):
-    op = iso.Exponential(ref.normal(seed, 15))
-    x, v = ref.normal(seed, 9, 4, 2), ref.normal(seed, 6, 2)
-    dense = iso.Dense(op.matrix())
-    states = iso.recurrence(op, x, v, activation="tanh")
-    identical(states, iso.recurrence(dense, x, v, activation="tanh"))
-    ct = ref.normal(seed, *states.shape)
-    grads = iso.recurrence_vjp(op, x, v, states, ct, activation="tanh")
-    expected = iso.recurrence_vjp(dense, x, v, states, ct, activation="tanh")
-    close(grads["transition"]["upper"], op.matrix_vjp(expected["transition"]["weight"])["upper"], TIGHT)
-
-
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-def test_what_is_refused(package):
-    give = np.asarray if package is iso else torch.as_tensor
-    with pytest.raises(ValueError, match=r"^upper must have n\(n-1\)/2 entries"):
-        package.Exponential(give(np.ones(4)))
-    with pytest.raises(ValueError, match=r"^diagonal must have shape \(\*, n\) with n = 3"):
-        package.Exponential(give(np.ones(3) + 0j), diagonal=give(np.ones(2)))
-    with pytest.raises(ValueError, match="^diagonal must not be given with a real upper"):
-        package.Exponential(give(np.ones(3)), diagonal=give(np.ones(3)))
-    with pytest.raises(ValueError, match="^n must be"):
-        package.Exponential.random(0)
 
 
 @DTYPE

@@ -1,4 +1,4 @@
-"""The Fourier product against its definition: every kind of length, its refusals, its arguments of integers."""
+"""The Fourier product against its definition: stacks, directions, its arguments of integers."""
 
 import pickle
 
@@ -13,34 +13,10 @@ from registry import OBJECTS
 from tolerance import close, forward, gradient, identical
 
 COMPLEX = pytest.mark.parametrize("dtype", [np.complex64, np.complex128], ids=lambda d: np.dtype(d).name)
-# powers of two, odd primes with a pass of their own, mixed ones, and lengths that go through a convolution
-LENGTHS = [1, 2, 3, 8, 11, 16, 17, 31, 32, 37, 45, 74, 97, 120, 128]
 
 
 def drawn(rng, n, dtype):
     return {**OBJECTS["fourier"].variants["plain"].draw(rng, n, dtype, ()), "permutation": rng.permutation(n)}
-
-
-@COMPLEX
-@pytest.mark.parametrize("n", LENGTHS)
-def test_values_and_gradients(n, dtype, seed):
-    arguments = drawn(seed, n, dtype)
-    op, w = iso.FourierProduct(**arguments), ref.fourier(**arguments)
-    close(op.matrix(), w, forward(dtype, n))
-    assert iso.orthogonality_error(op.matrix()) < 20
-    # more rows than lanes, and a group that is not full
-    x, ct = (ref.normal(seed, 21, n, dtype=dtype) for _ in range(2))
-    close(op.apply(x), x @ w.T, forward(dtype, n))
-    close(op.apply_adjoint(x), x @ w.conj(), forward(dtype, n))
-    for pull, w_bar, x_bar in (
-        (op.apply_vjp, ref.wide(ct).T @ x.conj(), ct @ w.conj()),
-        (op.apply_adjoint_vjp, ref.wide(x).T @ ct.conj(), ct @ w.T),
-    ):
-        grads, found = pull(x, ct)
-        close(found, x_bar, forward(dtype, n))
-        for name, wanted in ref.fourier_vjp(w_bar, **arguments).items():
-            close(grads[name], wanted, gradient(dtype, n), floor=1.0)
-        assert set(grads) == {"phases", "vectors"}
 
 
 @COMPLEX
@@ -79,71 +55,6 @@ def test_only_directions_of_the_vectors_matter(dtype, size, seed):
     assert np.abs(inner).max() < 1e3 * np.finfo(dtype).eps * np.linalg.norm(a)
 
 
-@pytest.mark.parametrize("n", [6, 64, 200])
-@pytest.mark.parametrize("activation", ["tanh", "modrelu"])
-def test_a_recurrence_equals_that_of_its_matrix(n, activation, seed):
-    """Step by step or through the matrix: states and gradients, sequences of several lengths."""
-    op = iso.FourierProduct(**drawn(seed, n, np.complex128))
-    dense = iso.Dense(op.matrix())
-    x, v, h0 = (ref.normal(seed, *shape, dtype=np.complex128) for shape in ((9, 5, 3), (n, 3), (5, n)))
-    bias = -0.1 * np.ones(n) if activation == "modrelu" else None
-    options = {"h0": h0, "activation": activation, "lengths": [9, 4, 7, 1, 9], "activation_bias": bias}
-    states = iso.recurrence(op, x, v, **options)
-    close(states, iso.recurrence(dense, x, v, **options), 1e-11)
-    ct = ref.normal(seed, *states.shape, dtype=np.complex128)
-    grads = iso.recurrence_vjp(op, x, v, states, ct, **options)
-    expected = iso.recurrence_vjp(dense, x, v, states, ct, **options)
-    wanted = op.matrix_vjp(expected["transition"]["weight"])
-    for name, grad in grads["transition"].items():
-        close(grad, wanted[name], 1e-9)
-    for name in ("x", "input_weight", "h0"):
-        close(grads[name], expected[name], 1e-9)
-
-
-def given(package, a):
-    return torch.from_numpy(a) if package is it else a
-
-
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"permutation": np.array([0, 1, 1])}, ValueError, "permutation must hold each of 0..2 once, got 1"),
-        ({"permutation": np.array([1, 2, 3])}, ValueError, "permutation must hold each of 0..2 once, got 3"),
-        ({"permutation": np.array([-1, 0, 1])}, ValueError, "permutation must hold each of 0..2 once, got -1"),
-        (
-            {"permutation": np.array([[0, 1, 2], [0, 1, 1]])},
-            ValueError,
-            "permutation must hold each of 0..2 once",
-        ),
-        ({"permutation": np.array([1, 0])}, ValueError, r"permutation must have shape \(\*, n\) with n = 3, not"),
-        ({"permutation": np.zeros(3)}, TypeError, "permutation must be integers"),
-        ({"vectors": np.array([[1, 1, 1], [0, 0, 0]], complex)}, ValueError, "vectors must not contain a zero"),
-        ({"vectors": np.full((2, 3), 1e200 + 0j)}, ValueError, "vectors must not contain .* overflows"),
-        ({"vectors": np.ones((2, 3))}, TypeError, "vectors must be complex"),
-        ({"vectors": np.ones((3, 3), complex)}, ValueError, r"vectors must have shape \(\*, 2, n\)"),
-        ({"phases": np.zeros((2, 3))}, ValueError, r"phases must have shape \(\*, 3, n\)"),
-        ({"phases": np.zeros((4, 2, 3))}, ValueError, r"phases must have shape \(\*, 3, n\)"),
-        ({"phases": np.zeros((3, 3), complex)}, TypeError, "phases must be real"),
-    ],
-    ids=str,
-)
-def test_what_is_refused(package, change, error, message):
-    good = {"phases": np.zeros((3, 3)), "vectors": np.ones((2, 3), complex), "permutation": np.array([2, 0, 1])}
-    with pytest.raises(error, match=message):
-        package.FourierProduct(**{k: given(package, a) for k, a in {**good, **change}.items()})
-
-
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-def test_every_argument_is_needed(package):
-    with pytest.raises(TypeError, match="permutation must be"):
-        package.FourierProduct(given(package, np.zeros((3, 1))), given(package, np.ones((2, 1), complex)), None)
-    with pytest.raises(TypeError, match="dtype must be complex"):
-        package.FourierProduct.random(4, dtype=np.float64 if package is iso else torch.float64)
-    with pytest.raises(ValueError, match="n must be"):
-        package.FourierProduct.random(0)
-
-
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
 def test_permutations_of_every_integer_type(dtype, seed):
     arguments = drawn(seed, 9, np.complex128)
@@ -171,18 +82,6 @@ def test_conversions_keep_the_permutation(seed):
     assert (own.phases.dtype, own.permutation.dtype) == (torch.float64, torch.int64)
     listed = it.FourierProduct(own.phases, own.vectors, own.permutation.tolist())
     torch.testing.assert_close(listed.matrix(), own.matrix())
-
-
-def test_the_formula_has_every_derivative():
-    generator = torch.Generator().manual_seed(0)
-    op = it.FourierProduct.random(5, generator=generator, dtype=torch.complex128)
-    phases, vectors = op.phases.requires_grad_(), op.vectors.requires_grad_()
-    x = torch.randn(2, 5, dtype=torch.complex128, generator=generator, requires_grad=True)
-    apply = lambda p, v, x: it.FourierProduct(p, v, op.permutation).apply(x)
-    assert torch.autograd.gradcheck(apply, (phases, vectors, x))
-    assert torch.autograd.gradgradcheck(apply, (phases, vectors, x))
-    compiled = torch.compile(apply, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(phases, vectors, x), apply(phases, vectors, x))
 
 
 def test_random_ones_fill_their_ranges(seed):

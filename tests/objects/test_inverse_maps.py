@@ -53,24 +53,6 @@ def logarithm(w, **keywords):
     return op
 
 
-@DTYPE
-@pytest.mark.parametrize("n", SIZES)
-def test_logarithms_of_random_matrices(n, dtype, seed):
-    w = np.stack([proper(ref.haar(seed, n, dtype)) for _ in range(6)]).reshape(2, 3, n, n)
-    logarithm(w)
-
-
-@DTYPE
-@pytest.mark.parametrize("n", [1, 2, 3, 6, 9])
-def test_logarithms_of_rigid_matrices(n, dtype):
-    for w in rigid(n, dtype):
-        if is_complex(dtype) or np.linalg.det(w) > 0:
-            logarithm(w)
-        else:
-            with pytest.raises(ValueError, match="w must have determinant 1"):
-                iso.Exponential.from_matrix(w)
-
-
 NEAR = [np.pi - np.array([1, 2, 0, 3, 0.5, 1e-3]) * gap for gap in (0, 1e-17, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3)]
 HARD = [
     *NEAR,
@@ -210,7 +192,7 @@ def parts(op):
     """The arrays of an operator."""
     if hasattr(op, "factors"):
         return [np.asarray(factor) for factor in op.factors]
-    names = ("upper", "diagonal", "theta", "phi", "phases", "signs")
+    names = ("upper", "diagonal", "theta", "phi", "phases", "signs", "vectors", "sign")
     return [np.asarray(a) for name in names if (a := getattr(op, name, None)) is not None]
 
 
@@ -220,11 +202,8 @@ def test_stacks_and_views(api, array, dtype, seed):
     """Members of a stack, empty ones too, are those of single matrices; transposed memory changes no bit."""
     w = np.stack([proper(ref.haar(seed, 6, dtype)) for _ in range(6)]).reshape(2, 3, 6, 6)
     products = np.stack([np.kron(v[:2, :2], np.eye(3)) for v in w.reshape(6, 6, 6)]).reshape(w.shape).astype(dtype)
-    for maker, given, rest in (
-        (api.Exponential, w, ()),
-        (api.Mesh, w, ()),
-        (api.Kronecker, products, ([2, 3],)),
-    ):
+    makers = api.Exponential, api.Mesh, api.Householder, api.Cayley
+    for maker, given, rest in (*((maker, w, ()) for maker in makers), (api.Kronecker, products, ([2, 3],))):
         op = maker.from_matrix(array(given), *rest)
         assert tuple(op.batch_shape) == (2, 3)
         close(np.asarray(op.matrix()), given, forward(dtype, 12))
@@ -240,9 +219,9 @@ def test_stacks_and_views(api, array, dtype, seed):
 @FACES
 def test_refusals(api, array, seed):
     q = ref.haar(seed, 4)
-    for cls in (api.Exponential, api.Mesh):
+    for cls in (api.Exponential, api.Mesh, api.Householder, api.Cayley):
         for w in (q[:3], 1.001 * q, np.ones((4, 4)), np.zeros((0, 0)), np.full((2, 2), np.inf)):
-            with pytest.raises(ValueError, match="w must be"):
+            with pytest.raises(ValueError, match="^w must"):
                 cls.from_matrix(array(w))
         with pytest.raises(ValueError, match="w must be unitary: .* of matrix 1"):
             cls.from_matrix(array(np.stack([np.eye(4), 2 * q]) + 0j))

@@ -43,25 +43,8 @@ def test_a_reflection_becomes_the_nearest_rotation():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
 def test_haar(package, dtype):
-    """Both determinants; the mean of |w_ij|^2 is 1 / n and that of |trace|^2 is 1, unlike those of `random`."""
-    make = package.Householder.haar
-    given = {"dtype": dtype if package is iso else getattr(torch, dtype)}
-    source = {"rng": np.random.default_rng(5)} if package is iso else {"generator": torch.Generator().manual_seed(5)}
-    w = np.asarray(make(3, batch_shape=(2000,), **source, **given).matrix())
-    assert w.dtype == dtype
-    assert abs((np.abs(w) ** 2).mean(0) * 3 - 1).max() < 0.1
-    assert abs((np.abs(np.trace(w, axis1=1, axis2=2)) ** 2).mean() - 1) < 0.15
-    signs = np.linalg.det(w).real > 0
-    assert 0.4 < signs.mean() < 0.6
-    assert make(1, **given).shape == (1, 1)
-    with pytest.raises(ValueError, match="^n "):
-        make(0)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
-def test_haar_in_stacks(package, dtype):
-    """The same moments in one call; with special determinant 1, and then the mean of W is still zero."""
+    """Both determinants; the mean of |w_ij|^2 is 1 / n and that of |trace|^2 is 1, unlike those of `random`; special
+    ones have determinant 1, and the mean of W is still zero."""
     make = package.Householder.haar
     given = {"dtype": dtype if package is iso else getattr(torch, dtype)}
     given |= {"rng": 3} if package is iso else {"generator": torch.Generator().manual_seed(3)}
@@ -77,12 +60,15 @@ def test_haar_in_stacks(package, dtype):
                 assert n == 1 or abs(w.mean(0)).max() < 0.1
             else:
                 assert abs(determinants.mean()) < 0.1
+                assert abs((np.abs(np.trace(w, axis1=1, axis2=2)) ** 2).mean() - 1) < 0.15
             assert len(np.unique(w[:, 0, 0])) > 1000 or n == 1
     if package is iso:
         one, stack = (make(4, rng=7, dtype=dtype, **more).matrix() for more in ({}, {"batch_shape": (2,)}))
         assert np.array_equal(one, stack[0])
     assert make(3, batch_shape=(0, 2), **given).batch_shape == (0, 2)
-    with pytest.raises(ValueError, match="batch_shape"):
-        make(3, batch_shape=(-1,))
+    assert make(1, **given).shape == (1, 1)
+    for n, batch, named in ((3, (-1,), "batch_shape"), (0, (), "^n ")):
+        with pytest.raises(ValueError, match=named):
+            make(n, batch_shape=batch)
     with pytest.raises(TypeError, match="^special "):
         make(3, special=1)

@@ -27,18 +27,15 @@ def test_every_path_at_every_angle(path):
 @pytest.mark.cpu
 @each
 @sizes
-def test_the_same_bits_for_every_number_of_threads(name, n, seed):
+def test_the_same_bits_for_every_number_of_threads(name, n, seed, threads):  # noqa: ARG001  restores the budget
     upper = ref.normal(seed, 10_007, n * (n - 1) // 2)
     x, ct, w_bar = ref.normal(seed, 10_007, n), ref.normal(seed, 10_007, n), ref.normal(seed, 10_007, n, n)
-    before, found = iso.get_num_threads(), []
-    try:
-        for threads in (1, 2, 3, 16):
-            iso.set_num_threads(threads)
-            op = getattr(iso, name)(upper)
-            bars, x_bar = op.apply_vjp(x, ct)
-            found.append([op(x), op.H(x), op.matrix(), x_bar, bars["upper"], op.matrix_vjp(w_bar)["upper"]])
-    finally:
-        iso.set_num_threads(before)
+    found = []
+    for count in (1, 2, 3, 16):
+        iso.set_num_threads(count)
+        op = getattr(iso, name)(upper)
+        bars, x_bar = op.apply_vjp(x, ct)
+        found.append([op(x), op.H(x), op.matrix(), x_bar, bars["upper"], op.matrix_vjp(w_bar)["upper"]])
     for other in found[1:]:
         assert all((a == b).all() for a, b in zip(found[0], other, strict=True))
 
@@ -46,21 +43,17 @@ def test_the_same_bits_for_every_number_of_threads(name, n, seed):
 @pytest.mark.cpu
 @pytest.mark.alone
 @each
-def test_any_angle_costs_the_same(name, seed):
+def test_any_angle_costs_the_same(name, seed, threads):  # noqa: ARG001  restores the budget
     """174 degrees took twelve times as long as 60 when such matrices were repaired one by one."""
     axes = ref.normal(seed, 50_000, 3)
     axes /= np.linalg.norm(axes, axis=-1, keepdims=True)
     x, times = ref.normal(seed, 50_000, 3), {}
     ops = {angle: getattr(iso, name).from_rotvec(np.deg2rad(angle) * axes) for angle in (60, 174)}
-    before = iso.get_num_threads()
-    try:
-        iso.set_num_threads(1)
-        for angle, op in [*ops.items()] * 8:
-            start = time.process_time()
-            op(x), op.matrix()
-            times.setdefault(angle, []).append(time.process_time() - start)
-    finally:
-        iso.set_num_threads(before)
+    iso.set_num_threads(1)
+    for angle, op in [*ops.items()] * 8:
+        start = time.process_time()
+        op(x), op.matrix()
+        times.setdefault(angle, []).append(time.process_time() - start)
     assert min(times[174]) < 2 * min(times[60])
 
 

@@ -7,27 +7,42 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
-from registry import DTYPES, is_complex
+from registry import DTYPES, is_complex, real_of
 from registry.exponential import proper
 from support import orthogonal, structure
 from support.sizes import SHARED, sizes
-from tolerance import UNITARITY, close, forward
+from tolerance import SLACK, UNITARITY, close, eps, forward, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 MAPS = {"Cayley": {}, "Exponential": {}, "Householder": {}, "Mesh": {"first": "right"}}
 
 
 def returns(make, w, **options):
-    """W comes back to rounding, as orthogonal as every hard parametrisation."""
-    found = np.asarray(make(w, **options).matrix())
+    """The operator of W, which comes back to rounding, as orthogonal as every hard parametrisation."""
+    op = make(w, **options)
+    found = np.asarray(op.matrix())
     assert ref.orthogonality_error(found) <= UNITARITY
     close(found, w, forward(w.dtype, max(len(w), 4)), "round trip", floor=1.0)
+    return op
 
 
-def bounded(op):
-    """The last factor that is chosen makes no entry of A larger than 1, up to rounding."""
-    for part in (op.upper, op.diagonal):
-        assert part is None or np.abs(part).max(initial=0) <= 1 + 1e-5
+def promised(op, w):
+    """What each map says of the parameters that it chooses."""
+    n, slack = len(w), SLACK[np.dtype(real_of(w.dtype)).char]
+    assert op.dtype == w.dtype
+    if isinstance(op, iso.Cayley):  # the last factor makes no entry of A larger than 1
+        assert all(part is None or np.abs(part).max(initial=0) <= 1 + slack for part in (op.upper, op.diagonal))
+        assert is_complex(w.dtype) or np.prod(op.signs) == np.sign(np.linalg.det(w))
+    elif isinstance(op, iso.Exponential):  # the principal logarithm
+        assert np.linalg.norm(ref.skew(op.upper, op.diagonal), 2) <= np.pi + 40 * n * eps(w.dtype)
+    elif isinstance(op, iso.Householder):
+        assert op.vectors.shape == (n, n - 1)
+        identical(op.vectors, np.tril(op.vectors), "the trapezoid")
+        close(np.linalg.norm(op.vectors, axis=0), np.ones(n - 1), forward(w.dtype, n), "unit columns")
+    else:
+        assert (op.n, op.layers, op.layout, op.first) == (n, n, "brick", "right")
+        names = {k for k in ("phi", "phases", "signs") if getattr(op, k) is not None}
+        assert names == ({"phi", "phases"} if is_complex(w.dtype) else {"signs"})
 
 
 def round_trips(name, dtype, names, own, rng):
@@ -39,13 +54,11 @@ def round_trips(name, dtype, names, own, rng):
         if name == "Exponential":
             w = proper(w)
         try:
-            returns(maker.from_matrix, w, **MAPS[name])
+            promised(returns(maker.from_matrix, w, **MAPS[name]), w)
             if k % 3 == 0:
                 returns(maker.from_matrix, w, nearest=True)
             elif k % 3 == 1:
                 returns(lambda w, **rest: other.from_matrix(torch.from_numpy(w), **rest), w)
-            elif name == "Cayley":
-                bounded(maker.from_matrix(w))
         except (AssertionError, ValueError) as error:
             raise AssertionError(f"{kind}, n = {n}: {error}") from error
 

@@ -43,6 +43,7 @@ BOUNDED_SVD = Object(
             square=False,
         ),
     },
+    sizes={"square": ((20, 1), (20, 200))},  # through the factors, and through W
     large={
         "alone": Large("square", 300, lambda rng, dtype: parts(rng, (300, 300, 300), dtype, ()), 200),
         "stack": Large("square", 60, lambda rng, dtype: parts(rng, (60, 60, 60), dtype, (64,)), 20),

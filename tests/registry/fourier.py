@@ -34,6 +34,8 @@ FOURIER = Object(
         ),
     },
     variants={"plain": Variant("c", drawn, options=permutation)},
+    # powers of two, odd primes with a pass of their own, mixed ones, and lengths that go through a convolution
+    sizes={"plain": tuple((n, 21) for n in (1, 2, 3, 8, 11, 16, 17, 31, 32, 37, 45, 74, 97, 120, 128))},
     large={
         "alone": Large("plain", 256, lambda rng, dtype: drawn(rng, 256, dtype, ()), 300),
         "stack": Large("plain", 40, lambda rng, dtype: drawn(rng, 40, dtype, (64,)), 20),

@@ -1,6 +1,6 @@
 """Kronecker products."""
 
-from math import prod
+from math import isqrt, prod
 
 import reference as ref
 from registry.draws import any_matrix
@@ -8,8 +8,8 @@ from registry.entry import Argument, Large, Object, Variant
 
 
 def factors(rng, n, dtype, batch, first=None):
-    """Two factors of an n x n product, the first of the smallest prime size, or of the given sizes."""
-    p = next(p for p in range(min(2, n), n + 1) if n % p == 0)
+    """Two factors of an n x n product, of sizes as near as n allows, or the first of the given sizes."""
+    p = max(p for p in range(1, isqrt(n) + 1) if n % p == 0)
     sizes = [(p, p), (n // p, n // p)] if first is None else [first, (n, n)]
     return {f"factors.{f}": any_matrix(rng, (*batch, *size), dtype) for f, size in enumerate(sizes)}
 
@@ -33,6 +33,7 @@ KRONECKER = Object(
         "wide": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, batch, (2, 3)), square=False),
         "tall": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, batch, (3, 1)), square=False),
     },
+    sizes={"square": ((64, 7), (51, 7)), "tall": ((1, 7), (17, 7))},
     large={
         "alone": Large("square", 400, lambda rng, dtype: factors(rng, 400, dtype, ()), 300, idle=("matrix",)),
         "stack": Large("square", 60, lambda rng, dtype: factors(rng, 60, dtype, (64,)), 20, idle=("matrix",)),

@@ -26,7 +26,8 @@ def brick(n):
 
 
 def right(n):
-    return {"n": n, "layers": 4, "first": "right"}
+    """More layers than reach every W."""
+    return {"n": n, "layers": n + 2, "first": "right"}
 
 
 def fft(n):
@@ -66,6 +67,7 @@ MESH = Object(
         ),
         "fft": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, batch, fft), options=fft),
     },
+    sizes={"brick": ((1, 7), (2, 7), (33, 7)), "signs": ((34, 7),), "fft": ((1, 7), (2, 7), (128, 7))},
     large={
         "alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, (), brick), 400),
         "stack": Large("brick", 60, lambda rng, dtype: theta(rng, 60, dtype, (64,), brick), 20),

@@ -1,15 +1,11 @@
 """The functions of a cell in both faces behind one interface: arrays by name in, arrays out."""
 
-from types import MappingProxyType
-
 import numpy as np
 import pytest
 import torch
 
-import isometry
-import isometry.torch
-from elsewhere import Elsewhere
-from faces import array, tensor
+from elsewhere import ElsewhereFace
+from faces import NumpyFace, TorchFace
 from registry.cells import CASES
 
 
@@ -22,18 +18,19 @@ def flat(grads):
         yield grads
 
 
-class TorchCell:
-    """Everything follows from `run`, the results as a function of tensors."""
-
-    face = isometry.torch
-    take, home = staticmethod(tensor), staticmethod(array)
-    unchecked = MappingProxyType({})  # the keywords with which NaN passes
-
-    def __init__(self, case):
-        self.case = case
+class Cell:
+    def __init__(self, case, face=None):
+        self.case, self.face = case, face or self.face
+        self.package, self.take, self.home = self.face.package, self.face.take, self.face.home
 
     def run(self, given, **options):
-        return self.case.call(self.face, given, **options)
+        return self.case.call(self.package, given, **options)
+
+
+class TorchCell(Cell):
+    """Everything follows from `run`, the results as a function of tensors."""
+
+    face = TorchFace()
 
     def function(self, arrays, **options):
         """The results as a function of tensors, and the point."""
@@ -56,26 +53,12 @@ class TorchCell:
 class ElsewhereCell(TorchCell):
     """On a device without kernels; used while one is entered."""
 
-    def take(self, a):
-        return Elsewhere.send(tensor(a))
-
-    def home(self, t):
-        with torch._C.DisableTorchFunction():  # the test reads the values, not the package
-            return array(t)
+    face = ElsewhereFace()
 
 
-class NumpyCell:
-    face = isometry
-    take = staticmethod(np.asarray)
-    unchecked = MappingProxyType({"check_finite": False})
-
-    def __init__(self, case):
-        self.case = case
-
-    def states(self, arrays, **options):
-        return self.case.call(self.face, arrays, **options)
-
-    run = states
+class NumpyCell(Cell):
+    face = NumpyFace()
+    states = Cell.run
 
     def parts(self, states):
         """The parts of a state, or of its cotangent, as the functions have them."""
@@ -84,12 +67,12 @@ class NumpyCell:
 
     def pull(self, arrays, states, ct, **options):
         """What the function of the gradients gives."""
-        lead, given = self.case.given(arrays, self.face)
-        return getattr(self.face, f"{self.case.cell.stem}_vjp")(*lead, states=states, ct=ct, **given, **options)
+        lead, given = self.case.given(arrays, self.package)
+        return getattr(self.package, f"{self.case.cell.stem}_vjp")(*lead, states=states, ct=ct, **given, **options)
 
     def vjp(self, arrays, ct, **options):
-        lead, given = self.case.given(arrays, self.face)
-        results = getattr(self.face, self.case.cell.stem)(*lead, **given, **options)
+        lead, given = self.case.given(arrays, self.package)
+        results = getattr(self.package, self.case.cell.stem)(*lead, **given, **options)
         grads = self.pull(arrays, results, self.parts(ct), **options)
         own = dict(zip(self.case.own, flat(grads.pop("transition", ())), strict=True))
         for name, g in grads.items():
@@ -111,7 +94,7 @@ SUBJECTS = [
 
 
 def named(subject):
-    return f"{'numpy' if isinstance(subject, NumpyCell) else 'torch'}, {subject.case}"
+    return f"{subject.face.name}, {subject.case}"
 
 
 each_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=named)

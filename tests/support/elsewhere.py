@@ -10,7 +10,8 @@ from torch import Tensor
 from torch._C import _functorch as functorch
 from torch.overrides import TorchFunctionMode
 
-from faces import TorchSubject, array
+from faces import TorchFace, array
+from subjects import TorchSubject
 
 DEVICE, HERE = torch.device("cuda", 0), torch.device("cpu")
 ANSWERS = {Tensor.device.__get__: DEVICE, Tensor.is_cpu.__get__: False, Tensor.is_cuda.__get__: True}
@@ -91,13 +92,17 @@ def flat(values):
             yield value
 
 
-class ElsewhereSubject(TorchSubject):
+class ElsewhereFace(TorchFace):
     """The torch face on that device; used while one is entered."""
 
-    def given(self, a):
-        t = super().given(a)
+    def take(self, a, layout="plain"):
+        t = super().take(a, layout)
         return t if t is None else Elsewhere.send(t)
 
     def home(self, t):
         with torch._C.DisableTorchFunction():  # the test reads the values, not the package
             return array(t)
+
+
+class ElsewhereSubject(TorchSubject):
+    face = ElsewhereFace()

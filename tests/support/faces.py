@@ -1,117 +1,23 @@
-"""The two faces behind one interface: NumPy arrays in, NumPy arrays out, so that every law is written once.
+"""Both packages behind one interface, NumPy arrays in, NumPy arrays out: a call is written once and run on either.
 
-A `Subject` is one operator under test. `layout` rewrites the memory of every array on its way in, values unchanged.
+A face calls its package, the real one or one with a fault. Results are arrays by name; gradients are those of the
+functions `*_vjp` of NumPy, and those of autograd in torch.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+import contextlib
+import operator
 
 import numpy as np
+import torch
 
+import isometry
+import isometry.torch
 import place
-import reference as ref
-from registry import Case, members, spread
-from tolerance import FLOOR
+from fuzz.call import Kind, Raw, Seed
+from isometry._core import CELLS
+from registry import spread
 
-
-@dataclass(frozen=True)
-class Subject:
-    case: Case
-    arguments: dict
-    layout: str = "plain"
-    n: int = field(default=0)
-    checks: bool = True  # NumPy face: refuse NaN in methods
-
-    @classmethod
-    def draw(cls, case, rng, n=6, batch=()):
-        n = case.size(n)
-        return cls(case, case.draw(rng, n, batch), n=n)
-
-    def with_arguments(self, **changes):
-        return replace(self, arguments={**self.arguments, **changes})
-
-    def with_layout(self, layout):
-        return replace(self, layout=layout)
-
-    def unchecked(self):
-        """NaN passes."""
-        return replace(self, checks=False)
-
-    # ------------------------------------------------------------ the reference's results
-
-    @property
-    def dtype(self):
-        return self.case.dtype
-
-    @property
-    def factors(self):
-        return self.case.factors(self.n)
-
-    @property
-    def invertible(self):
-        """Whether W^H is known to be the inverse: the loose arguments are signs."""
-        own = self.case.object.declaration
-        return own.signed and all((np.abs(self.arguments[k]) == 1).all() for k in own.loose if k in self.arguments)
-
-    @property
-    def options(self):
-        """The keywords that are no arrays of numbers."""
-        return self.case.options(self.n)
-
-    def batch_of(self, name):
-        shape = self.arguments[name].shape
-        return shape[: len(shape) - self.case.object.arguments[name].declared.rank]
-
-    @property
-    def batch_shape(self):
-        return np.broadcast_shapes(*(self.batch_of(k) for k in self.arguments))
-
-    def member(self, index):
-        """The arguments of one operator of the stack."""
-        one = {}
-        for name, a in self.arguments.items():
-            lead = self.batch_of(name)
-            own = tuple(0 if s == 1 else i for i, s in zip(index[len(index) - len(lead) :], lead, strict=True))
-            one[name] = a[own]
-        return one
-
-    def reference(self):
-        """The stack of matrices, in double precision."""
-        one = lambda index: {**self.member(index), **self.options}
-        w = [self.case.object.reference(one(i)) for i in members(self.batch_shape)]
-        return np.stack(w).reshape(*self.batch_shape, *w[0].shape)
-
-    def reference_matrix_vjp(self, w_bar):
-        """Gradients of all trainable arguments, summed over broadcast axes, real if the argument is."""
-        total = {k: np.zeros(a.shape, complex) for k, a in self.arguments.items() if k not in self.case.object.fixed}
-        for index in members(self.batch_shape):
-            grads = self.case.object.gradients(w_bar[index], {**self.member(index), **self.options})
-            for name, g in grads.items():
-                lead = self.batch_of(name)
-                own = tuple(0 if s == 1 else i for i, s in zip(index[len(index) - len(lead) :], lead, strict=True))
-                total[name][own] += g
-        return {k: g if self.arguments[k].dtype.kind == "c" else g.real for k, g in total.items()}
-
-    def reference_apply_vjp(self, x, ct):
-        w = self.reference()
-        full = (*np.broadcast_shapes(self.batch_shape, x.shape[:-1]),)
-        wide_x = np.broadcast_to(x, (*full, x.shape[-1]))
-        outer = ref.wide(ct)[..., :, None] * wide_x[..., None, :].conj()
-        x_bar = np.einsum("...ij,...i->...j", w.conj(), ref.wide(ct))
-        x_bar = fold(x_bar if x.dtype.kind == "c" else x_bar.real, x.shape)
-        return self.reference_matrix_vjp(fold(outer, w.shape)), x_bar
-
-    def floor(self, ct):
-        return FLOOR * float(np.linalg.norm(ct)) + 1e-3
-
-
-def fold(a, shape):
-    """The sum over broadcast axes that leaves the given shape."""
-    a = a.sum(tuple(range(a.ndim - len(shape))))
-    return a.sum(tuple(k for k, s in enumerate(shape) if s == 1 and a.shape[k] != 1), keepdims=True)
-
-
-# ---------------------------------------------------------------- NumPy
+# ---------------------------------------------------------------- memory layouts
 
 
 def strided(a):
@@ -134,15 +40,11 @@ def read_only(a):
     return a
 
 
-def offset(a):
-    return np.concatenate([np.full((1, *a.shape[1:]), 9, a.dtype), a])[1:]
-
-
 LAYOUTS = {
     "plain": lambda a: a,
     "fortran": lambda a: np.array(a, order="F"),
     "strided": strided,
-    "offset": offset,
+    "offset": lambda a: np.concatenate([np.full((1, *a.shape[1:]), 9, a.dtype), a])[1:],
     "reversed": lambda a: np.ascontiguousarray(a[..., ::-1])[..., ::-1],
     "reversed rows": lambda a: np.ascontiguousarray(a[::-1])[::-1],
     "unaligned": unaligned,
@@ -151,250 +53,262 @@ LAYOUTS = {
 }
 
 
-class NumpySubject(Subject):
-    mixes = True  # arguments of several precisions
-    layouts = tuple(LAYOUTS)
-
-    @property
-    def face(self):
-        import isometry
-
-        return isometry
-
-    def home(self, value):
-        """An operator, or a result, as an array of NumPy."""
-        return np.asarray(value)
-
-    def given(self, a):
-        if a is None or np.ndim(a) == 0:
-            return a
-        return LAYOUTS[self.layout](a)
-
-    def operator(self):
-        given = {k: self.given(a) for k, a in self.arguments.items()}
-        return self.case.object.build(self.face, {**given, **self.options})
-
-    def matrix(self):
-        return self.operator().matrix(check_finite=self.checks)
-
-    def apply(self, x):
-        return self.operator().apply(self.given(x), check_finite=self.checks)
-
-    def apply_adjoint(self, y):
-        return self.operator().apply_adjoint(self.given(y))
-
-    def times(self, x):
-        return self.operator() @ self.given(x)
-
-    def beside(self, x):
-        return self.given(x) @ self.operator()
-
-    def picked(self, key):
-        op = self.operator()[key]
-        return op.matrix(), op.batch_shape
-
-    def converted(self, dtype):
-        return self.operator().astype(dtype)
-
-    def apply_vjp(self, x, ct):
-        grads, x_bar = self.operator().apply_vjp(self.given(x), self.given(ct), check_finite=self.checks)
-        return spread(grads), x_bar
-
-    def matrix_vjp(self, ct):
-        return spread(self.operator().matrix_vjp(self.given(ct)))
-
-    def det(self):
-        return self.operator().det(check_finite=self.checks)
-
-    def det_vjp(self, ct):
-        """None: this face has no gradient of it."""
-
-    def inverse(self):
-        return self.operator().inv.matrix()
-
-    def inverse_vjp(self, ct):
-        return spread(self.operator().inv.matrix_vjp(self.given(ct)))
-
-    def keywords(self, keywords):
-        return {k: self.given(v) if isinstance(v, np.ndarray) else v for k, v in keywords.items()}
-
-    def recurrence(self, x, v, **keywords):
-        return self.face.recurrence(self.operator(), self.given(x), self.given(v), **self.keywords(keywords))
-
-    def recurrence_vjp(self, x, v, ct, **keywords):
-        op, keywords = self.operator(), self.keywords(keywords)
-        x, v = self.given(x), self.given(v)
-        states = self.face.recurrence(op, x, v, **keywords)
-        grads = self.face.recurrence_vjp(op, x, v, states, self.given(ct), **keywords)
-        return {**grads, "transition": spread(grads["transition"])}
-
-    def activate(self, z, name, bias=None):
-        return self.face.activate(self.given(z), name, bias=self.given(bias))
-
-    def activate_vjp(self, z, name, ct, bias=None):
-        return self.face.activate_vjp(self.given(z), name, self.given(ct), bias=self.given(bias))
-
-    def from_matrix(self, w):
-        op = getattr(self.face, self.case.object.cls).from_matrix(self.given(w))
-        return {k: a for k in self.case.object.arguments if (a := getattr(op, k)) is not None}
+def gaps(t):
+    wide = torch.full((*t.shape[:-1], 2 * t.shape[-1] + 3), 9, dtype=t.dtype, device=t.device)
+    view = wide[..., 1 : 2 * t.shape[-1] + 1 : 2]
+    return view.copy_(t)
 
 
-# ---------------------------------------------------------------- torch
+def turned(t):
+    axes = tuple(reversed(range(t.ndim)))
+    return t.permute(axes).contiguous().permute(axes)
+
+
+TORCH_LAYOUTS = {
+    "plain": lambda t: t,
+    "transposed": turned,
+    "strided": gaps,
+    "offset": lambda t: torch.cat([torch.full_like(t[:1], 9), t])[1:],
+    "conjugate bit": lambda t: t.conj().resolve_conj().conj() if t.is_complex() else t,
+    "negative bit": lambda t: torch.complex(torch.zeros_like(t), -t).conj().imag if t.is_floating_point() else t,
+}
 
 
 def tensor(a):
-    import torch
-
     return torch.from_numpy(np.array(a, order="C")).to(place.device)
-
-
-def torch_layouts():
-    import torch
-
-    def gaps(t):
-        wide = torch.full((*t.shape[:-1], 2 * t.shape[-1] + 3), 9, dtype=t.dtype, device=t.device)
-        view = wide[..., 1 : 2 * t.shape[-1] + 1 : 2]
-        return view.copy_(t)
-
-    def turned(t):
-        axes = tuple(reversed(range(t.ndim)))
-        return t.permute(axes).contiguous().permute(axes)
-
-    return {
-        "plain": lambda t: t,
-        "transposed": turned,
-        "strided": gaps,
-        "offset": lambda t: torch.cat([torch.full_like(t[:1], 9), t])[1:],
-        "conjugate bit": lambda t: t.conj().resolve_conj().conj() if t.is_complex() else t,
-        "negative bit": lambda t: torch.complex(torch.zeros_like(t), -t).conj().imag if t.is_floating_point() else t,
-    }
 
 
 def array(t):
     return t.detach().resolve_conj().resolve_neg().cpu().numpy()
 
 
-class TorchSubject(Subject):
-    mixes = False
-    recorded: ClassVar = False  # whether gradients are computed so that they can be differentiated again
-    layouts = ("plain", "transposed", "strided", "offset", "conjugate bit", "negative bit")
+# ---------------------------------------------------------------- results by name
+
+BUILDERS = ("random", "from_matrix", "from_skew", "from_trapezoid")
+
+
+def named(function, result):
+    """The parts of a result by their names."""
+    if function == "apply_vjp":
+        return {**spread(result[0]), "x": result[1]}
+    if function in ("matrix_vjp", "inv.matrix_vjp"):
+        return spread(result)
+    if function == "activate_vjp":
+        return present({"z": result[0], "bias": result[1]})
+    if function.removesuffix("_vjp") in CELLS:
+        return of_cell(result)
+    if function == "linalg.procrustes_vjp":
+        return {"a": result}
+    if function.startswith("linalg.") and isinstance(result, tuple):
+        return dict(zip(("a", "tau", "other"), result, strict=False))
+    if function == "delta_rule":
+        return {"o": result[0], "state": result[1]}
+    if function == "delta_rule_vjp":
+        return present(result)
+    if function in ("tasks.adding", "tasks.copying", "tasks.permutations", "tasks.characters"):
+        return {"in": result[0], "out": result[1]}
+    return {"matrix": result.matrix()} if function in BUILDERS else {"value": result}
+
+
+def of_cell(result):
+    """Gradients, those of both parts of a state side by side; or the states, and what comes beside them."""
+    if isinstance(result, dict):
+        own = {f"transition.{k}": g for k, g in spread(result.get("transition", {})).items()}
+        parts = present({k: g for k, g in result.items() if k != "transition"})
+        return own | {k: np.concatenate(g, -1) if isinstance(g, tuple) else g for k, g in parts.items()}
+    return present({"value": result[0], "other": result[1]}) if isinstance(result, tuple) else {"value": result}
+
+
+def present(parts):
+    return {k: a for k, a in parts.items() if a is not None}
+
+
+# ---------------------------------------------------------------- faces
+
+
+class NumpyFace:
+    name = "numpy"
+    mixes = True  # arguments of several precisions
+    checks = True  # takes check_finite
+    grades_numbers = True  # has gradients of arguments that are Python numbers
+    layouts = LAYOUTS
+    ways = (*LAYOUTS, "list")
+    foreign = ()  # arguments not passed to the package
+
+    def __init__(self, package=isometry):
+        self.package = package
 
     @property
-    def face(self):
-        import isometry.torch
+    def unchecked(self):
+        """The keywords with which NaN passes."""
+        return {"check_finite": False} if self.checks else {}
 
-        return isometry.torch
+    # ------------------------------------------------------------ arrays
+
+    def take(self, a, layout="plain"):
+        """An array as the package takes it."""
+        if not np.ndim(a):
+            return a
+        if layout == "list":
+            # A list has float64 or complex128, the types NumPy reads into it.
+            return a.tolist() if a.size and a.dtype in (np.float64, np.complex128) else a
+        return LAYOUTS[layout](a)
 
     def home(self, value):
-        import torch
+        """A result, or an operator, as an array of NumPy."""
+        return np.asarray(value)
 
-        return array(value) if isinstance(value, torch.Tensor) else np.asarray(value.to("cpu"))
+    def dressed(self, value, layout):
+        if isinstance(value, Raw):
+            return value.value
+        if isinstance(value, Seed | Kind):
+            return self.chosen(value, layout)
+        return self.take(value, layout) if isinstance(value, np.ndarray | np.generic) else value
 
-    def given(self, a):
+    def chosen(self, value, layout):
+        odd = self.ways.index(layout) % 2
+        if isinstance(value, Seed):
+            return value.number if odd else np.random.default_rng(value.number)
+        return np.dtype(value.name) if odd else value.name
+
+    def memory(self, value):
+        return value if isinstance(value, np.ndarray) and value.dtype.kind in "fciub" else None
+
+    # ------------------------------------------------------------ calls
+
+    def given(self, call, arguments=None):
+        """All arguments as the package takes them."""
+        arguments = call.arguments if arguments is None else arguments
+        return {k: self.dressed(a, call.layouts.get(k, "plain")) for k, a in arguments.items()}
+
+    def run(self, call, given=None):
+        """The results by name, on the number of threads of the call if it has one."""
+        given = dict(self.given(call) if given is None else given)
+        budget = self.package.get_num_threads()
+        try:
+            if call.threads:
+                self.package.set_num_threads(call.threads)
+            return self.result(call, given)
+        finally:
+            if call.threads:
+                self.package.set_num_threads(budget)
+
+    def examined(self, call, arguments=None):
+        """The results; no argument may change, whether the call succeeds or raises."""
+        given = self.given(call, arguments)
+        before = {k: self.bytes(a) for k, a in given.items()}
+        try:
+            found = self.run(call, given)
+            self.apart(found, given)
+            return found
+        finally:
+            changed = [k for k, a in given.items() if self.bytes(a) != before[k]]
+            assert not changed, f"{', '.join(changed)} modified"
+
+    def apart(self, found, given):
+        """No result shares memory with an argument; torch may return a cotangent as a gradient."""
+        for name, a in given.items():
+            memory = None if name in self.foreign else self.memory(a)
+            shared = [k for k, r in found.items() if memory is not None and np.may_share_memory(memory, r)]
+            assert not shared, f"{shared[0]} shares memory with {name}"
+
+    def bytes(self, value):
+        memory = self.memory(value)
+        return None if memory is None else memory.tobytes()
+
+    def function(self, call):
+        return call.function
+
+    def served(self, call, given):
+        """The function to call; its arguments stay in `given`."""
+        held = {k: given.pop(k) for k in call.held if k in given} if call.on != "class" else {}
+        if call.on == "package":
+            if held and "transition" not in given:
+                given["transition"] = call.made(self.package, held)
+            return operator.attrgetter(self.function(call))(self.package)
+        owner = call.made(self.package, held) if call.on == "operator" else getattr(self.package, call.cls)
+        return operator.attrgetter(self.function(call))(owner)
+
+    def pairs(self, call, given):
+        """The arguments, with the two parts of states apart."""
+        apart = lambda a: (a[..., : call.split], a[..., call.split :])
+        of_states = [
+            name for name in ("start_state", "states", "ct") if call.split and hasattr(given.get(name), "shape")
+        ]
+        return given | {name: apart(given[name]) for name in of_states}
+
+    def raw(self, call, given):
+        served = self.served(call, given)
+        result = served(**self.pairs(call, given))
+        if call.function == "random":  # a second draw from the same seed is bitwise equal
+            first, second = (self.home(op.matrix()).tobytes() for op in (result, served(**self.given(call))))
+            assert first == second, "not reproducible from its seed"
+        return np.asarray(self.package.get_num_threads()) if call.function == "set_num_threads" else result
+
+    def result(self, call, given):
+        return named(call.function, self.raw(call, given))
+
+
+class TorchFace(NumpyFace):
+    name = "torch"
+    mixes = checks = grades_numbers = False
+    layouts = TORCH_LAYOUTS
+    ways = tuple(TORCH_LAYOUTS)
+    foreign = ("ct", "states")
+
+    def __init__(self, package=isometry.torch, recorded=False):
+        super().__init__(package)
+        self.recorded = recorded  # whether gradients are computed so that they can be differentiated again
+
+    def take(self, a, layout="plain"):
         if a is None:
             return None
         t = tensor(a)
-        return torch_layouts()[self.layout](t) if t.ndim else t
+        return TORCH_LAYOUTS[layout](t) if t.ndim else t
 
-    def leaves(self):
-        fixed = self.case.object.fixed
-        return {k: self.given(a).requires_grad_(k not in fixed) for k, a in self.arguments.items()}
+    def home(self, value):
+        if isinstance(value, torch.Tensor):
+            return array(value)
+        return value if isinstance(value, np.ndarray) else np.asarray(value.to("cpu"))
 
-    def operator(self, leaves=None):
-        given = leaves or {k: self.given(a) for k, a in self.arguments.items()}
-        return self.case.object.build(self.face, {**given, **self.options})
+    def chosen(self, value, layout):  # noqa: ARG002
+        if isinstance(value, Seed):
+            return torch.Generator().manual_seed(value.number)
+        return getattr(torch, value.name)
 
-    def matrix(self):
-        return self.home(self.operator().matrix())
+    def memory(self, value):
+        plain = isinstance(value, torch.Tensor) and value.layout is torch.strided and value.dtype is not torch.bfloat16
+        return self.home(value) if plain else None
 
-    def apply(self, x):
-        return self.home(self.operator().apply(self.given(x)))
+    def function(self, call):
+        return call.function.removesuffix("_vjp")
 
-    def apply_adjoint(self, y):
-        return self.home(self.operator().apply_adjoint(self.given(y)))
-
-    def times(self, x):
-        return self.home(self.operator() @ self.given(x))
-
-    def beside(self, x):
-        return self.home(self.given(x) @ self.operator())
-
-    def picked(self, key):
-        op = self.operator()[key]
-        return self.home(op.matrix()), op.batch_shape
-
-    def converted(self, dtype):
-        import torch
-
-        return self.operator().to(getattr(torch, np.dtype(dtype).name))
-
-    def pulled(self, out, inputs, ct):
-        import torch
-
-        grads = torch.autograd.grad(out, list(inputs.values()), self.given(ct), create_graph=self.recorded)
-        return {k: self.home(g) for k, g in zip(inputs, grads, strict=True)}
-
-    def trainable(self, leaves):
-        return {k: t for k, t in leaves.items() if t.requires_grad}
-
-    def apply_vjp(self, x, ct):
-        leaves, state = self.leaves(), self.given(x).requires_grad_()
-        grads = self.pulled(self.operator(leaves).apply(state), {**self.trainable(leaves), "x": state}, ct)
-        return grads, grads.pop("x")
-
-    def matrix_vjp(self, ct):
-        leaves = self.leaves()
-        return self.pulled(self.operator(leaves).matrix(), self.trainable(leaves), ct)
-
-    def det(self):
-        return self.home(self.operator().det())
-
-    def det_vjp(self, ct):
-        leaves = self.leaves()
-        return self.pulled(self.operator(leaves).det(), self.trainable(leaves), ct)
-
-    def inverse(self):
-        return self.home(self.operator().inv.matrix())
-
-    def inverse_vjp(self, ct):
-        leaves = self.leaves()
-        return self.pulled(self.operator(leaves).inv.matrix(), self.trainable(leaves), ct)
-
-    def keywords(self, keywords, grad=False):
-        given = {k: self.given(v) if isinstance(v, np.ndarray) else v for k, v in keywords.items()}
-        for k in given:
-            if grad and k in ("h0", "bias", "activation_bias", "start_state") and given[k] is not None:
-                given[k].requires_grad_()
-        return given
-
-    def recurrence(self, x, v, **keywords):
-        states = self.face.recurrence(self.operator(), self.given(x), self.given(v), **self.keywords(keywords))
-        return self.home(states)
-
-    def recurrence_vjp(self, x, v, ct, **keywords):
-        leaves, keywords = self.leaves(), self.keywords(keywords, grad=True)
-        x, v = self.given(x).requires_grad_(), self.given(v).requires_grad_()
-        states = self.face.recurrence(self.operator(leaves), x, v, **keywords)
-        extra = {k: keywords.get(k) for k in ("h0", "bias", "activation_bias", "start_state")}
-        inputs = {"x": x, "input_weight": v, **{k: t for k, t in extra.items() if t is not None}}
-        mine = self.trainable(leaves)
-        grads = self.pulled(states, {**inputs, **{"op " + k: t for k, t in mine.items()}}, ct)
-        grads["transition"] = {k: grads.pop("op " + k) for k in mine}
-        return {**dict.fromkeys(extra), **grads}
-
-    def activate(self, z, name, bias=None):
-        return self.home(self.face.activate(self.given(z), name, bias=self.given(bias)))
-
-    def activate_vjp(self, z, name, ct, bias=None):
-        leaves = {"z": self.given(z).requires_grad_()}
-        if bias is not None:
-            leaves["bias"] = self.given(bias).requires_grad_()
-        grads = self.pulled(self.face.activate(leaves["z"], name, bias=leaves.get("bias")), leaves, ct)
-        return grads["z"], grads.get("bias")
-
-    def from_matrix(self, w):
-        op = getattr(self.face, self.case.object.cls).from_matrix(self.given(w))
-        return {k: self.home(a) for k in self.case.object.arguments if (a := getattr(op, k)) is not None}
+    def result(self, call, given):
+        ct = given.pop("ct", None)
+        given.pop("states", None)
+        tensors = {k: given[k] for k in call.wanted if isinstance(given.get(k), torch.Tensor)}
+        leaves = {k: t.requires_grad_() for k, t in tensors.items() if t.is_floating_point() or t.is_complex()}
+        result = self.raw(call, given)
+        if ct is None:
+            return {k: self.home(a) for k, a in named(call.function, result).items()}
+        recurrent = call.function.removesuffix("_vjp") in CELLS
+        if recurrent and isinstance(result, tuple):  # both parts of a state, or the states without the memory
+            result = torch.cat(result, -1) if call.split else result[0]
+        unused = {"allow_unused": recurrent, "materialize_grads": recurrent}  # of a state before no step
+        grads = torch.autograd.grad(result, list(leaves.values()), ct, create_graph=self.recorded, **unused)
+        parts = {k: self.home(g) for k, g in zip(leaves, grads, strict=True)}
+        return {f"transition.{k}" if recurrent and k in call.held else k: g for k, g in parts.items()}
 
 
-FACES = {"numpy": NumpySubject, "torch": TorchSubject}
+@contextlib.contextmanager
+def one_thread():
+    """Torch's own operations on one thread: small ones wait milliseconds for a second on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+FACES = {"numpy": NumpyFace, "torch": TorchFace}

@@ -12,8 +12,8 @@ the textbook.
 import numpy as np
 
 import reference as ref
-from faces import FACES, Subject
 from registry import spread
+from subjects import IN_FACE, Subject
 
 
 def hermitian(w):
@@ -27,8 +27,8 @@ def of_matrices(key):
 
 
 class OfAdjoint:
-    def operator(self, *leaves):
-        return super().operator(*leaves).H
+    def operator(self, given=None):
+        return super().operator(given).H
 
     def reference(self):
         return hermitian(super().reference())
@@ -42,8 +42,8 @@ class OfColumns:
     def count(self):
         return -(-super().reference().shape[-1] // 2)
 
-    def operator(self, *leaves):
-        return super().operator(*leaves).columns(self.count)
+    def operator(self, given=None):
+        return super().operator(given).columns(self.count)
 
     def reference(self):
         return super().reference()[..., : self.count]
@@ -67,9 +67,9 @@ class OfProduct:
         n = super().reference().shape[-1]
         return (ref.normal(np.random.default_rng(0), n, n, dtype=self.dtype) / np.sqrt(n)).astype(self.dtype)
 
-    def operator(self, *leaves):
-        w = super().operator(*leaves)
-        return w @ self.face.Dense(self.given(self.middle())) @ w.H
+    def operator(self, given=None):
+        w = super().operator(given)
+        return w @ self.package.Dense(self.given(self.middle())) @ w.H
 
     def reference(self):
         w = super().reference()
@@ -111,8 +111,8 @@ class OfBlocks:
     def batch_of(self, name):
         return super().batch_of(name)[:-1]
 
-    def operator(self, *leaves):
-        return self.face.BlockDiagonal(super().operator(*leaves))
+    def operator(self, given=None):
+        return self.package.BlockDiagonal(super().operator(given))
 
     def stack(self):
         return Subject(self.case, self.arguments, n=self.n)
@@ -134,4 +134,4 @@ FORMS = {**SQUARE, "columns": OfColumns}
 
 def formed(form, face):
     """The class of subjects of one form in one face."""
-    return type(f"{form} in {face}", (FORMS[form], FACES[face]), {})
+    return type(f"{form} in {face}", (FORMS[form], IN_FACE[face]), {})

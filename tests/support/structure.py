@@ -198,13 +198,6 @@ def stack(rng, count, shape, dtype):
     return np.stack([draw(names[k % len(names)], rng, shape, dtype) for k in range(count)])
 
 
-def with_nan(rng, a):
-    """A copy in which one member holds NaN, and its index."""
-    a, k = a.copy(), int(rng.integers(len(a)))
-    a[k].flat[rng.integers(a[k].size)] = np.nan
-    return a, k
-
-
 def named(test):
     """Parametrises a test over the classes."""
     import pytest

@@ -58,7 +58,6 @@ def weighted(name, shape, dtype, trivialization, arranged):
 @pytest.mark.parametrize("trivialization", [True, False], ids=["trivialized", "plain"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bfloat16], ids=str)
 def test_weights(dtype, trivialization, name):
-    torch.manual_seed(0)
     for shape in ((1, 1), (6, 6), (9, 4), (4, 9), (2, 3, 4), (2, 3, 4, 3), (2, 3, 3, 3), (1, 5)):
         for arranged in (transposed, lambda w: w, lambda w: torch.stack((w, w), -1)[..., 0]):
             module = weighted(name, shape, dtype, trivialization, arranged)
@@ -124,7 +123,6 @@ def test_adapters():
 @pytest.mark.parametrize("name", MAPS)
 def test_lbfgs(name):
     """It flattens parameters and gradients."""
-    torch.manual_seed(0)
     module = weighted(name, (6, 6), torch.float64, False, transposed)
     target = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64))[0]
     optimiser, losses = torch.optim.LBFGS(module.parameters(), lr=0.1), []

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 
 import pytest
 import torch
@@ -25,11 +26,6 @@ CASES = (
     ((9, 4), torch.complex64, True),
 )
 TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
 
 
 def orthogonal(weight):
@@ -215,8 +211,8 @@ def test_a_unitary_parameter(name):
 @pytest.mark.filterwarnings("ignore:Complex modules")
 def test_half_precision_is_rounded_once_whatever_the_base(name):
     """W of a module in half precision is the rounded W of the same numbers in single precision."""
-    for half in HALF:
-        module = weighted((40, 40), name, torch.float32, True).to(half)
+    for half, shape in itertools.product(HALF, ((40, 40), (8, 8), (9, 4))):
+        module = weighted(shape, name, torch.float32, True).to(half)
         orthogonal(lambda: module.weight)
         wide = module.parametrizations.weight[0](original(module).float())
         assert torch.equal(wide.to(half), module.weight)

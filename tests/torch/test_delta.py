@@ -49,20 +49,12 @@ def test_kernels_and_formula_agree(sizes, normalise):
             assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize("gate", ["head", pytest.param("row", marks=pytest.mark.long)])
-def test_second_derivatives_and_forward_mode(gate):
-    given = tensors(arguments((1, 2, 2, 1, 2, 2, 2, gate)))
+@pytest.mark.long
+def test_second_derivatives_and_forward_mode_of_gates_of_rows():
+    given = tensors(arguments((1, 2, 2, 1, 2, 2, 2, "row")))
     call = lambda *args: called(dict(zip(given, args, strict=True)), householders=2, normalise=True)
     assert torch.autograd.gradcheck(call, list(given.values()), fast_mode=True, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(call, list(given.values()), fast_mode=True)
-
-
-def test_vmap():
-    given = tensors(arguments(CASES[0]), grad=False)
-    more = torch.stack([given["v"], 2 * given["v"]])
-    o, _ = torch.vmap(lambda v: called(given | {"v": v}))(more)
-    for i in range(2):
-        tol.close(o[i], called(given | {"v": more[i]})[0], 1e-12)
 
 
 def test_autocast_leaves_the_formula_as_it_is():
@@ -151,17 +143,6 @@ def test_operators_of_a_graph():
     o, state, *saved = torch.ops.isometry.delta_rule(*forward)
     backward = (1, 0.5, True, given, saved, [o, state], [True, False, True, True, True, True, False])
     opcheck(torch.ops.isometry.delta_rule_backward.default, backward)
-
-
-def test_a_graph_computes_the_same():
-    given = tensors(arguments(CASES[1], np.float32))
-    call = lambda *args: called(dict(zip(given, args, strict=True)), householders=2)
-    found, eager = compiled(call)(*given.values()), call(*given.values())
-    cts = [torch.randn_like(x) for x in eager]
-    for a, b in zip(found, eager, strict=True):
-        assert torch.equal(a, b)
-    expected = gradients(eager, given, cts)
-    assert all(torch.equal(bar, expected[name]) for name, bar in gradients(found, given, cts).items())
 
 
 def test_half_precision_is_computed_in_float32():

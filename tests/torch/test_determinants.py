@@ -4,8 +4,9 @@ import numpy as np
 import torch
 
 import isometry.torch as it
-from faces import TorchSubject, tensor
+from faces import tensor
 from registry import real_of
+from subjects import TorchSubject
 from tolerance import TIGHT
 
 
@@ -15,7 +16,7 @@ def drawn(case, seed, batch):
     if "sign" in subject.arguments:  # differences stay within -1..1
         subject = subject.with_arguments(sign=0.9 * subject.arguments["sign"])
     leaves = {k: tensor(a).requires_grad_(k not in case.object.fixed) for k, a in subject.arguments.items()}
-    names = list(subject.trainable(leaves))
+    names = [name for name, t in leaves.items() if t.requires_grad]
     options = subject.options
     made = lambda *given: case.object.build(it, {**leaves, **dict(zip(names, given, strict=True)), **options})
     call = lambda *given: made(*given).det()

@@ -129,7 +129,6 @@ def test_initial_vectors_of_the_ornn():
 
 def test_a_free_matrix_starts_unitary_and_its_optimiser_keeps_it_so():
     """Every W of the full-capacity uRNN, trained while Adam has the other parameters."""
-    torch.manual_seed(0)
     layer = it.nn.FullCapacityURNN(D, N, 2, bidirectional=True)
     matrices = lambda: [layer.recurrent_matrix(k, way).detach() for k in (0, 1) for way in (False, True)]
     start, own = matrices(), list(layer.recurrent_parameters())
@@ -245,7 +244,6 @@ EMPTY = [
 @pytest.mark.parametrize("cls,n,keywords", EMPTY)
 def test_transitions_with_arrays_of_no_entries(cls, n, keywords):
     """They run, compiled too, and have gradients if there is anything to train; from NumPy as from torch."""
-    torch.manual_seed(0)
     layer, twin = (cls(D, n, dtype=torch.float64, **keywords) for _ in range(2))
     for key, p in twin.named_parameters():
         p.data = torch.from_numpy(getattr(layer, key).detach().numpy().copy())
@@ -334,7 +332,6 @@ def test_dropout_takes_whole_complex_units():
 @pytest.mark.parametrize("form", [*LAYERS, *(form for form, (kind, _) in FORMS.items() if kind == "goru")])
 def test_orthogonality_survives_training(form, steps):
     """e(W) in float32 after steps of Adam."""
-    torch.manual_seed(0)
     kind, keywords = FORMS.get(form, (form, {}))
     layer = KINDS[kind](2, 8, **keywords)
     head = torch.nn.Linear(16 if layer.is_complex else 8, 1)

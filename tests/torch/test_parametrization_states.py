@@ -19,11 +19,6 @@ from tolerance import close
 WAYS = pytest.mark.parametrize("trivialization", [True, False], ids=["trivialized", "plain"])
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-
-
 def trained(module, optimiser, steps, target, gaps=None):
     for _ in range(steps):
         loss = (module.weight - target).square().sum()
@@ -222,24 +217,16 @@ def test_copies_caches_and_several_weights(name):
 
 
 def test_behind_another_parametrization():
-    """The law is one of a chain; a state of the chain loads into another."""
-
-    class Halved(torch.nn.Module):
-        def forward(self, x):
-            return x / 2
-
-        def right_inverse(self, x):
-            return 2 * x
-
-    for name in MAPS:
-        modules = []
-        for _ in range(2):
-            module = linear(5, 3)
-            parametrize.register_parametrization(module, "weight", Halved())
-            modules.append(it.parametrizations.orthogonal(module, "weight", name))
-        first, second = modules
+    """The law is one of a chain; a state of the chain loads into another, and has the signs of reflections."""
+    for name, based, shape in (*((name, True, (5, 3)) for name in MAPS), ("householder", False, (6, 6))):
+        first, second = linear(*shape), linear(*shape)
+        for module in (first, second):
+            parametrize.register_parametrization(module, "weight", Twice())
+            it.parametrizations.orthogonal(module, "weight", name, use_trivialization=based)
+        if not based:
+            first.weight = torch.linalg.qr(torch.randn(shape, dtype=torch.float64))[0]
         with torch.no_grad():
-            original(first).add_(torch.randn(5, 3).tril(-1))
+            original(first).add_(torch.randn(shape).tril(-1))
         second.load_state_dict(first.state_dict())
         assert gap(first.weight) < 1e-12 and torch.equal(first.weight, second.weight)
 
@@ -274,17 +261,6 @@ def test_copied_parameters_have_their_signs(name):
         close(torch.func.functional_call(other, dict(one.state_dict()), (eye,)).T, one.weight, TIGHT)
         original(target).copy_(original(one))
         close(target.weight, one.weight, TIGHT)
-
-
-def test_signs_behind_another_parametrization():
-    """They are saved with X, whichever place the map has."""
-    one, other = linear(6, 6), linear(6, 6)
-    for module in (one, other):
-        parametrize.register_parametrization(module, "weight", Twice())
-        it.parametrizations.orthogonal(module, "weight", "householder", use_trivialization=False)
-    one.weight = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64))[0]
-    other.load_state_dict(one.state_dict())
-    assert torch.equal(other.weight, one.weight) and gap(one.weight) < TIGHT
 
 
 @EVERY

@@ -33,7 +33,6 @@ INVERSE = {
 @pytest.mark.parametrize("name", INVERSE)
 def test_a_layer_takes_the_matrix_of_another(name):
     """All layers and directions; the states are then those of the other layer."""
-    torch.manual_seed(0)
     other, layer = (INVERSE[name](D, N, 2, bidirectional=True, dtype=torch.float64) for _ in range(2))
     layer.load_state_dict({**layer.state_dict(), **{k: v for k, v in other.state_dict().items() if "ih" in k}})
     for k in range(2):
@@ -116,7 +115,6 @@ def distance(layer, w):
 @each_made
 def test_its_own_matrix_and_that_of_another_layer(name):
     """In every precision and size; its own changes no bit."""
-    torch.manual_seed(0)
     for n in SIZES:
         for dtype in PRECISIONS:
             layer, other = made(name, n, dtype), made(name, n, torch.float64)
@@ -159,7 +157,6 @@ def test_orthogonal_matrices_with_structure(name):
 @pytest.mark.parametrize("name", ROTATIONS)
 def test_the_other_determinant_is_refused(name):
     """At every size and in every precision; so is a matrix that is orthogonal to a few digits."""
-    torch.manual_seed(0)
     for n in (*SIZES, 130):
         for dtype in PRECISIONS if n < 130 else PRECISIONS[3:]:
             layer = made(name, n, dtype)

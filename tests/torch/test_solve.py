@@ -10,11 +10,6 @@ from isometry.torch.formulas._solve import solve, triangular
 COUNT = 16
 
 
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(0)
-
-
 @pytest.fixture
 def _by_products(monkeypatch):
     monkeypatch.setattr(_solve, "by_products", lambda _: True)

@@ -1,5 +1,6 @@
 """`layer.step`, one time step per call, and `layer.cached()`, in which W is formed once."""
 
+import contextlib
 import copy
 import threading
 from contextvars import copy_context
@@ -13,7 +14,7 @@ import isometry.torch as it
 import tolerance
 from isometry import _core
 from kernel_calls import recorded
-from layers import B, D, N, T, build, close, draw, each_kind, states, stepped
+from layers import B, D, N, T, build, close, draw, each_kind, formed, states, stepped
 
 STREAMS = pytest.mark.parametrize("name", ["ornn", "scornn", "scurnn", "eurnn", "goru", "rum"])
 
@@ -88,9 +89,10 @@ def test_matrices_are_packed_once(name, monkeypatch):
     assert len(made) == expected
 
 
-def changes():
-    """Ways in which a layer's parameters change."""
-    other = build("scornn", seed=5)
+def changes(name):
+    """Ways in which a layer's parameters change, seen by a version or not."""
+    other = formed(name, seed=5)
+    key = "upper_l0" if name == "scornn" else "hidden_bias_l0"
 
     def optimise(layer):
         for p in layer.parameters():
@@ -98,33 +100,44 @@ def changes():
         torch.optim.SGD(layer.parameters(), lr=0.1).step()
 
     def replace(layer):
-        layer.upper_l0.data = other.upper_l0.data
+        getattr(layer, key).data = getattr(other, key).data
 
     def inside_inference_mode(layer):
         with torch.inference_mode():
-            layer.upper_l0.mul_(2.0)
+            getattr(layer, key).mul_(2.0)
 
     return {
         "an optimiser": optimise,
         "load_state_dict": lambda layer: layer.load_state_dict(other.state_dict()),
         "another tensor": replace,
         "another dtype": lambda layer: layer.to(torch.float32).to(torch.float64),
-        "a buffer": lambda layer: layer.signs_l0.neg_(),
         "inference mode": inside_inference_mode,
+        "through .data": lambda layer: getattr(layer, key).data.mul_(2.0).add_(0.5),
         "draws": lambda layer: layer.reset_parameters(),
-    }
+    } | (
+        {"a buffer": lambda layer: layer.signs_l0.neg_()}
+        if name == "scornn"
+        else {"a state dict of torch": lambda layer: layer.load_state_dict(it.nn.to_torch(other).state_dict())}
+    )
 
 
-@pytest.mark.parametrize("change", changes())
-def test_changes_are_seen(change):
-    """Between two steps, and between two calls."""
-    layer, x, h = build("scornn"), draw(B, D), draw(1, B, N)
-    with torch.no_grad(), layer.cached():
-        before = layer.step(x, h), layer(x[None], h)[1]
+CHANGES = [(name, change) for name in ("scornn", "gru-after") for change in changes(name)]
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize(("name", "change"), CHANGES)
+def test_changes_are_seen(name, change, cached):
+    """Between two steps, and between two calls of one; a call of two steps reads the parameters anew."""
+    if cached and change == "through .data":
+        return  # the one that only a context does not see
+    layer, x, h = formed(name), draw(B, D), draw(1, B, N)
+    calls = lambda: (layer.step(x, h), layer(x[None], h)[1])
+    with torch.no_grad(), layer.cached() if cached else contextlib.nullcontext():
+        before = calls()
         with torch.enable_grad() if change == "draws" else torch.no_grad():
-            changes()[change](layer)
-        after = layer.step(x, h), layer(x[None], h)[1]
-    expected = layer.step(x, h)
+            changes(name)[change](layer)
+        after = calls()
+    expected = layer(torch.stack([x, x]), h)[0][:1]
     for old, new in zip(before, after, strict=True):
         close(new, expected)
         assert not torch.equal(old, new)

@@ -1,5 +1,7 @@
 """`parametrizations.orthogonal` of weights with structure: orthogonal, of finite gradient, and back by assignment."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -52,12 +54,11 @@ def test_any_weight(name, structure):
     [(name, scale) for name in MAPS for scale in (1.0, 1e3, 1e9, 1e15, 1e30) if name != "householder" or scale < 1e18],
 )
 def test_trained_tensors_of_any_size(name, scale):
-    """Of weights so thin that no n x n matrix is formed, in both precisions."""
-    torch.manual_seed(0)
-    for dtype in (torch.float32, torch.float64, torch.complex128):
-        module = it.parametrizations.orthogonal(Holder(torch.randn(200, 3, dtype=dtype)), "weight", name)
+    """Also of weights so thin that no n x n matrix is formed, in both precisions."""
+    for dtype, n in itertools.product((torch.float32, torch.float64, torch.complex128), (9, 200)):
+        module = it.parametrizations.orthogonal(Holder(torch.randn(n, 3, dtype=dtype)), "weight", name)
         with torch.no_grad():
-            original(module).copy_(scale * torch.randn(200, 3, dtype=dtype))
+            original(module).copy_(scale * torch.randn(n, 3, dtype=dtype))
         module.weight.abs().square().cos().sum().backward()
         assert gap(module.weight) <= 200 * torch.finfo(dtype).eps
         assert original(module).grad.isfinite().all()

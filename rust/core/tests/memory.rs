@@ -1,11 +1,14 @@
 //! Memory that ends in the middle of a call is [`Error::OutOfMemory`], wherever it ends: every large allocation in turn fails.
 
-use isometry_core::argument::{Array, Bar, Given};
+mod common;
+
+use common::Bars;
+use isometry_core::argument::{Array, Given};
 use isometry_core::linalg::{self, Bars as LinalgBars, Order, Reflectors};
 use isometry_core::operators::view;
 use isometry_core::recurrence::{self, Run, Sequence};
 use isometry_core::scalar::{Real, Scalar, c64};
-use isometry_core::{Budget, Cpu, Error, Result, Side, activation::Activation};
+use isometry_core::{Budget, Error, Result, Side, activation::Activation};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::thread;
@@ -77,31 +80,6 @@ fn aside<R>(f: impl FnOnce() -> R) -> R {
 fn numbers<T: Scalar>(count: usize) -> Vec<T> {
     let part = |i: usize| T::Real::of((i % 7) as f64 * 0.3 - 0.8);
     (0..count).map(|i| T::new(part(i), part(i + 2))).collect()
-}
-
-/// Room for the gradients of all arguments that have one.
-struct Bars<T: Scalar>(Vec<(Vec<T>, Vec<T::Real>)>);
-
-impl<T: Scalar> Bars<T> {
-    fn new(operator: &dyn Cpu<T>, count: usize) -> Self {
-        let room = |i: usize| match operator.argument(i) {
-            Array::Own(own) => (numbers(own.len()), vec![]),
-            Array::Real(real) if operator.arguments()[i].trained => (vec![], numbers(real.len())),
-            _ => (vec![], vec![]),
-        };
-        Bars((0..count).map(room).collect())
-    }
-
-    fn view(&mut self) -> Vec<Bar<'_, T>> {
-        fn one<T: Scalar>((own, real): &mut (Vec<T>, Vec<T::Real>)) -> Bar<'_, T> {
-            match (own.is_empty(), real.is_empty()) {
-                (true, true) => Bar::None,
-                (false, _) => Bar::Own(own),
-                _ => Bar::Real(real),
-            }
-        }
-        self.0.iter_mut().map(one).collect()
-    }
 }
 
 /// Everything that an object computes, in turn.

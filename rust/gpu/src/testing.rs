@@ -3,7 +3,7 @@
 use crate::device::{Context, context};
 use crate::{Array, Field};
 use isometry_core::argument::{self, Bar};
-use isometry_core::scalar::{Real, Scalar, parts, parts_mut};
+use isometry_core::scalar::{Real, Scalar, c64, parts, parts_mut};
 use std::sync::Arc;
 
 /// The device; None, which skips a test, if there is none and `ISOMETRY_REQUIRE_GPU` is not set.
@@ -30,48 +30,23 @@ pub fn never() -> bool {
     false
 }
 
-/// A complex number in double precision.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct C(pub f64, pub f64);
-
-impl C {
-    pub fn conj(self) -> C {
-        C(self.0, -self.1)
-    }
-    pub fn times(self, other: C) -> C {
-        C(self.0 * other.0 - self.1 * other.1, self.0 * other.1 + self.1 * other.0)
-    }
-    pub fn plus(self, other: C) -> C {
-        C(self.0 + other.0, self.1 + other.1)
-    }
-    pub fn scaled(self, by: f64) -> C {
-        C(self.0 * by, self.1 * by)
-    }
-    pub fn square(self) -> f64 {
-        self.0 * self.0 + self.1 * self.1
-    }
-    pub fn inverse(self) -> C {
-        self.conj().scaled(1.0 / self.square())
-    }
-}
-
 /// A matrix in double precision.
 #[derive(Clone, Debug)]
 pub struct M {
     pub rows: usize,
     pub columns: usize,
-    pub data: Vec<C>,
+    pub data: Vec<c64>,
 }
 
 impl M {
-    pub fn new(rows: usize, columns: usize, f: impl Fn(usize, usize) -> C) -> M {
+    pub fn new(rows: usize, columns: usize, f: impl Fn(usize, usize) -> c64) -> M {
         let data = (0..rows * columns).map(|at| f(at / columns, at % columns)).collect();
         M { rows, columns, data }
     }
     pub fn eye(n: usize) -> M {
-        M::new(n, n, |i, j| C(f64::from(i == j), 0.0))
+        M::new(n, n, |i, j| c64::from(f64::from(i == j)))
     }
-    pub fn at(&self, i: usize, j: usize) -> C {
+    pub fn at(&self, i: usize, j: usize) -> c64 {
         self.data[i * self.columns + j]
     }
     pub fn h(&self) -> M {
@@ -85,36 +60,19 @@ impl M {
     }
     pub fn times(&self, other: &M) -> M {
         M::new(self.rows, other.columns, |i, j| {
-            (0..self.columns).fold(C::default(), |sum, k| sum.plus(self.at(i, k).times(other.at(k, j))))
+            (0..self.columns).map(|k| self.at(i, k) * other.at(k, j)).sum()
         })
     }
     pub fn plus(&self, other: &M, by: f64) -> M {
-        M::new(self.rows, self.columns, |i, j| self.at(i, j).plus(other.at(i, j).scaled(by)))
+        M::new(self.rows, self.columns, |i, j| self.at(i, j) + other.at(i, j) * by)
     }
     pub fn norm(&self) -> f64 {
-        self.data.iter().map(|x| x.square()).sum::<f64>().sqrt()
-    }
-    /// Gauss-Jordan with pivots.
-    pub fn inverse(&self) -> M {
-        let n = self.rows;
-        let mut a =
-            M::new(n, 2 * n, |i, j| if j < n { self.at(i, j) } else { C(f64::from(j - n == i), 0.0) });
-        for k in 0..n {
-            let pivot = (k..n).max_by(|&i, &j| a.at(i, k).square().total_cmp(&a.at(j, k).square())).unwrap();
-            (0..2 * n).for_each(|j| a.data.swap(k * 2 * n + j, pivot * 2 * n + j));
-            let by = a.at(k, k).inverse();
-            (0..2 * n).for_each(|j| a.data[k * 2 * n + j] = a.at(k, j).times(by));
-            for i in (0..n).filter(|&i| i != k) {
-                let by = a.at(i, k).scaled(-1.0);
-                (0..2 * n).for_each(|j| a.data[i * 2 * n + j] = a.at(i, j).plus(by.times(a.at(k, j))));
-            }
-        }
-        M::new(n, n, |i, j| a.at(i, j + n))
+        self.data.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt()
     }
 }
 
 /// Numbers in (-1, 1) that single precision has, from a seed; imaginary parts for a complex field.
-pub fn numbers(field: Field, count: usize, seed: u64) -> Vec<C> {
+pub fn numbers(field: Field, count: usize, seed: u64) -> Vec<c64> {
     let mut s = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         s ^= s << 13;
@@ -122,31 +80,42 @@ pub fn numbers(field: Field, count: usize, seed: u64) -> Vec<C> {
         s ^= s << 17;
         (s >> 40) as f64 / f64::from(1u32 << 23) - 1.0
     };
-    (0..count).map(|_| C(next(), if field == Field::Complex { next() } else { 0.0 })).collect()
+    (0..count).map(|_| c64::new(next(), if field == Field::Complex { next() } else { 0.0 })).collect()
+}
+
+/// The same times a scale, rounded to single precision, by their parts.
+pub fn draw(field: Field, count: usize, scale: f64, seed: u64) -> Vec<f64> {
+    let drawn = flat(field, &numbers(field, count, seed));
+    drawn.into_iter().map(|x| f64::from((x * scale) as f32)).collect()
+}
+
+/// The parts of numbers of a field.
+pub fn flat(field: Field, x: &[c64]) -> Vec<f64> {
+    x.iter().flat_map(|x| [x.re, x.im].into_iter().take(field.parts())).collect()
+}
+
+/// The numbers of a field from their parts.
+pub fn complex(field: Field, parts: &[f64]) -> Vec<c64> {
+    parts.chunks(field.parts()).map(|x| c64::new(x[0], *x.get(1).unwrap_or(&0.0))).collect()
 }
 
 /// On the device.
-pub fn sent(context: &Arc<Context>, field: Field, shape: &[usize], data: &[C]) -> Array {
-    let numbers: Vec<f32> =
-        data.iter().flat_map(|x| [x.0 as f32, x.1 as f32].into_iter().take(field.parts())).collect();
+pub fn sent(context: &Arc<Context>, field: Field, shape: &[usize], data: &[c64]) -> Array {
+    let numbers: Vec<f32> = flat(field, data).into_iter().map(|x| x as f32).collect();
     Array::upload(context, field, shape, &numbers).unwrap()
 }
 
 /// From the device.
-pub fn fetched(array: &Array) -> Vec<C> {
-    let numbers = array.download().unwrap();
-    numbers
-        .chunks(array.field().parts())
-        .map(|x| C(f64::from(x[0]), f64::from(*x.get(1).unwrap_or(&0.0))))
-        .collect()
+pub fn fetched(array: &Array) -> Vec<c64> {
+    complex(array.field(), &array.download().unwrap().into_iter().map(f64::from).collect::<Vec<_>>())
 }
 
 /// Whether two arrays agree to `units` of rounding, relative to the norm of the reference or to 0.1.
 #[track_caller]
-pub fn near(got: &[C], expected: &[C], units: f64, what: &str) {
+pub fn near(got: &[c64], expected: &[c64], units: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
-    let size = expected.iter().map(|x| x.square()).sum::<f64>().sqrt().max(0.1);
-    let off = got.iter().zip(expected).map(|(a, b)| a.plus(b.scaled(-1.0)).square()).sum::<f64>().sqrt();
+    let size = expected.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt().max(0.1);
+    let off = got.iter().zip(expected).map(|(a, b)| (a - b).norm_sqr()).sum::<f64>().sqrt();
     let units = units * crate::proof::roughness();
     assert!(off <= units * f64::from(f32::EPSILON) / 2.0 * size, "{what}: {off:e} of {size:e}");
 }
@@ -166,7 +135,7 @@ pub fn widened<T: Scalar>(x: &[T]) -> Vec<f64> {
 /// [`near`] of parts.
 #[track_caller]
 pub fn close(found: &[f64], expected: &[f64], units: f64, what: &str) {
-    let [found, expected] = [found, expected].map(|x| x.iter().map(|&x| C(x, 0.0)).collect::<Vec<_>>());
+    let [found, expected] = [found, expected].map(|x| x.iter().map(|&x| c64::from(x)).collect::<Vec<_>>());
     near(&found, &expected, units, what);
 }
 

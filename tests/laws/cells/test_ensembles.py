@@ -67,7 +67,7 @@ def by_members(subject, rng, shared=False, n=N, marked=True, **options):
 @pytest.mark.parametrize("subject", ENSEMBLES, ids=named)
 def test_each_member_is_a_call_of_its_own(subject, shared, option, seed, threads):  # noqa: ARG001  restores the budget
     for budget in (1, 2):
-        subject.face.set_num_threads(budget)
+        subject.package.set_num_threads(budget)
         by_members(subject, seed, shared, **OPTIONS[option])
 
 
@@ -77,7 +77,7 @@ def test_marks_of_other_members_are_refused(subject, seed):
     take = tensor if isinstance(subject, TorchCell) else np.asarray
     arrays, width = {name: take(a) for name, a in drawn.items()}, drawn["start_state"].shape[-1]
     run = lambda starts, **wrong: subject.case.call(
-        subject.face, arrays | wrong, starts=starts, **subject.case.options()
+        subject.package, arrays | wrong, starts=starts, **subject.case.options()
     )
     for shape in ((4, 1, 2), (3, 4, 2), (4, 3)):
         with pytest.raises(ValueError, match="starts must have shape"):

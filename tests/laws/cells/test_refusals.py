@@ -68,11 +68,13 @@ def test_options(subject, mistake, seed):
 def test_settings(subject, seed):
     """Of the cell alone; the others are those of a call."""
     case = subject.case
-    lead, given = case.given({name: subject.take(a) for name, a in case.draw(seed, single=True).items()}, subject.face)
+    lead, given = case.given(
+        {name: subject.take(a) for name, a in case.draw(seed, single=True).items()}, subject.package
+    )
     for settings, error, words in case.cell.mistakes:
         own = {name: subject.take(a) if isinstance(a, np.ndarray) else a for name, a in settings.items()}
         with pytest.raises(error, match=words):
-            getattr(subject.face, case.cell.stem)(*lead, **given | own)
+            getattr(subject.package, case.cell.stem)(*lead, **given | own)
 
 
 @each(s for s in SUBJECTS if s.case.plain or s.case.kind.more)
@@ -103,11 +105,11 @@ def test_arrays(subject, seed):
 @pytest.mark.parametrize("subject", [s for s in SUBJECTS if s.case.plain and len(s.case.cell.first) > 1], ids=named)
 def test_a_state_of_two_parts_is_a_pair(subject, seed):
     case = subject.case
-    _, given = case.given({name: subject.take(a) for name, a in case.draw(seed).items()}, subject.face)
+    _, given = case.given({name: subject.take(a) for name, a in case.draw(seed).items()}, subject.package)
     one = given[case.cell.first[0]]
     for wrong in (one, (one,)):
         with pytest.raises(TypeError, match="start_state"):
-            getattr(subject.face, case.cell.stem)(**given, starts=np.zeros((3, 2), bool), start_state=wrong)
+            getattr(subject.package, case.cell.stem)(**given, starts=np.zeros((3, 2), bool), start_state=wrong)
 
 
 @each_plain_subject
@@ -116,9 +118,9 @@ def test_a_cell_without_kernels_on_the_gpu(subject, seed):
     if not public(subject.case.cell.stem).cpu_only:
         return
     arrays = {name: subject.take(a) for name, a in subject.case.draw(seed).items()}
-    expected = subject.case.call(subject.face, arrays)
+    expected = subject.case.call(subject.package, arrays)
     with iso.use_backend("gpu"):
-        found = subject.case.call(subject.face, arrays, starts=np.zeros((3, 2), bool))
+        found = subject.case.call(subject.package, arrays, starts=np.zeros((3, 2), bool))
     assert (found == expected).all()
     refused(subject, seed, NotImplementedError, "no kernels on the GPU", options={"backend": "gpu"})
 
@@ -129,8 +131,8 @@ def test_states_of_other_arguments(subject, seed):
     case = subject.case
     arrays, starts = case.draw(seed), np.zeros((3, 2), bool)
     starts[2] = True
-    lead, given = case.given(arrays, subject.face)
-    forward, pull = (getattr(subject.face, case.cell.stem + end) for end in ("", "_vjp"))
+    lead, given = case.given(arrays, subject.package)
+    forward, pull = (getattr(subject.package, case.cell.stem + end) for end in ("", "_vjp"))
     moved = forward(*lead, **given | {"x": given["x"] + 1})
     for wrong in (moved, forward(*lead, **given, starts=starts)):
         with pytest.raises(ValueError, match="states must be what"):

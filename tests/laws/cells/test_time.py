@@ -101,7 +101,7 @@ def padded(subject, rng, lengths, reverse=False):
     spoiled = {**arrays, "x": arrays["x"].copy()}
     for s, length in enumerate(lengths):
         spoiled["x"][length:, s] = np.nan
-    given = {"lengths": lengths, "reverse": reverse, **subject.unchecked, **case.options()}
+    given = {"lengths": lengths, "reverse": reverse, **subject.face.unchecked, **case.options()}
     found, expected = (subject.states(a, **given) for a in (spoiled, arrays))
     identical(found, expected, "states")
     ct = ref.normal(rng, *expected.shape, dtype=case.dtype())

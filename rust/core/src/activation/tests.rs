@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::parallel::Member;
-use crate::scalar::{Real, c32, c64, parts};
+use crate::scalar::{Real, c32, parts};
 use crate::testing::tape::{self, Var, Z, flat, leaves};
-use crate::testing::{Guarded, Random};
+use crate::testing::{Guarded, Random, every_type};
 use isometry_kernels::activation::Pass;
 
 /// The textbook value of one row.
@@ -94,10 +94,7 @@ fn check<T: Scalar>(rows: usize, n: usize) {
 #[test]
 fn values_and_gradients_follow_the_table() {
     for (rows, n) in [(1, 2), (3, 6), (5, 34), (40, 70)] {
-        check::<f32>(rows, n);
-        check::<f64>(rows, n);
-        check::<c32>(rows, n);
-        check::<c64>(rows, n);
+        every_type!(check(rows, n));
     }
 }
 
@@ -148,10 +145,7 @@ fn nan_propagates<T: Scalar>() {
 
 #[test]
 fn nan_passes_through_every_activation() {
-    nan_propagates::<f32>();
-    nan_propagates::<f64>();
-    nan_propagates::<c32>();
-    nan_propagates::<c64>();
+    every_type!(nan_propagates());
 }
 
 #[test]

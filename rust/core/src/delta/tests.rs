@@ -2,6 +2,7 @@ mod shared;
 
 use super::*;
 use crate::Budget;
+use crate::testing::tape::{self, Var};
 use crate::testing::{Guarded, Random, near, within_work};
 
 /// The arguments of a case, and cotangents of its results.
@@ -132,112 +133,56 @@ impl<R: Real> Case<R> {
         (o.take(), state.take(), [q, k, v, beta, g, initial_bar.take()])
     }
 
-    /// The definition, token by token, and back through it.
+    /// The definition, token by token.
     fn defined(&self) -> Found<f64> {
         let [b, t, m, h, hv, key, value] = self.sizes;
-        let wide = |x: &[R]| x.iter().map(|x| x.f64()).collect::<Vec<f64>>();
-        let [mut q, mut k, v, beta, g] = [&self.q, &self.k, &self.v, &self.beta, &self.g].map(|x| wide(x));
-        let length = |row: &[f64]| (row.iter().map(|x| x * x).sum::<f64>() + 1e-6).sqrt();
-        if self.normalise {
-            for row in q.chunks_mut(key).chain(k.chunks_mut(key)) {
-                let by = length(row);
-                row.iter_mut().for_each(|x| *x /= by);
-            }
-        }
-        let initial = self.initial.as_deref().map_or(vec![0.0; b * hv * key * value], wide);
-        let (o_bar, state_bar) = (wide(&self.o_bar), wide(&self.state_bar));
-        let mut bars = [&q, &k, &v, &beta, &g, &initial].map(|x| vec![0.0; x.len()]);
-        let (mut o, mut last) = (vec![0.0; o_bar.len()], vec![0.0; state_bar.len()]);
-        let scale = 0.3;
+        let leaves = |x: &[R]| x.iter().map(|x| Var::leaf(x.f64())).collect::<Vec<_>>();
+        let given = [&self.q, &self.k, &self.v, &self.beta, &self.g].map(|x| leaves(x));
+        let [q, k, v, beta, g] = &given;
+        let initial = self.initial.as_deref().map_or(vec![], leaves);
+        let unit = |row: &[Var]| {
+            let square = Var::products(row.iter().map(|&x| (1.0, x, x))) + Var::constant(1e-6);
+            row.iter().map(|&x| if self.normalise { x / square.sqrt() } else { x }).collect::<Vec<_>>()
+        };
+        let [q, k] = [q, k].map(|x| x.chunks(key).flat_map(unit).collect::<Vec<_>>());
+        let size = key * value;
+        let (mut o, mut last) = (vec![Var::ZERO; self.o_bar.len()], vec![]);
         for pair in 0..b * hv {
             let (n, head) = (pair / hv, pair % hv);
             let of_key = |i: usize, rows: usize, d: usize| ((n * rows + i) * h + head / (hv / h)) * key + d;
             let of_head = |i: usize, rows: usize| (n * rows + i) * hv + head;
-            let gate = |token: usize, d: usize| match (self.gated, self.wide) {
-                (false, _) => None,
-                (true, false) => Some(of_head(token, t)),
-                (true, true) => Some(of_head(token, t) * key + d),
-            };
-            let size = key * value;
-            let mut s = initial[pair * size..][..size].to_vec();
-            // the states before and after the gate of every row, and u
-            let mut steps = Vec::new();
+            let mut s = vec![Var::ZERO; size];
+            initial.iter().skip(pair * size).zip(&mut s).for_each(|(x, s)| *s = *x);
             for row in 0..t * m {
                 let token = row / m;
-                let before = s.clone();
-                if row.is_multiple_of(m) {
+                if row.is_multiple_of(m) && self.gated {
                     for (at, x) in s.iter_mut().enumerate() {
-                        *x *= gate(token, at / value).map_or(1.0, |at| g[at].exp());
+                        let gate = of_head(token, t);
+                        let gate = if self.wide { gate * key + at / value } else { gate };
+                        *x = *x * g[gate].map(f64::exp, f64::exp);
                     }
                 }
                 let key_at = |d: usize| k[of_key(row, t * m, d)];
-                let u: Vec<f64> = (0..value)
-                    .map(|j| {
-                        v[of_head(row, t * m) * value + j]
-                            - (0..key).map(|d| key_at(d) * s[d * value + j]).sum::<f64>()
-                    })
-                    .collect();
-                let faded = s.clone();
-                for at in 0..size {
-                    s[at] += beta[of_head(row, t * m)] * key_at(at / value) * u[at % value];
-                }
-                if row % m == m - 1 {
-                    for at in 0..size {
-                        o[of_head(token, t) * value + at % value] +=
-                            scale * q[of_key(token, t, at / value)] * s[at];
-                    }
-                }
-                steps.push((before, faded, u, s.clone()));
-            }
-            last[pair * size..][..size].copy_from_slice(&s);
-            let mut s_bar = state_bar[pair * size..][..size].to_vec();
-            let [q_bar, k_bar, v_bar, beta_bar, g_bar, initial_bar] = &mut bars;
-            for (row, (before, faded, u, after)) in steps.into_iter().enumerate().rev() {
-                let (token, rate) = (row / m, of_head(row, t * m));
-                if row % m == m - 1 {
-                    for at in 0..size {
-                        let bar = scale * o_bar[of_head(token, t) * value + at % value];
-                        q_bar[of_key(token, t, at / value)] += bar * after[at];
-                        s_bar[at] += bar * q[of_key(token, t, at / value)];
-                    }
-                }
-                let key_at = |d: usize| k[of_key(row, t * m, d)];
-                let pulled: Vec<f64> =
-                    (0..value).map(|j| (0..key).map(|d| key_at(d) * s_bar[d * value + j]).sum()).collect();
-                for j in 0..value {
-                    beta_bar[rate] += pulled[j] * u[j];
-                    v_bar[rate * value + j] += beta[rate] * pulled[j];
-                }
-                for at in 0..size {
-                    let (d, j) = (at / value, at % value);
-                    let u_bar = beta[rate] * pulled[j];
-                    k_bar[of_key(row, t * m, d)] += beta[rate] * s_bar[at] * u[j] - faded[at] * u_bar;
-                    s_bar[at] -= key_at(d) * u_bar;
-                }
-                if row.is_multiple_of(m) {
-                    for at in 0..size {
-                        if let Some(place) = gate(token, at / value) {
-                            s_bar[at] *= g[place].exp();
-                            g_bar[place] += s_bar[at] * before[at];
-                        }
-                    }
+                // of V less that of S^T k
+                let u = (0..value).map(|j| {
+                    let old = Var::products((0..key).map(|d| (1.0, key_at(d), s[d * value + j])));
+                    v[of_head(row, t * m) * value + j] - old
+                });
+                let u: Vec<_> = u.map(|u| beta[of_head(row, t * m)] * u).collect();
+                (0..size).for_each(|at| s[at] = s[at] + key_at(at / value) * u[at % value]);
+                for j in (0..value).filter(|_| row % m == m - 1) {
+                    let terms = (0..key).map(|d| (0.3, q[of_key(token, t, d)], s[d * value + j]));
+                    o[of_head(token, t) * value + j] = Var::products(terms);
                 }
             }
-            initial_bar[pair * size..][..size].copy_from_slice(&s_bar);
+            last.extend(s);
         }
-        if self.normalise {
-            for (x, bar) in [(&self.q, 0), (&self.k, 1)] {
-                for (x, bar) in wide(x).chunks(key).zip(bars[bar].chunks_mut(key)) {
-                    let by = length(x);
-                    let across = x.iter().zip(&*bar).map(|(x, y)| x * y).sum::<f64>() / (by * by);
-                    bar.iter_mut().zip(x).for_each(|(y, x)| *y = (*y - across * x) / by);
-                }
-            }
-        }
-        if self.initial.is_none() {
-            bars[5].clear();
-        }
-        (o, last, bars)
+        let cts = self.o_bar.iter().chain(&self.state_bar);
+        let bar = tape::pull(o.iter().chain(&last).copied().zip(cts.map(|ct| ct.f64())));
+        let values = |x: &[Var]| x.iter().map(|x| x.value).collect();
+        let bars = |x: &Vec<Var>| x.iter().map(|x| bar(*x)).collect();
+        let [q, k, v, beta, g] = given.each_ref().map(bars);
+        (values(&o), values(&last), [q, k, v, beta, g, bars(&initial)])
     }
 }
 

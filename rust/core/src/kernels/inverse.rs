@@ -275,9 +275,9 @@ impl<T: Scalar> Step<'_, T> {
 mod tests {
     use super::*;
     use crate::parallel::{self, Shared};
-    use crate::scalar::{Real, c32, c64};
+    use crate::scalar::Real;
     use crate::scratch::Scratch;
-    use crate::testing::Random;
+    use crate::testing::{Random, every_type};
 
     /// (I + A)^-1 (I + A) = I for a skew A of norm about 1, in the padded rows of a larger array; equal for any member
     /// count.
@@ -336,10 +336,7 @@ mod tests {
     #[test]
     fn the_product_with_the_inverse_is_the_identity() {
         for n in [1, 2, 5, 63, 64, 65, 97, 190, 209, 256, 321] {
-            check::<f32>(n);
-            check::<f64>(n);
-            check::<c32>(n);
-            check::<c64>(n);
+            every_type!(check(n));
         }
         check::<f32>(600);
     }

@@ -10,8 +10,6 @@ mod lu;
 mod norms;
 mod pivoted;
 mod product;
-#[cfg(test)]
-mod rotation;
 mod rows;
 #[cfg(test)]
 mod simd;

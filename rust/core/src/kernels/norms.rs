@@ -36,7 +36,8 @@ pub fn all_zero<T: Scalar>(x: &[T]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalar::{Real, c32, c64};
+    use crate::scalar::{Real, c32};
+    use crate::testing::every_type;
 
     fn check<T: Scalar>() {
         for (rows, m) in [(0, 3), (5, 0), (1, 1), (7, 16), (3, 33), (40, 70), (2, 129)] {
@@ -70,9 +71,6 @@ mod tests {
 
     #[test]
     fn squared_lengths_of_columns() {
-        check::<f32>();
-        check::<f64>();
-        check::<c32>();
-        check::<c64>();
+        every_type!(check());
     }
 }

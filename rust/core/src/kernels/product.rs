@@ -150,8 +150,8 @@ mod tests {
     use super::*;
     use crate::kernels::Buffer;
     use crate::parallel;
-    use crate::scalar::{c32, c64};
-    use crate::testing::numbers;
+
+    use crate::testing::{every_type, numbers};
 
     fn check<T: Scalar>(m: usize, n: usize, k: usize, threads: usize) {
         let pad = 5;
@@ -289,10 +289,7 @@ mod tests {
     #[test]
     fn infinities_reach_the_same_entries_whoever_computes_them() {
         for (m, n) in [(13, 3), (20, 1), (34, 16), (600, 2)] {
-            infinities::<f32>(m, n);
-            infinities::<f64>(m, n);
-            infinities::<c32>(m, n);
-            infinities::<c64>(m, n);
+            every_type!(infinities(m, n));
         }
     }
 
@@ -309,10 +306,7 @@ mod tests {
             (5, 3, 0),
         ] {
             for threads in [1, 2, 3] {
-                check::<f32>(m, n, k, threads);
-                check::<f64>(m, n, k, threads);
-                check::<c32>(m, n, k, threads);
-                check::<c64>(m, n, k, threads);
+                every_type!(check(m, n, k, threads));
             }
         }
     }

@@ -82,9 +82,9 @@ pub unsafe fn invert_upper<T: Scalar>(
 mod tests {
     use super::*;
     use crate::parallel::{self, Shared};
-    use crate::scalar::{Real, c32, c64};
+    use crate::scalar::Real;
     use crate::scratch::Scratch;
-    use crate::testing::Random;
+    use crate::testing::{Random, every_type};
 
     fn check<T: Scalar>(n: usize, threads: usize) {
         let stride = n + 3;
@@ -129,10 +129,7 @@ mod tests {
     fn an_inverse_times_its_matrix_is_the_identity() {
         for n in [0, 1, 2, 7, 16, 17, 63, 64, 65, 130, 200] {
             for threads in [1, 2] {
-                check::<f32>(n, threads);
-                check::<f64>(n, threads);
-                check::<c32>(n, threads);
-                check::<c64>(n, threads);
+                every_type!(check(n, threads));
             }
         }
     }

@@ -4,10 +4,10 @@ use super::view;
 use crate::argument::{Array, Given};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
-use crate::scalar::{Real, Scalar, c32, c64, parts};
+use crate::scalar::{Real, Scalar, c64, parts};
 use crate::side::Side;
 use crate::testing::drawn::{Drawn, part};
-use crate::testing::{fill, near};
+use crate::testing::{every_type, fill, near};
 
 /// W, W x, x_bar, x_bar alone, and the gradients from those of W and of W x, all as real numbers.
 pub fn outcome<T: Scalar>(
@@ -93,10 +93,7 @@ fn stacks_equal_their_matrices() {
             }
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Shared by the unit tests.
 
 pub mod drawn;
+mod guarded;
 pub mod rows;
 pub mod square;
 pub mod tape;
 pub mod threads;
+
+pub use guarded::Guarded;
 
 use crate::scalar::{Real, Scalar};
 use std::fmt::Display;
@@ -61,28 +64,13 @@ pub fn near<T: Scalar>(got: &[T], expected: &[T::Wide], tolerance: f64, what: im
     assert!(off <= tolerance * size.max(1e-3), "{what}: {off:e} of {size:e}");
 }
 
-/// An array of NaN between two margins, which nothing may write.
-pub struct Guarded<T: Scalar>(Vec<T>);
-
-impl<T: Scalar> Guarded<T> {
-    const MARGIN: usize = 40;
-
-    pub fn new(len: usize) -> Self {
-        let margin = || std::iter::repeat_n(T::one(), Self::MARGIN);
-        let inner = std::iter::repeat_n(T::real(T::Real::of(f64::NAN)), len);
-        Guarded(margin().chain(inner).chain(margin()).collect())
-    }
-    pub fn inner(&mut self) -> &mut [T] {
-        let end = self.0.len() - Self::MARGIN;
-        &mut self.0[Self::MARGIN..end]
-    }
-    /// The array, after a check that nothing outside was written.
-    pub fn read(&self) -> &[T] {
-        let (start, end) = (Self::MARGIN, self.0.len() - Self::MARGIN);
-        assert!(self.0[..start].iter().chain(&self.0[end..]).all(|x| *x == T::one()), "written outside");
-        &self.0[start..end]
-    }
-    pub fn take(self) -> Vec<T> {
-        self.read().to_vec()
-    }
+/// Calls a generic function for each of the four types of numbers.
+macro_rules! every_type {
+    ($check:ident($($argument:expr),*)) => {
+        $check::<f32>($($argument),*);
+        $check::<f64>($($argument),*);
+        $check::<crate::scalar::c32>($($argument),*);
+        $check::<crate::scalar::c64>($($argument),*);
+    };
 }
+pub(crate) use every_type;

@@ -1,6 +1,7 @@
-//! Operators on rows against their dense matrix.
+//! Operators against their definitions in double precision.
 
-use super::{fill, near, numbers};
+use super::drawn::part;
+use super::{Guarded, fill, near, numbers, wide};
 use crate::argument::{Array, Bar};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
@@ -10,6 +11,27 @@ use crate::side::Side;
 
 /// The real parts of every argument, in double precision; none of an argument that is not given or not trained.
 pub type Numbers = Vec<Vec<f64>>;
+
+/// The gradients of the real parts of every argument of a matrix, from that of the matrix.
+pub type Pull<'a, W> = Box<dyn Fn(&[W]) -> Numbers + 'a>;
+
+/// What the matrices of a stack are, and what may differ from it.
+pub struct Definition<'a, W> {
+    pub matrices: Vec<(Vec<W>, Pull<'a, W>)>,
+    /// Errors of values and of gradients that are allowed, relative to their norms.
+    pub tolerances: [f64; 2],
+    /// Times so much of every matrix.
+    pub scale: &'a dyn Fn(usize) -> f64,
+    /// The share of the norm of the matrix's gradient that counts as the least norm of another: where gradients vanish, rounding errors
+    /// do not.
+    pub floor: f64,
+    /// Gradients of every so many matrices are compared.
+    pub every: usize,
+    pub threads: &'a [usize],
+}
+
+/// A cotangent of the matrices, and the gradients that calls found for it.
+type Found<W> = (Vec<W>, Vec<Numbers>);
 
 fn arguments<T: Scalar>(op: &dyn Cpu<T>) -> Numbers {
     let list = op.arguments();
@@ -27,37 +49,38 @@ fn arguments<T: Scalar>(op: &dyn Cpu<T>) -> Numbers {
     found
 }
 
-/// Arrays of ones for the gradients, which the calls overwrite.
-struct Gradients<T: Scalar>(Vec<(Vec<T>, Vec<T::Real>)>);
+/// Room for the gradients of those arguments that have one.
+enum Room<T: Scalar> {
+    None,
+    Own(Guarded<T>),
+    Real(Guarded<T::Real>),
+}
 
-impl<T: Scalar> Gradients<T> {
-    fn of(op: &dyn Cpu<T>, arguments: &Numbers) -> Self {
-        let one = |(i, numbers): (usize, &Vec<f64>)| match op.argument(i) {
-            Array::Own(_) => (vec![T::one(); numbers.len() / T::PARTS], vec![]),
-            _ => (vec![], vec![T::Real::of(1.0); numbers.len()]),
-        };
-        Gradients(arguments.iter().enumerate().map(one).collect())
-    }
-
-    fn bars(&mut self) -> Vec<Bar<'_, T>> {
-        let mut bars = Vec::new();
-        for (own, real) in &mut self.0 {
-            bars.push(match (own.is_empty(), real.is_empty()) {
-                (false, _) => Bar::Own(own),
-                (_, false) => Bar::Real(real),
-                _ => Bar::None,
-            });
-        }
-        bars
-    }
-
-    /// All arguments together: where the gradient of one vanishes, rounding errors have the size of the others.
-    fn near(&self, ways: &[Vec<f64>], expected: &[f64], tolerance: f64, what: &str) {
-        let all = self.0.iter().flat_map(|(own, real)| [parts(own), real].concat());
-        let found: Vec<f64> = all.map(|x| x.f64()).collect();
-        let along: Vec<f64> = ways.iter().map(|way| dot(&found, way)).collect();
-        near(&along, expected, tolerance, format!("gradients, {what}"));
-    }
+/// What a call writes into rooms of the gradients of all arguments, or of one.
+fn pulled<T: Scalar>(
+    op: &dyn Cpu<T>,
+    arguments: &Numbers,
+    only: Option<usize>,
+    call: impl FnOnce(&mut [Bar<'_, T>]),
+) -> Numbers {
+    let room = |(i, numbers): (usize, &Vec<f64>)| match op.argument(i) {
+        _ if numbers.is_empty() || only.is_some_and(|only| only != i) => Room::None,
+        Array::Own(_) => Room::Own(Guarded::new(numbers.len() / T::PARTS)),
+        _ => Room::Real(Guarded::new(numbers.len())),
+    };
+    let mut rooms: Vec<Room<T>> = arguments.iter().enumerate().map(room).collect();
+    let bar = |room| match room {
+        &mut Room::None => Bar::None,
+        Room::Own(own) => Bar::Own(own.inner()),
+        Room::Real(real) => Bar::Real(real.inner()),
+    };
+    call(&mut rooms.iter_mut().map(bar).collect::<Vec<_>>());
+    let numbers = |room: Room<T>| match room {
+        Room::None => vec![],
+        Room::Own(own) => wide(parts(own.read())),
+        Room::Real(real) => wide(real.read()),
+    };
+    rooms.into_iter().map(numbers).collect()
 }
 
 /// Directions in which gradients are compared: every number by itself, or where there are many, some of all together.
@@ -68,16 +91,12 @@ fn ways(count: usize) -> Vec<Vec<f64>> {
     (0..8).map(|seed| fill(count, 1.0 / (count as f64).sqrt(), 10 + seed)).collect()
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// The derivatives in the directions `ways` for each of the cotangents of W, by central differences of the dense matrix.
 fn differences<W: Scalar<Real = f64>>(
     arguments: &Numbers,
     ways: &[Vec<f64>],
     dense: &dyn Fn(&Numbers) -> Vec<W>,
-    cotangents: &[Vec<W>],
+    cotangents: &[Found<W>],
 ) -> Vec<Vec<f64>> {
     let mut found = vec![vec![]; cotangents.len()];
     for way in ways {
@@ -88,7 +107,7 @@ fn differences<W: Scalar<Real = f64>>(
             dense(&moved)
         };
         let (more, less) = (at(step), at(-step));
-        for (found, ct) in found.iter_mut().zip(cotangents) {
+        for (found, (ct, _)) in found.iter_mut().zip(cotangents) {
             let along = ct.iter().zip(more.iter().zip(&less)).map(|(c, (a, b))| (c.conj() * (*a - *b)).re());
             found.push(along.sum::<f64>() / (2.0 * step));
         }
@@ -96,21 +115,74 @@ fn differences<W: Scalar<Real = f64>>(
     found
 }
 
-/// Every call of a stack of operators and of its adjoint, on so many rows, with 1, 2 and 3 threads and with what forward saves, against the
-/// matrices W that `dense` gives for the real parts of its trained arguments: W, W x, x_bar, and where `gradients`, those of
-/// the arguments.
+/// All calls against the matrices W that `dense` gives for the real parts of the trained arguments, and where `gradients`, those of
+/// the arguments against its differences.
 pub fn check<T: Scalar>(
     op: &dyn Cpu<T>,
     rows: usize,
     gradients: bool,
     dense: &dyn Fn(&Numbers) -> Vec<T::Wide>,
 ) {
-    let (arguments, (p, q), batch) = (arguments(op), op.shape(), op.batch());
-    let (w, tolerance) = (dense(&arguments), 100.0 * T::Real::EPS.f64());
-    let mut matrix = vec![T::one(); batch * p * q];
-    op.matrix(&mut matrix, None, &Budget::of(2)).unwrap();
-    near(&matrix, &w, tolerance, "matrix");
+    let (arguments, tolerance) = (arguments(op), 100.0 * T::Real::EPS.f64());
+    let ways = ways(if gradients { arguments.iter().map(Vec::len).sum() } else { 0 });
+    let found = calls(op, rows, &dense(&arguments), &|_| tolerance, &[1, 2, 3], false);
+    for ((_, all), expected) in found.iter().zip(differences(&arguments, &ways, dense, &found)) {
+        for numbers in all {
+            // all arguments together: where the gradient of one vanishes, rounding errors have the size of the others
+            let flat = numbers.concat();
+            let along = ways.iter().map(|way| flat.iter().zip(way).map(|(a, b)| a * b).sum());
+            near(&along.collect::<Vec<f64>>(), &expected, tolerance + 1e-7, "gradients");
+        }
+    }
+}
 
+/// All calls against a definition.
+pub fn check_defined<T: Scalar>(
+    op: &dyn Cpu<T>,
+    rows: usize,
+    definition: &Definition<'_, T::Wide>,
+    what: &str,
+) {
+    let batch = op.batch();
+    let w: Vec<_> = definition.matrices.iter().flat_map(|(w, _)| w).copied().collect();
+    let [values, gradients] = definition.tolerances.map(|units| move |k| units * (definition.scale)(k));
+    let found = calls(op, rows, &w, &values, definition.threads, true);
+    for (cotangent, all) in &found {
+        for (k, (_, pull)) in definition.matrices.iter().enumerate().step_by(definition.every) {
+            let ct = part(cotangent, k, batch);
+            let size = ct.iter().map(|x| x.abs2()).sum::<f64>().sqrt();
+            let expected = if size == 0.0 {
+                all[0].iter().map(|x| vec![0.0; x.len() / batch]).collect()
+            } else {
+                pull(ct)
+            };
+            for (i, numbers) in all.iter().flat_map(|all| all.iter().enumerate()) {
+                if numbers.is_empty() {
+                    continue;
+                }
+                let (own, expected) = (part(numbers, k, batch), &expected[i]);
+                let name = format!("gradient {i} of matrix {k}, {what}");
+                // relative to the norm of the expected one, but no less than the floor
+                let norm = expected.iter().map(|x| x * x).sum::<f64>().sqrt().max(1e-3);
+                let more = (definition.floor * size / norm).max(1.0);
+                near(own, expected, gradients(k) * more, name);
+            }
+        }
+    }
+}
+
+/// Every call of a stack of operators and of its adjoint, on so many rows, with these numbers of threads and with what forward saves, each
+/// with the same bits, where `apart` also gradients alone and together, against the matrices W: W, W x and x_bar. Returns the gradients
+/// of the arguments, from those of W x and W^H x, and from those of W.
+fn calls<T: Scalar>(
+    op: &dyn Cpu<T>,
+    rows: usize,
+    w: &[T::Wide],
+    tolerance: &dyn Fn(usize) -> f64,
+    threads: &[usize],
+    apart: bool,
+) -> [Found<T::Wide>; 2] {
+    let (arguments, (p, q), batch) = (arguments(op), op.shape(), op.batch());
     let entry = |k: usize, side: Side, i: usize, j: usize| match side {
         Side::Forward => w[(k * p + i) * q + j],
         Side::Adjoint => w[(k * p + j) * q + i].conj(),
@@ -121,6 +193,9 @@ pub fn check<T: Scalar>(
         let each = x.chunks_exact(from.max(1)).enumerate();
         each.flat_map(|(row, x)| (0..into).map(move |i| one(row / rows, x, i))).collect()
     };
+    let near_each = |got: &[T], expected: &[T::Wide], what: &str| {
+        (0..batch).for_each(|k| near(part(got, k, batch), part(expected, k, batch), tolerance(k), what));
+    };
     // W_bar of sum Re(conj(ct) W x), or of W^H x
     let outer = |x: &[T], ct: &[T]| -> Vec<T::Wide> {
         let one = |at: usize| {
@@ -129,37 +204,77 @@ pub fn check<T: Scalar>(
         };
         (0..batch * p * q).map(one).collect()
     };
-    let (x, ct): (Vec<T>, Vec<T>) = (numbers(batch * rows * q, 4), numbers(batch * rows * p, 5));
-    let w_bar: Vec<T> = numbers(batch * p * q, 6);
+    let given = |len: usize, seed: u64| Guarded::<T>::of(&numbers::<T>(len, seed));
+    let (x, ct) = (given(batch * rows * q, 4), given(batch * rows * p, 5));
+    let w_bar = given(batch * p * q, 6);
+    let (x, ct, w_bar) = (x.read(), ct.read(), w_bar.read());
     // the gradient of the adjoint side is that of x and ct exchanged
-    let cotangents = [outer(&x, &ct), w_bar.iter().map(|x| x.widen()).collect()];
-    let ways = ways(if gradients { arguments.iter().map(Vec::len).sum() } else { 0 });
-    let expected = differences(&arguments, &ways, dense, &cotangents);
-    let close = tolerance + 1e-7;
+    let mut found = [(outer(x, ct), vec![]), (wide(w_bar), vec![])];
     for side in [Side::Forward, Side::Adjoint] {
-        let (x, ct) = if side == Side::Forward { (&x, &ct) } else { (&ct, &x) };
+        let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
         let saves =
             if let Saves::Elements(each) = op.apply_saves(rows, side).unwrap() { batch * each } else { 0 };
+        let saved = threads.iter().filter(|_| saves > 0).map(|&threads| (threads, saves));
         let mut first = None;
-        for (threads, saved) in [(1, 0), (2, 0), (3, 0), (1, saves), (2, saves)] {
+        for (threads, saved) in threads.iter().map(|&threads| (threads, 0)).chain(saved) {
             let budget = Budget::of(threads);
-            let (mut out, mut x_bar) = (vec![T::one(); ct.len()], vec![T::one(); x.len()]);
-            let mut found = Gradients::of(op, &arguments);
-            let mut kept = (saved > 0).then(|| vec![T::one(); saved]);
-            op.apply(x, rows, side, &mut out, kept.as_deref_mut(), &budget).unwrap();
-            let kept = kept.as_deref();
-            op.apply_vjp(kept, x, ct, rows, side, &mut found.bars(), Some(&mut x_bar), &budget).unwrap();
-            near(&out, &product(side, x), tolerance, format!("out, {side:?}"));
-            near(&x_bar, &product(side.other(), ct), tolerance, format!("x_bar, {side:?}"));
-            found.near(&ways, &expected[0], close, &format!("{side:?}"));
-            let got = (out, x_bar, found.0);
-            assert!(
-                *first.get_or_insert_with(|| got.clone()) == got,
-                "{threads} threads, {saved} saved differ"
-            );
+            let (mut out, mut x_bar) = (Guarded::new(ct.len()), Guarded::new(x.len()));
+            let mut kept = (saved > 0).then(|| Guarded::new(saved));
+            op.apply(x, rows, side, out.inner(), kept.as_mut().map(Guarded::inner), &budget).unwrap();
+            let kept = kept.as_ref().map(Guarded::read);
+            let bars = pulled(op, &arguments, None, |bars| {
+                op.apply_vjp(kept, x, ct, rows, side, bars, Some(x_bar.inner()), &budget).unwrap();
+            });
+            let got = (out.take(), x_bar.take(), bars);
+            let same = *first.get_or_insert_with(|| got.clone()) == got;
+            assert!(same, "{side:?}: {threads} threads, {saved} saved differ");
+        }
+        let (out, x_bar, bars) = first.expect("a number of threads");
+        near_each(&out, &product(side, x), &format!("out, {side:?}"));
+        near_each(&x_bar, &product(side.other(), ct), &format!("x_bar, {side:?}"));
+        let (mut alone, budget) = (Guarded::new(x.len()), Budget::of(2));
+        op.apply_vjp(None, x, ct, rows, side, &mut [], Some(alone.inner()), &budget).unwrap();
+        near_each(alone.read(), &product(side.other(), ct), &format!("x_bar alone, {side:?}"));
+        assert!(!apart || alone.read() == x_bar, "x_bar alone differs, {side:?}");
+        for i in 0..if apart { bars.len() } else { 0 } {
+            let alone = pulled(op, &arguments, Some(i), |bars| {
+                op.apply_vjp(None, x, ct, rows, side, bars, None, &budget).unwrap();
+            });
+            assert!(alone[i] == bars[i], "gradient {i} alone differs, {side:?}");
+        }
+        found[0].1.push(bars);
+    }
+    let mut first = None;
+    for &threads in threads {
+        let (budget, mut out) = (Budget::of(threads), Guarded::new(w.len()));
+        op.matrix(out.inner(), None, &budget).unwrap();
+        let saved = match op.matrix_saves().unwrap() {
+            Saves::Result => Some(Guarded::of(out.read())),
+            Saves::Elements(0) => None,
+            Saves::Elements(each) => {
+                let (mut again, mut saved) = (Guarded::new(w.len()), Guarded::new(batch * each));
+                op.matrix(again.inner(), Some(saved.inner()), &budget).unwrap();
+                assert!(again.read() == out.read(), "saving changes the matrix");
+                Some(saved)
+            }
+        };
+        for saved in [None, saved.as_ref().map(Guarded::read)] {
+            let bars = pulled(op, &arguments, None, |bars| {
+                op.matrix_vjp(saved, w_bar, bars, &budget).unwrap();
+            });
+            let got = (out.read().to_vec(), bars);
+            let same = *first.get_or_insert_with(|| got.clone()) == got;
+            assert!(same, "matrix: {threads} threads, saved {} differ", saved.is_some());
         }
     }
-    let mut found = Gradients::of(op, &arguments);
-    op.matrix_vjp(None, &w_bar, &mut found.bars(), &Budget::of(2)).unwrap();
-    found.near(&ways, &expected[1], close, "of the matrix");
+    let (out, bars) = first.expect("a number of threads");
+    for i in 0..if apart { bars.len() } else { 0 } {
+        let alone = pulled(op, &arguments, Some(i), |bars| {
+            op.matrix_vjp(None, w_bar, bars, &Budget::of(2)).unwrap();
+        });
+        assert!(alone[i] == bars[i], "gradient {i} of the matrix alone differs");
+    }
+    near_each(&out, w, "matrix");
+    found[1].1.push(bars);
+    found
 }

@@ -1,36 +1,95 @@
-//! The four calls that every operator has, and operators that need no more.
+//! What every object has: it is made of arrays of all lengths, and has four calls.
 
+use crate::common::Bars;
 use crate::{LENGTHS, SIDES, SIZES, THREADS, choices, expect, fits, ones, real, returns};
-use isometry_core::argument::{Array, Bar, Given, Kind};
+use isometry_core::argument::{Array, Given, Kind};
+use isometry_core::internal::sizes::size;
 use isometry_core::internal::{Beside, BesideMut, Blocks};
-use isometry_core::operators::bounded_svd::BoundedSvd;
-use isometry_core::operators::circulant::Circulant;
 use isometry_core::operators::dense::Dense;
-use isometry_core::operators::givens::Givens;
-use isometry_core::operators::hadamard::{self, Hadamard};
 use isometry_core::operators::{OBJECTS, check_values, route, view};
 use isometry_core::recurrence::{self, Cotangent, Run, Sequence, Trajectory, Workload, Written};
 use isometry_core::scalar::Scalar;
-use isometry_core::{Budget, Cpu};
+use isometry_core::{Budget, Cpu, Result, Saves};
 
-/// Arrays of every length, beside rows of every number; `bars` fit.
-pub fn operator<T: Scalar>(op: &dyn Cpu<T>, bars: &mut [Bar<'_, T>], sizes: &[usize]) {
+/// All choices of so many lengths.
+fn lengths<const A: usize>() -> impl Iterator<Item = [usize; A]> {
+    (0..LENGTHS.len().pow(A as u32)).map(|choice| {
+        let mut left = choice;
+        [(); A].map(|()| {
+            let digit = left % LENGTHS.len();
+            left /= LENGTHS.len();
+            LENGTHS[digit]
+        })
+    })
+}
+
+/// An object with sizes at all limits, made of arrays of ones of all lengths, of its type and real ones, which fit or not.
+pub fn object<T: Scalar, const N: usize, const A: usize>(
+    what: &'static str,
+    fit: impl Fn([usize; N], [usize; A]) -> bool,
+    made: impl for<'a> Fn([usize; N], [&'a [T]; A], [&'a [T::Real]; A]) -> Result<Box<dyn Cpu<T> + 'a>>,
+) {
+    let (own, numbers) = (ones::<T>(2), real::<T>(2));
+    for sizes in choices::<N>() {
+        for lens in lengths::<A>() {
+            let made = || made(sizes, lens.map(|len| &own[..len]), lens.map(|len| &numbers[..len]));
+            expect(what, &sizes, fit(sizes, lens), || made().map(drop));
+            if let Ok(op) = made() {
+                operator(&*op, &sizes);
+            }
+        }
+    }
+}
+
+/// Arrays of every length, beside rows of every number.
+pub fn operator<T: Scalar>(op: &dyn Cpu<T>, sizes: &[usize]) {
     let (budget, batch, (p, q)) = (Budget::of(THREADS), op.batch(), op.shape());
+    let mut bars = Bars::new(op, op.arguments().len());
+    returns("matrix_saves", sizes, || op.matrix_saves());
+    // rows go through a matrix that is kept
+    let through = matches!(op.matrix_saves(), Ok(Saves::Result));
+    let known = !through || size("saved", &[p, q]).is_ok();
     for len in LENGTHS {
         let (x, mut out) = (ones::<T>(len), ones::<T>(len));
         let square = fits(len, &[batch, p, q]);
         expect("matrix", sizes, square, || op.matrix(&mut out, None, &budget));
-        expect("matrix_vjp", sizes, square, || op.matrix_vjp(None, &x, bars, &budget));
+        expect("matrix_vjp", sizes, square, || op.matrix_vjp(None, &x, &mut bars.view(), &budget));
+        for kept in [0, 1, 2, 6, 8] {
+            let mut saved = ones::<T>(kept);
+            let Ok(saves) = op.matrix_saves() else { continue };
+            let good = match saves {
+                Saves::Result => fits(kept, &[batch, p, q]),
+                Saves::Elements(each) => each > 0 && fits(kept, &[batch, each]),
+            };
+            if !through {
+                let mut matrix = |saved| op.matrix(&mut out, Some(saved), &budget);
+                expect("matrix saving", sizes, square && good, || matrix(&mut saved));
+            }
+            expect("matrix_vjp saved", sizes, square && good, || {
+                op.matrix_vjp(Some(&saved), &x, &mut bars.view(), &budget)
+            });
+        }
         for (rows, side) in SIZES.into_iter().flat_map(|rows| SIDES.map(|side| (rows, side))) {
-            let good = fits(len, &[batch, rows, p]) && fits(len, &[batch, rows, q]);
-            expect("apply", sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
-            expect("apply_vjp", sizes, good, || {
-                op.apply_vjp(None, &x, &x, rows, side, bars, Some(&mut out), &budget)
-            });
-            returns("apply_vjp", sizes, || op.apply_vjp(Some(&x), &x, &x, rows, side, bars, None, &budget));
-            expect("apply_vjp", sizes, false, || {
-                op.apply_vjp(None, &x, &x, rows, side, bars, Some(&mut ones(len + 1)), &budget)
-            });
+            let (from, into) = side.features((p, q));
+            for other in [len, len + 1, 0] {
+                let good = known && fits(len, &[batch, rows, from]) && fits(other, &[batch, rows, into]);
+                let (mut out, mut x_bar) = (ones::<T>(other), ones::<T>(len));
+                let ct = ones::<T>(other);
+                expect("apply", sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
+                returns("apply saving", sizes, || {
+                    op.apply(&x, rows, side, &mut out, Some(&mut x_bar), &budget)
+                });
+                expect("apply_vjp", sizes, good, || {
+                    op.apply_vjp(None, &x, &ct, rows, side, &mut bars.view(), Some(&mut x_bar), &budget)
+                });
+                returns("apply_vjp", sizes, || {
+                    op.apply_vjp(Some(&x), &x, &ct, rows, side, &mut bars.view(), None, &budget)
+                });
+                expect("apply_vjp", sizes, false, || {
+                    let x_bar = &mut ones(len + 1)[..];
+                    op.apply_vjp(None, &x, &ct, rows, side, &mut bars.view(), Some(x_bar), &budget)
+                });
+            }
         }
     }
 }
@@ -60,85 +119,6 @@ pub fn objects<T: Scalar>() {
                     .collect();
                 returns("operators::view", &sizes, || view(object, &given).map(drop));
                 returns("operators::check_values", &sizes, || check_values(object, &given));
-            }
-        }
-    }
-}
-
-pub fn hadamards<T: Scalar>() {
-    for sizes @ [batch, rounds, n] in choices() {
-        for len in LENGTHS {
-            let (signs, mut bar) = (real::<T>(len), real::<T>(len));
-            let order = hadamard::Order::of(n).is_some();
-            let good = order && fits(len, &sizes) && fits(0, &[0, batch, n, n]);
-            let made = || Hadamard::<T>::new(&signs, (batch, rounds, n));
-            expect("Hadamard::new", &sizes, good, || made().map(drop));
-            if let Ok(op) = made() {
-                operator(&op, &mut [Bar::Real(&mut bar)], &sizes);
-            }
-        }
-    }
-    for sizes @ [n] in choices() {
-        for (len, other, side) in LENGTHS.into_iter().flat_map(|len| {
-            [len, len + 1, 0].into_iter().flat_map(move |other| SIDES.map(|side| (len, other, side)))
-        }) {
-            let (x, mut out) = (ones::<T>(len), ones::<T>(other));
-            let good = hadamard::Order::of(n).is_some() && len == other && fits(len, &[1, len / n.max(1), n]);
-            expect("hadamard::transform", &sizes, good, || {
-                hadamard::transform(&x, n, 2.0, side, &mut out, THREADS)
-            });
-        }
-    }
-}
-
-pub fn givens<T: Scalar>() {
-    for sizes @ [batch, n, m] in choices() {
-        for (given, planes) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
-            let (angles, mut bar) = (real::<T>(given), real::<T>(given));
-            let pairs: Vec<i64> = (0..2 * planes as i64).map(|at| at % 2).collect();
-            let good =
-                fits(given, &[batch, m]) && fits(2 * planes, &[batch, m, 2]) && (planes == 0 || n >= 2);
-            let made = || Givens::<T>::new(&angles, &pairs, batch, n, m);
-            expect("Givens::new", &sizes, good, || made().map(drop));
-            if let Ok(op) = made() {
-                operator(&op, &mut [Bar::None, Bar::Real(&mut bar)], &sizes);
-            }
-        }
-    }
-}
-
-pub fn bounded_svds<T: Scalar>() {
-    for sizes @ [batch, n, k, r] in choices() {
-        for (us, vs) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
-            for (logits, margins) in [(0, 0), (1, 1), (2, 1), (1, 0), (2, 2)] {
-                let (u, v, logits, margin) =
-                    (ones::<T>(us), ones::<T>(vs), real::<T>(logits), real::<T>(margins));
-                let good = r > 0
-                    && fits(us, &[batch, n, r])
-                    && fits(logits.len(), &[batch, r])
-                    && fits(vs, &[batch, k, r])
-                    && fits(margins, &[batch])
-                    && fits(0, &[0, batch, n, k]);
-                let made = || BoundedSvd::<T>::new((&u, &v), &logits, &margin, sizes);
-                expect("BoundedSvd::new", &sizes, good, || made().map(drop));
-                let Ok(op) = made() else { continue };
-                let (mut u, mut v, mut sigma) = (u.clone(), v.clone(), logits.clone());
-                let bars = &mut [Bar::Own(&mut u), Bar::Real(&mut sigma), Bar::Own(&mut v)];
-                operator(&op, bars, &sizes);
-            }
-        }
-    }
-}
-
-pub fn circulants<T: Scalar>() {
-    for sizes @ [batch, n] in choices() {
-        for len in LENGTHS {
-            let (phases, mut bar) = (real::<T>(len), real::<T>(len));
-            let good = T::PARTS == 2 && n > 0 && fits(len, &sizes) && fits(0, &[0, batch, n, n]);
-            let made = || Circulant::<T>::new(&phases, batch, n);
-            expect("Circulant::new", &sizes, good, || made().map(drop));
-            if let Ok(op) = made() {
-                operator(&op, &mut [Bar::Real(&mut bar)], &sizes);
             }
         }
     }

@@ -3,11 +3,12 @@
 
 mod any;
 mod cells;
+#[path = "../common/mod.rs"]
+mod common;
 mod delta;
 mod examples;
 mod lengths;
 mod linalg;
-mod mesh;
 mod operators;
 mod own;
 mod public;
@@ -96,25 +97,16 @@ fn never() -> bool {
 
 fn all<T: Scalar>() {
     scratch::guard(true);
-    operators::dense::<T>();
-    operators::householder::<T>();
-    operators::cayley::<T>();
-    operators::exponential::<T>();
-    operators::kronecker::<T>();
-    operators::fourier::<T>();
-    operators::rotation::<T>();
-    mesh::meshes::<T>();
-    mesh::layouts::<T>();
+    operators::objects::<T>();
+    operators::larger::<T>();
+    operators::meshes::<T>();
+    operators::functions::<T>();
     sequences::activations::<T>();
     sequences::recurrences::<T>();
     sequences::ensembles::<T>();
     cells::cells::<T>();
     cells::declarations();
     any::objects::<T>();
-    any::hadamards::<T>();
-    any::givens::<T>();
-    any::bounded_svds::<T>();
-    any::circulants::<T>();
     any::blocks::<T>();
     any::beside::<T>();
     linalg::reflectors::<T>();

@@ -1,7 +1,7 @@
 //! Values, derivatives, kinks and tiny and huge numbers against the core in double precision.
 
 use super::*;
-use crate::testing::{C, close, device, fetched, numbers, of_parts, sent, widened};
+use crate::testing::{close, device, fetched, flat, numbers, of_parts, sent, widened};
 use isometry_core::activation as core;
 use isometry_core::scalar::{Real, Scalar, c64};
 
@@ -22,10 +22,10 @@ pub(crate) fn all(field: Field, n: usize) -> Vec<Activation> {
 }
 
 /// Values, gradients of z and of the bias, by the core in double precision.
-fn by_core<T: Scalar>(n: usize, activation: Activation, arrays: [&[C]; 3]) -> [Vec<f64>; 3] {
-    let flat = |x: &[C]| x.iter().flat_map(|x| [x.0, x.1].into_iter().take(T::PARTS)).collect::<Vec<_>>();
-    let [z, ct] = [arrays[0], arrays[1]].map(|x| of_parts::<T>(&flat(x)));
-    let bias: Vec<T::Real> = arrays[2].iter().map(|b| T::Real::of(b.0)).collect();
+fn by_core<T: Scalar>(n: usize, activation: Activation, arrays: [&[c64]; 3]) -> [Vec<f64>; 3] {
+    let field = if T::PARTS == 1 { Field::Real } else { Field::Complex };
+    let [z, ct] = [arrays[0], arrays[1]].map(|x| of_parts::<T>(&flat(field, x)));
+    let bias: Vec<T::Real> = arrays[2].iter().map(|b| T::Real::of(b.re)).collect();
     let own = (!bias.is_empty()).then_some(&bias[..]);
     let (rows, mut h, mut z_bar, mut bias_bar) = (z.len() / n, z.clone(), z.clone(), bias.clone());
     let of_bias = own.map(|_| &mut bias_bar[..]);
@@ -36,15 +36,17 @@ fn by_core<T: Scalar>(n: usize, activation: Activation, arrays: [&[C]; 3]) -> [V
 
 /// Values and gradients on the device against the core, in units of rounding; `up` scales values, since [`close`] has a floor for the size of
 /// the reference.
-fn check(field: Field, rows: usize, n: usize, z: &[C], what: &str, up: f64) {
+fn check(field: Field, rows: usize, n: usize, z: &[c64], what: &str, up: f64) {
     let Some(context) = device() else { return };
     let ct = numbers(field, rows * n, 5);
     let (dz, dct) = (sent(&context, field, &[rows, n], z), sent(&context, field, &[rows, n], &ct));
     for activation in all(field, n) {
         let units = activation.bias_units(n);
         // both signs
-        let bias: Vec<C> =
-            numbers(Field::Real, units, 6).iter().map(|b| C(f64::from((b.0 * 0.5) as f32), 0.0)).collect();
+        let bias: Vec<c64> = numbers(Field::Real, units, 6)
+            .iter()
+            .map(|b| c64::from(f64::from((b.re * 0.5) as f32)))
+            .collect();
         let own = (units > 0).then(|| sent(&context, Field::Real, &[units], &bias));
         let h = activate(&dz, activation, own.as_ref()).unwrap();
         let (z_bar, own_bar) = activate_vjp(&dz, activation, own.as_ref(), &dct, units > 0).unwrap();
@@ -78,8 +80,8 @@ fn values_and_gradients_of_all_activations() {
 fn kinks_and_ties() {
     for field in [Field::Real, Field::Complex] {
         // zeros, and equal neighbours and halves
-        check(field, 2, 4, &[C::default(); 8], "zeros", 1.0);
-        check(field, 1, 8, &[C(0.5, 0.0); 8], "ties", 1.0);
+        check(field, 2, 4, &[c64::default(); 8], "zeros", 1.0);
+        check(field, 1, 8, &[c64::from(0.5); 8], "ties", 1.0);
     }
 }
 
@@ -87,8 +89,8 @@ fn kinks_and_ties() {
 fn tiny_and_huge_numbers() {
     for field in [Field::Real, Field::Complex] {
         for size in [1e-30, 1e-10, 100.0, 1e30, 2e38] {
-            let scale = |z: &C| C(f64::from((z.0 * size) as f32), f64::from((z.1 * size) as f32));
-            let z: Vec<C> = numbers(field, 12, 8).iter().map(scale).collect();
+            let scale = |z: &c64| c64::new(f64::from((z.re * size) as f32), f64::from((z.im * size) as f32));
+            let z: Vec<c64> = numbers(field, 12, 8).iter().map(scale).collect();
             check(field, 3, 4, &z, &format!("{size:e}"), 1.0 / f64::min(size, 1.0));
         }
     }
@@ -99,21 +101,22 @@ fn tanh_is_accurate_everywhere() {
     let Some(context) = device() else { return };
     let count = 20_000;
     // from 1e-6 to 100 on a logarithmic scale, both signs
-    let z: Vec<C> = (0..count)
+    let z: Vec<c64> = (0..count)
         .map(|i| {
             let x = 10f64.powf(f64::from(i / 2) / f64::from(count / 2) * 8.0 - 6.0);
-            C(f64::from(if i % 2 == 0 { x } else { -x } as f32), 0.0)
+            c64::from(f64::from(if i % 2 == 0 { x } else { -x } as f32))
         })
         .collect();
-    let z = z.into_iter().chain([C::default()]).collect::<Vec<C>>();
+    let z = z.into_iter().chain([c64::default()]).collect::<Vec<c64>>();
     let dz = sent(&context, Field::Real, &[1, z.len()], &z);
     let h = fetched(&activate(&dz, Activation::Tanh, None).unwrap());
     let unit = f64::from(f32::EPSILON) / 2.0;
-    let off = |(h, z): (&C, &C)| if z.0 == 0.0 { h.0.abs() } else { (h.0 / z.0.tanh() - 1.0).abs() / unit };
+    let off =
+        |(h, z): (&c64, &c64)| if z.re == 0.0 { h.re.abs() } else { (h.re / z.re.tanh() - 1.0).abs() / unit };
     let worst = h.iter().zip(&z).map(off).fold(0.0, f64::max);
     eprintln!("tanh: {worst:.1} units of rounding");
     assert!(worst <= 16.0 * crate::proof::roughness(), "{worst}");
-    assert!(h.iter().all(|h| h.0.abs() <= 1.0));
+    assert!(h.iter().all(|h| h.re.abs() <= 1.0));
 }
 
 #[test]

@@ -1,68 +1,14 @@
 //! Accuracy by the norm of A, and sizes beside the ordinary; results are compared in `hosted/tests.rs`.
 
 use super::*;
-use crate::testing::{C, M, device, fetched, near, never, numbers, sent};
-use isometry_core::Side;
+use crate::testing::{M, complex, device, fetched, flat, near, never, numbers, of_parts, sent, widened};
+use isometry_core::operators::{Last as CoreLast, cayley};
+use isometry_core::scalar::{Scalar, c64};
+use isometry_core::{Budget, Cpu, Side};
 
 const EPS: f64 = f32::EPSILON as f64;
 
-/// The parameters of a batch, as single precision has them.
-struct Parameters {
-    field: Field,
-    n: usize,
-    upper: Vec<Vec<C>>,
-    diagonal: Option<Vec<Vec<f64>>>,
-    last: Option<Vec<Vec<f64>>>,
-}
-
-impl Parameters {
-    fn new(field: Field, batch: usize, n: usize, scale: f64, some: (bool, bool)) -> Self {
-        let rounded = |x: f64| f64::from((x * scale) as f32);
-        let triangle = n * n.saturating_sub(1) / 2;
-        let upper = (0..batch as u64)
-            .map(|b| {
-                let drawn = numbers(field, triangle, 3 * b + 1 + n as u64);
-                drawn.iter().map(|x| C(rounded(x.0), rounded(x.1))).collect()
-            })
-            .collect();
-        let reals = |seed: u64, f: &dyn Fn(f64) -> f64| {
-            let own = |b: u64| numbers(Field::Real, n, 5 * b + seed).iter().map(|x| f(x.0)).collect();
-            (0..batch as u64).map(own).collect::<Vec<_>>()
-        };
-        let diagonal = (some.0 && field == Field::Complex).then(|| reals(11, &rounded));
-        let last = some.1.then(|| match field {
-            Field::Real => reals(13, &|x| if x < 0.0 { -1.0 } else { 1.0 }),
-            Field::Complex => reals(13, &|x| f64::from((3.0 * x) as f32)),
-        });
-        Parameters { field, n, upper, diagonal, last }
-    }
-
-    fn a(&self, b: usize) -> M {
-        let at = |i: usize, j: usize| self.upper[b][i * (2 * self.n - i - 1) / 2 + j - i - 1];
-        M::new(self.n, self.n, |i, j| match i.cmp(&j) {
-            std::cmp::Ordering::Less => at(i, j),
-            std::cmp::Ordering::Greater => at(j, i).conj().scaled(-1.0),
-            std::cmp::Ordering::Equal => C(0.0, self.diagonal.as_ref().map_or(0.0, |d| d[b][i])),
-        })
-    }
-
-    fn d(&self, b: usize) -> M {
-        M::new(self.n, self.n, |i, j| match &self.last {
-            _ if i != j => C::default(),
-            None => C(1.0, 0.0),
-            Some(signs) if self.field == Field::Real => C(signs[b][i], 0.0),
-            Some(phases) => C(phases[b][i].cos(), phases[b][i].sin()),
-        })
-    }
-
-    /// (I + A)^-1 (I - A) D
-    fn w(&self, b: usize) -> M {
-        let (a, eye) = (self.a(b), M::eye(self.n));
-        eye.plus(&a, 1.0).inverse().times(&eye.plus(&a, -1.0)).times(&self.d(b))
-    }
-}
-
-/// The same on the device.
+/// Arguments of a batch on the device.
 struct Sent {
     upper: Array,
     diagonal: Option<Array>,
@@ -71,21 +17,24 @@ struct Sent {
 }
 
 impl Sent {
-    fn new(context: &Arc<Context>, p: &Parameters) -> Self {
-        let (batch, n) = (p.upper.len(), p.n);
-        let reals = |all: &Vec<Vec<f64>>| {
-            let flat: Vec<C> = all.concat().into_iter().map(|x| C(x, 0.0)).collect();
-            sent(context, Field::Real, &[batch, n], &flat)
+    /// With a last factor of phases where the field has them, or of signs.
+    fn new(context: &Arc<Context>, field: Field, batch: usize, n: usize) -> Self {
+        let draw = |field, len: usize, seed| numbers(field, batch * len, seed);
+        let real = |seed, change: fn(c64) -> c64| {
+            let drawn: Vec<c64> = draw(Field::Real, n, seed).into_iter().map(change).collect();
+            sent(context, Field::Real, &[batch, n], &drawn)
         };
-        let triangle = n * n.saturating_sub(1) / 2;
-        let last = p.last.as_ref().map(|last| match p.field {
-            Field::Real => Last::signs(p.field, &reals(last), n).unwrap(),
-            Field::Complex => Last::phases(&reals(last), n).unwrap(),
-        });
+        let len = n * (n - 1) / 2;
+        let upper: Vec<c64> = draw(field, len, n as u64).iter().map(|x| x * 0.5).collect();
+        let signs = || Last::signs(field, &real(13, |x| c64::from(x.re.signum())), n).unwrap();
         Sent {
-            upper: sent(context, p.field, &[batch, triangle], &p.upper.concat()),
-            diagonal: p.diagonal.as_ref().map(reals),
-            last,
+            upper: sent(context, field, &[batch, len], &upper),
+            diagonal: (field == Field::Complex).then(|| real(11, |x| x)),
+            last: Some(if field == Field::Real {
+                signs()
+            } else {
+                Last::phases(&real(13, |x| x), n).unwrap()
+            }),
             n,
         }
     }
@@ -95,32 +44,15 @@ impl Sent {
     }
 }
 
-#[test]
-fn nothing_is_a_matrix_too() {
-    let Some(context) = device() else { return };
-    for field in [Field::Real, Field::Complex] {
-        for (batch, n) in [(0, 5), (2, 0), (0, 0), (0, 100)] {
-            let p = Parameters::new(field, batch, n, 1.0, (true, true));
-            let sent_all = Sent::new(&context, &p);
-            let w = sent_all.view().matrix(&never).unwrap();
-            assert!(w.shape() == [batch, n, n] && w.is_empty());
-            let bars = sent_all.view().matrix_vjp(Some(&w), &w, &[true; 4], &never).unwrap();
-            let given = [true, p.diagonal.is_some(), false, p.last.is_some() && field == Field::Complex];
-            assert_eq!(bars.iter().map(Option::is_some).collect::<Vec<_>>(), given);
-        }
-    }
-}
-
 /// The gradient is the same with W and without.
 #[test]
 fn gradients_with_and_without_the_matrix() {
     let Some(context) = device() else { return };
     for field in [Field::Real, Field::Complex] {
         for n in [7, 33, 70] {
-            let sent_all = Sent::new(&context, &Parameters::new(field, 2, n, 0.5, (true, true)));
-            let view = sent_all.view();
-            let (w, ct) = (view.matrix(&never).unwrap(), numbers(field, 2 * n * n, 77));
-            let ct = sent(&context, field, &[2, n, n], &ct);
+            let own = Sent::new(&context, field, 2, n);
+            let (view, ct) = (own.view(), sent(&context, field, &[2, n, n], &numbers(field, 2 * n * n, 77)));
+            let w = view.matrix(&never).unwrap();
             let [with, without] =
                 [Some(&w), None].map(|w| view.matrix_vjp(w, &ct, &[true; 4], &never).unwrap());
             for (bar, anew) in with.iter().zip(&without) {
@@ -133,36 +65,68 @@ fn gradients_with_and_without_the_matrix() {
 /// Skew matrices of one norm, in shapes that are easy and hard for elimination.
 const SHAPES: [&str; 5] = ["full", "corner", "graded", "rank two", "quarters"];
 
-fn shaped(field: Field, n: usize, shape: &str, norm: f64, seed: u64) -> Parameters {
+/// A skew matrix as single precision has it, by its entries above the diagonal and on it.
+struct Skew {
+    field: Field,
+    n: usize,
+    upper: Vec<c64>,
+    diagonal: Vec<c64>,
+}
+
+impl Skew {
+    /// X - X^H times a number.
+    fn of(field: Field, x: &M, norm: f64) -> Self {
+        let (n, a) = (x.rows, x.plus(&x.h(), -1.0));
+        let by = norm / size(&a).max(1e-30);
+        let single = |x: f64| f64::from((x * by) as f32);
+        let at = |i: usize, j: usize| c64::new(single(a.at(i, j).re), single(a.at(i, j).im));
+        let upper = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).map(|(i, j)| at(i, j)).collect();
+        Skew { field, n, upper, diagonal: (0..n).map(|i| c64::from(at(i, i).im)).collect() }
+    }
+
+    /// W by the core.
+    fn w(&self) -> M {
+        fn by_core<T: Scalar<Real = f64>>(own: &Skew) -> Vec<c64> {
+            let upper = of_parts::<T>(&flat(own.field, &own.upper));
+            let diagonal: Vec<f64> = own.diagonal.iter().map(|x| x.re).collect();
+            let diagonal = (T::PARTS == 2).then_some(&diagonal[..]);
+            let view = cayley::Cayley::new(&upper, diagonal, CoreLast::None, 1, own.n).unwrap();
+            let mut w = vec![T::zero(); own.n * own.n];
+            view.matrix(&mut w, None, &Budget::of(1)).unwrap();
+            complex(own.field, &widened(&w))
+        }
+        let by_core = if self.field == Field::Real { by_core::<f64> } else { by_core::<c64> };
+        M { rows: self.n, columns: self.n, data: by_core(self) }
+    }
+}
+
+fn shaped(field: Field, n: usize, shape: &str, norm: f64, seed: u64) -> Skew {
     let g = M { rows: n, columns: n, data: numbers(field, n * n, seed) };
     let h = n / 2;
-    let power = |i: usize| 10f64.powf(-4.0 * i as f64 / h as f64);
+    // the last columns of a matrix in the upper right corner
+    let corner = |x: &M| {
+        M::new(n, n, |i, j| if i < h && j >= h { x.at(i, j + x.columns - n) } else { c64::default() })
+    };
     let x = match shape {
         "full" => g,
         // only the corner block: pivots of 1 for half of the steps
-        "corner" => M::new(n, n, |i, j| if i < h && j >= h { g.at(i, j) } else { C::default() }),
+        "corner" => corner(&g),
         // the same between the first two quarters
         "quarters" => {
             let quarter = n.div_ceil(4);
-            M::new(n, n, |i, j| if i < quarter && j / quarter == 1 { g.at(i, j) } else { C::default() })
+            M::new(n, n, |i, j| if i < quarter && j / quarter == 1 { g.at(i, j) } else { c64::default() })
         }
         // singular values of the corner from 1 to 1e-4
         "graded" => {
-            let left = shaped(field, h, "full", 1.0, seed + 1).w(0);
-            let right = shaped(field, n - h, "full", 1.0, seed + 2).w(0);
-            let middle = M::new(h, n - h, |i, j| C(if i == j { power(i) } else { 0.0 }, 0.0));
-            let corner = left.times(&middle).times(&right);
-            M::new(n, n, |i, j| if i < h && j >= h { corner.at(i, j - h) } else { C::default() })
+            let power = |i: usize| 10f64.powf(-4.0 * i as f64 / h as f64);
+            let left = shaped(field, h, "full", 1.0, seed + 1).w();
+            let right = shaped(field, n - h, "full", 1.0, seed + 2).w();
+            let middle = M::new(h, n - h, |i, j| c64::from(if i == j { power(i) } else { 0.0 }));
+            corner(&left.times(&middle).times(&right))
         }
-        _ => M::new(n, n, |i, j| C(g.at(0, i).0 * g.at(h, j).0, 0.0)),
+        _ => M::new(n, n, |i, j| c64::from(g.at(0, i).re * g.at(h, j).re)),
     };
-    let a = x.plus(&x.h(), -1.0);
-    let by = norm / size(&a).max(1e-30);
-    let at =
-        |i: usize, j: usize| C(f64::from((a.at(i, j).0 * by) as f32), f64::from((a.at(i, j).1 * by) as f32));
-    let upper = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).map(|(i, j)| at(i, j)).collect();
-    let diagonal = (field == Field::Complex).then(|| vec![(0..n).map(|i| at(i, i).1).collect()]);
-    Parameters { field, n, upper: vec![upper], diagonal, last: None }
+    Skew::of(field, &x, norm)
 }
 
 /// The largest singular value.
@@ -172,18 +136,22 @@ fn size(a: &M) -> f64 {
     for _ in 0..40 {
         x = a.h().times(&a.times(&x));
         found = x.norm().sqrt();
-        x.data.iter_mut().for_each(|v| *v = v.scaled(1.0 / (found * found).max(1e-300)));
+        x.data.iter_mut().for_each(|v| *v /= (found * found).max(1e-300));
     }
     found
 }
 
 /// e(W) = max|W^H W - I| / (n eps), and the distance from the exact W in units of eps |I + A|.
-fn quality(context: &Arc<Context>, p: &Parameters, norm: f64) -> (f64, f64) {
-    let sent = Sent::new(context, p);
-    let w = M { rows: p.n, columns: p.n, data: fetched(&sent.view().matrix(&never).unwrap()) };
-    let defect = w.h().times(&w).plus(&M::eye(p.n), -1.0);
-    let worst = defect.data.iter().map(|x| x.square().sqrt()).fold(0.0, |a, b| if b <= a { a } else { b });
-    (worst / (p.n as f64 * EPS), w.plus(&p.w(0), -1.0).norm() / (EPS * (1.0 + norm * norm).sqrt()))
+fn quality(context: &Arc<Context>, skew: &Skew, norm: f64) -> (f64, f64) {
+    let n = skew.n;
+    let upper = sent(context, skew.field, &[1, skew.upper.len()], &skew.upper);
+    let diagonal =
+        (skew.field == Field::Complex).then(|| sent(context, Field::Real, &[1, n], &skew.diagonal));
+    let w = Cayley::new(&upper, diagonal.as_ref(), None, n).unwrap().matrix(&never).unwrap();
+    let w = M { rows: n, columns: n, data: fetched(&w) };
+    let defect = w.h().times(&w).plus(&M::eye(n), -1.0);
+    let worst = defect.data.iter().map(|x| x.norm()).fold(0.0, |a, b| if b <= a { a } else { b });
+    (worst / (n as f64 * EPS), w.plus(&skew.w(), -1.0).norm() / (EPS * (1.0 + norm * norm).sqrt()))
 }
 
 #[test]
@@ -218,20 +186,20 @@ fn orthogonal_up_to_the_norms_that_are_promised() {
 fn more_matrices_than_one_row_of_workgroups() {
     let Some(context) = device() else { return };
     let (batch, n) = (4 * 32768 + 5, 2);
-    let upper: Vec<C> = numbers(Field::Real, batch, 3);
+    let upper: Vec<c64> = numbers(Field::Real, batch, 3);
     let array = sent(&context, Field::Real, &[batch, 1], &upper);
     let w = fetched(&Cayley::new(&array, None, None, n).unwrap().matrix(&never).unwrap());
-    let expected: Vec<C> = upper
+    let expected: Vec<c64> = upper
         .iter()
         .flat_map(|a| {
-            let (cos, sin) = ((1.0 - a.0 * a.0) / (1.0 + a.0 * a.0), 2.0 * a.0 / (1.0 + a.0 * a.0));
-            [cos, -sin, sin, cos].map(|x| C(x, 0.0))
+            let (cos, sin) = ((1.0 - a.re * a.re) / (1.0 + a.re * a.re), 2.0 * a.re / (1.0 + a.re * a.re));
+            [cos, -sin, sin, cos].map(|x| c64::from(x))
         })
         .collect();
     near(&w, &expected, 4.0, "rotations");
-    let x = sent(&context, Field::Real, &[batch, 1, n], &[C(1.0, 0.0), C(0.0, 0.0)].repeat(batch));
+    let x = sent(&context, Field::Real, &[batch, 1, n], &[c64::from(1.0), c64::from(0.0)].repeat(batch));
     let y = Cayley::new(&array, None, None, n).unwrap().apply(&x, Side::Forward, &never).unwrap();
-    let columns: Vec<C> = expected.chunks(4).flat_map(|w| [w[0], w[2]]).collect();
+    let columns: Vec<c64> = expected.chunks(4).flat_map(|w| [w[0], w[2]]).collect();
     near(&fetched(&y), &columns, 4.0, "rotated");
 }
 
@@ -239,12 +207,11 @@ fn more_matrices_than_one_row_of_workgroups() {
 fn signs_of_a_complex_matrix_have_no_gradient() {
     let Some(context) = device() else { return };
     let (n, field) = (3, Field::Complex);
-    let p = Parameters::new(field, 1, n, 1.0, (true, false));
-    let mut sent_all = Sent::new(&context, &p);
-    let signs = sent(&context, Field::Real, &[1, n], &[C(1.0, 0.0), C(-1.0, 0.0), C(-1.0, 0.0)]);
-    sent_all.last = Some(Last::signs(field, &signs, n).unwrap());
-    let w = sent_all.view().matrix(&never).unwrap();
-    let bars = sent_all.view().matrix_vjp(Some(&w), &w, &[false, true, true, true], &never).unwrap();
+    let mut own = Sent::new(&context, field, 1, n);
+    let signs = sent(&context, Field::Real, &[1, n], &[c64::from(1.0), c64::from(-1.0), c64::from(-1.0)]);
+    own.last = Some(Last::signs(field, &signs, n).unwrap());
+    let w = own.view().matrix(&never).unwrap();
+    let bars = own.view().matrix_vjp(Some(&w), &w, &[false, true, true, true], &never).unwrap();
     assert_eq!(bars.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false, false]);
 }
 

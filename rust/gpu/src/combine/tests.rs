@@ -1,7 +1,8 @@
 //! Against double precision.
 
 use super::*;
-use crate::testing::{C, device, fetched, near, numbers, sent};
+use crate::testing::{device, fetched, near, numbers, sent};
+use isometry_core::scalar::c64;
 
 #[test]
 fn combinations() {
@@ -12,10 +13,10 @@ fn combinations() {
             let (a, b) = (sent(&context, field, &[len], &x), sent(&context, field, &[len], &y));
             let imaginary = if field == Field::Real { 0.0 } else { 0.75 };
             let (alpha, beta) = ((-1.5, imaginary), (0.25, -imaginary));
-            let of = |(re, im): Factor, x: C| C(re.into(), im.into()).times(x);
-            let sums: Vec<C> = x.iter().zip(&y).map(|(&x, &y)| of(alpha, x).plus(of(beta, y))).collect();
+            let of = |(re, im): Factor, x: c64| c64::new(re.into(), im.into()) * x;
+            let sums: Vec<c64> = x.iter().zip(&y).map(|(&x, &y)| of(alpha, x) + of(beta, y)).collect();
             near(&fetched(&combine(&a, alpha, Some((&b, beta))).unwrap()), &sums, 4.0, "alpha a + beta b");
-            let scaled: Vec<C> = x.iter().map(|&x| of(alpha, x)).collect();
+            let scaled: Vec<c64> = x.iter().map(|&x| of(alpha, x)).collect();
             near(&fetched(&combine(&a, alpha, None).unwrap()), &scaled, 4.0, "alpha a");
         }
     }

@@ -55,7 +55,7 @@ impl Case {
         let mut seed = 3;
         let mut arrays = self.shapes().map(|shape| {
             seed += 1;
-            numbers(Field::Real, shape.iter().product(), seed).iter().map(|x| x.0).collect::<Vec<f64>>()
+            numbers(Field::Real, shape.iter().product(), seed).iter().map(|x| x.re).collect::<Vec<f64>>()
         });
         let [_, k, _, beta, g, ..] = &mut arrays;
         for (i, row) in k.chunks_mut(self.sizes[5]).enumerate() {

@@ -1,8 +1,9 @@
 //! Against the transform of the core.
 
 use super::*;
-use crate::testing::{C, device, fetched, near, numbers, sent};
+use crate::testing::{device, fetched, near, numbers, sent};
 use isometry_core::operators::hadamard::transform as of_the_core;
+use isometry_core::scalar::c64;
 
 #[test]
 fn transforms_of_all_orders() {
@@ -12,13 +13,13 @@ fn transforms_of_all_orders() {
             let data = numbers(field, rows * n, n as u64);
             let x = sent(&context, field, &[rows, n], &data);
             for side in [Side::Forward, Side::Adjoint] {
-                let part = |get: fn(&C) -> f64| {
+                let part = |get: fn(&c64) -> f64| {
                     let (given, mut out) = (data.iter().map(get).collect::<Vec<_>>(), vec![0.0; rows * n]);
                     of_the_core(&given, n, 0.25, side, &mut out, 1).unwrap();
                     out
                 };
-                let (re, im) = (part(|x| x.0), part(|x| x.1));
-                let expected: Vec<C> = re.into_iter().zip(im).map(|(a, b)| C(a, b)).collect();
+                let (re, im) = (part(|x| x.re), part(|x| x.im));
+                let expected: Vec<c64> = re.into_iter().zip(im).map(|(a, b)| c64::new(a, b)).collect();
                 let found = transform(&x, 0.25, side).unwrap();
                 near(&fetched(&found), &expected, 32.0, &format!("{field:?} {rows} {n} {side:?}"));
             }

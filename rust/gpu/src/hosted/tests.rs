@@ -1,6 +1,6 @@
 //! Every object with kernels, on arrays of the caller and of the device, against the core in double precision.
 
-use crate::testing::{Numbers, close, device, numbers, of_parts, own, widened};
+use crate::testing::{Numbers, close, device, draw, of_parts, own, widened};
 use crate::{Array, Field, Room};
 use isometry_core::argument::{self, Bar, Given};
 use isometry_core::internal::Task;
@@ -22,13 +22,6 @@ struct Case {
     given: Vec<(&'static str, Vec<usize>, Vec<f64>)>,
     /// Of rounding, of results and of gradients.
     units: [f64; 2],
-}
-
-/// Numbers that single precision has.
-fn draw(field: Field, count: usize, scale: f64, seed: u64) -> Vec<f64> {
-    let drawn = numbers(field, count, seed);
-    let parts = drawn.iter().flat_map(|x| [x.0, x.1].into_iter().take(field.parts()));
-    parts.map(|x| f64::from((x * scale) as f32)).collect()
 }
 
 impl Case {
@@ -176,9 +169,7 @@ const FIELDS: [Field; 2] = [Field::Real, Field::Complex];
 
 #[test]
 fn products_of_reflections() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     for field in FIELDS {
         for (batch, n, m, rows) in [
             (1, 1, 1, 2),
@@ -190,6 +181,10 @@ fn products_of_reflections() {
             (2, 12, 70, 1),
             // two pairs of blocks beside a part of one
             (1, 12, 165, 1),
+            (0, 3, 2, 2),
+            (1, 3, 0, 2),
+            (1, 3, 2, 0),
+            (1, 0, 0, 1),
             // sums over rows in parts
             (1, 3, 2, 600),
         ] {
@@ -214,16 +209,14 @@ fn products_of_reflections() {
 
 #[test]
 fn cayley_transforms() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     let sizes = [(1, 1), (3, 2), (5, 7), (9, 8), (2, 9), (3, 16), (2, 17), (2, 32), (1, 33), (1, 64)];
-    let large = [(2, 65), (1, 130)];
+    let large = [(2, 65), (1, 130), (0, 5), (2, 0), (0, 0), (0, 100)];
     for field in FIELDS {
         for (batch, n) in sizes.into_iter().chain(large) {
-            let scale = 2.0 / (n as f64).sqrt();
+            let scale = 2.0 / (n.max(1) as f64).sqrt();
             let own = Case::new("cayley", field, batch, [n, n], [20.0, 40.0]);
-            let own = own.with("upper", &[n * (n - 1) / 2], scale, |x| x);
+            let own = own.with("upper", &[n * n.saturating_sub(1) / 2], scale, |x| x);
             own.check();
             let signed = own.clone().with("signs", &[n], 1.0, |x| if x < 0.0 { -1.0 } else { 1.0 });
             match field {
@@ -239,9 +232,7 @@ fn cayley_transforms() {
 
 #[test]
 fn matrices_and_objects_without_kernels() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     for field in FIELDS {
         for (batch, p, q) in [(1, 1, 1), (2, 5, 3), (3, 4, 33)] {
             let own = Case::new("dense", field, batch, [p, q], [40.0, 40.0]);
@@ -254,9 +245,7 @@ fn matrices_and_objects_without_kernels() {
 
 #[test]
 fn what_is_no_argument_is_refused() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     let mut out = [0.0f32; 4];
     let mut call = |object: &str, given: &[Given<'_, f32>]| {
         super::operator(object, given, Task::Matrix(Bar::Own(&mut out)), &Budget::of(1)).map(drop)
@@ -305,9 +294,7 @@ fn formed_matrices_are_few() {
 /// Every task of every object with kernels asks between its parts, of which tests have small ones.
 #[test]
 fn a_cancelled_call_of_an_operator_stops() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     let budget = Budget { threads: 1, cancel: &|| true };
     let n = 128;
     for (object, shape) in [

@@ -1,9 +1,10 @@
 //! The factors against their definitions, the angles in double precision.
 
 use super::*;
-use crate::testing::{C, device, fetched, near, sent};
+use crate::testing::{device, fetched, near, sent};
+use isometry_core::scalar::c64;
 
-fn factors(last: &Last) -> Vec<C> {
+fn factors(last: &Last) -> Vec<c64> {
     let mut record = Record::new(last.factors.context()).unwrap();
     last.prepare(&mut record).unwrap();
     record.submit().unwrap();
@@ -13,7 +14,7 @@ fn factors(last: &Last) -> Vec<C> {
 #[test]
 fn signs_become_numbers_of_the_matrix() {
     let Some(context) = device() else { return };
-    let real = |x: &[f64]| x.iter().map(|&x| C(x, 0.0)).collect::<Vec<C>>();
+    let real = |x: &[f64]| x.iter().map(|&x| c64::from(x)).collect::<Vec<c64>>();
     for field in [Field::Real, Field::Complex] {
         let sign = sent(&context, Field::Real, &[2], &real(&[-1.0, 0.5]));
         let found = factors(&Last::sign(field, &sign, 3).unwrap());
@@ -29,7 +30,7 @@ fn signs_become_numbers_of_the_matrix() {
 #[test]
 fn a_part_of_a_diagonal_is_refused() {
     let Some(context) = device() else { return };
-    let five = sent(&context, Field::Real, &[1, 5], &[C(1.0, 0.0); 5]);
+    let five = sent(&context, Field::Real, &[1, 5], &[c64::from(1.0); 5]);
     for (last, name) in [
         (Last::signs(Field::Real, &five, 3), "signs"),
         (Last::signs(Field::Complex, &five, 3), "signs"),
@@ -61,7 +62,7 @@ fn angles_of_all_sizes_become_points_of_the_circle() {
     let (mut worst, mut place) = (0.0, 0.0);
     for (x, e) in all.iter().zip(&found) {
         let (sin, cos) = f64::from(*x).sin_cos();
-        let off = units(e.0, cos).max(units(e.1, sin));
+        let off = units(e.re, cos).max(units(e.im, sin));
         if off.is_nan() || off > worst {
             (worst, place) = (off, *x);
         }
@@ -76,5 +77,5 @@ fn angles_that_are_not_finite_are_seen() {
     let given =
         Array::upload(&context, Field::Real, &[1, 3], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap();
     let found = factors(&Last::phases(&given, 3).unwrap());
-    assert!(found.iter().all(|e| !e.0.is_finite() && !e.1.is_finite()), "{found:?}");
+    assert!(found.iter().all(|e| !e.re.is_finite() && !e.im.is_finite()), "{found:?}");
 }

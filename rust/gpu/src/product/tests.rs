@@ -1,7 +1,10 @@
 //! Against sums in double precision: both fields, all transposes, sizes on both sides of the tiles.
 
 use super::*;
-use crate::testing::{C, M, device, fetched, near, numbers, sent};
+use crate::device::Context;
+use crate::testing::{M, device, fetched, near, numbers, sent};
+use isometry_core::scalar::c64;
+use std::sync::Arc;
 
 #[test]
 fn products_of_all_sizes_and_sides() {
@@ -20,13 +23,9 @@ fn products_of_all_sizes_and_sides() {
             for (i, side) in ["", "t", "conj", "h"].into_iter().enumerate() {
                 let turned = side == "t" || side == "h";
                 let (rows, columns) = if turned { (k, m) } else { (m, k) };
-                let a: Vec<M> = (0..batch).map(|b| drawn(field, rows, columns, (b + i) as u64)).collect();
-                let b: Vec<M> = (0..batch).map(|b| drawn(field, k, n, (b + 100) as u64)).collect();
-                let c: Vec<M> = (0..batch).map(|b| drawn(field, m, n, (b + 200) as u64)).collect();
-                let all = |all: &[M]| all.iter().flat_map(|x| x.data.clone()).collect::<Vec<C>>();
-                let da = sent(&context, field, &[batch, rows, columns], &all(&a));
-                let db = sent(&context, field, &[batch, k, n], &all(&b));
-                let dc = sent(&context, field, &[batch, m, n], &all(&c));
+                let (a, da) = several(&context, field, batch, (rows, columns), i as u64);
+                let (b, db) = several(&context, field, batch, (k, n), 100);
+                let (c, dc) = several(&context, field, batch, (m, n), 200);
                 let left = Operand::new(&da, rows * columns, columns);
                 let left = match side {
                     "t" => left.t(),
@@ -42,7 +41,7 @@ fn products_of_all_sizes_and_sides() {
                     .record(&mut record, field)
                     .unwrap();
                 record.submit().unwrap();
-                let expected: Vec<C> = (0..batch)
+                let expected: Vec<c64> = (0..batch)
                     .flat_map(|i| {
                         let left = match side {
                             "t" => a[i].t(),
@@ -68,6 +67,19 @@ fn drawn(field: Field, rows: usize, columns: usize, seed: u64) -> M {
     M { rows, columns, data: numbers(field, rows * columns, seed + 1) }
 }
 
+/// A batch of drawn matrices, and the same on the device.
+fn several(
+    context: &Arc<Context>,
+    field: Field,
+    batch: usize,
+    (rows, columns): (usize, usize),
+    seed: u64,
+) -> (Vec<M>, Array) {
+    let all: Vec<M> = (0..batch).map(|b| drawn(field, rows, columns, seed + b as u64)).collect();
+    let data: Vec<c64> = all.iter().flat_map(|x| x.data.clone()).collect();
+    (all, sent(context, field, &[batch, rows, columns], &data))
+}
+
 #[test]
 fn the_largest_tiles_of_which_there_are_enough() {
     let side = |batch, m, n| tiles(batch, m, n).0;
@@ -81,15 +93,9 @@ fn bases_of_products() {
     let Some(context) = device() else { return };
     for field in [Field::Real, Field::Complex] {
         for (batch, m, n, k) in [(1, 5, 4, 3), (2, 20, 33, 17), (1, 3, 4, 600), (1, 6, 2, 0)] {
-            let all = |rows, columns, seed| -> Vec<M> {
-                (0..batch).map(|b| drawn(field, rows, columns, seed + b as u64)).collect()
-            };
-            let (a, b, d) = (all(m, k, 1), all(k, n, 20), all(m, n, 40));
-            let send = |all: &[M]| {
-                let data: Vec<C> = all.iter().flat_map(|x| x.data.clone()).collect();
-                sent(&context, field, &[batch, all[0].rows, all[0].columns], &data)
-            };
-            let (da, db, dd) = (send(&a), send(&b), send(&d));
+            let (a, da) = several(&context, field, batch, (m, k), 1);
+            let (b, db) = several(&context, field, batch, (k, n), 20);
+            let (d, dd) = several(&context, field, batch, (m, n), 40);
             let bases = [
                 Base::Array(whole(&dd, n, m)),
                 Base::Array(whole(&dd, n, m).conj()),
@@ -105,13 +111,13 @@ fn bases_of_products() {
                     .record_deep(&mut record, field)
                     .unwrap();
                 record.submit().unwrap();
-                let expected: Vec<C> = (0..batch)
+                let expected: Vec<c64> = (0..batch)
                     .flat_map(|i| {
                         let base = match which {
                             0 => d[i].clone(),
                             1 => d[i].conj(),
                             2 => M::new(m, n, |_, j| d[0].data[j]),
-                            _ => M::new(m, n, |i, j| C(f64::from(i == j), 0.0)),
+                            _ => M::new(m, n, |i, j| c64::from(f64::from(i == j))),
                         };
                         base.plus(&a[i].times(&b[i]), -1.0).data
                     })
@@ -138,7 +144,7 @@ fn a_part_of_a_matrix_is_an_operand() {
         if !(2..5).contains(&i) || !(3..7).contains(&j) {
             return c.at(i, j);
         }
-        (0..2).fold(C::default(), |sum, k| sum.plus(a.at(i - 1, k).times(a.at(3 + k, j + 2))))
+        (0..2).map(|k| a.at(i - 1, k) * a.at(3 + k, j + 2)).sum()
     });
     near(&fetched(&dc), &expected.data, 8.0, "part");
 }
@@ -156,8 +162,8 @@ fn more_matrices_rows_and_columns_than_a_dispatch_has() {
         let mut record = Record::new(&context).unwrap();
         Product::new(batch, (m, n, 1), x, y, c).record(&mut record, field).unwrap();
         record.submit().unwrap();
-        let at = |b_: usize, i: usize, j: usize| a[b_ * m + i].times(b[b_ * n + j]);
-        let expected: Vec<C> = (0..batch * m * n).map(|k| at(k / (m * n), k / n % m, k % n)).collect();
+        let at = |b_: usize, i: usize, j: usize| a[b_ * m + i] * b[b_ * n + j];
+        let expected: Vec<c64> = (0..batch * m * n).map(|k| at(k / (m * n), k / n % m, k % n)).collect();
         near(&fetched(&dc), &expected, 2.0, &format!("{batch} {m} {n}"));
     }
 }
@@ -191,7 +197,7 @@ fn depth_does_not_add_up_rounding() {
     let Some(context) = device() else { return };
     // the same number throughout: in one chain of additions every rounding has the same sign
     let count = 1 << 20;
-    let x = sent(&context, Field::Real, &[count, 1], &vec![C(f64::from(0.3f32), 0.0); count]);
+    let x = sent(&context, Field::Real, &[count, 1], &vec![c64::from(f64::from(0.3f32)); count]);
     let c = Array::room(&context, Field::Real, &[1, 1]).unwrap();
     let operand = Operand::new(&x, 0, 1);
     let mut record = Record::new(&context).unwrap();
@@ -199,7 +205,7 @@ fn depth_does_not_add_up_rounding() {
     product.record_deep(&mut record, Field::Real).unwrap();
     record.submit().unwrap();
     let expected = f64::from(0.3f32).powi(2) * count as f64;
-    near(&fetched(&c), &[C(expected, 0.0)], 1000.0, "depth");
+    near(&fetched(&c), &[c64::from(expected)], 1000.0, "depth");
 }
 
 #[test]

@@ -11,67 +11,39 @@ use wgpu::naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use wgpu::naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use wgpu::naga::{BinaryOperator, Expression, MathFunction, Module, ScalarKind};
 
-/// Every shader of the crate.
-const SHADERS: &[&Shader] = &[
-    &crate::activation::ACTIVATE,
-    &crate::activation::ACTIVATE_VJP,
-    &crate::cayley::large::BLOCK,
-    &crate::cayley::large::CORRECT,
-    &crate::cayley::large::MIX,
-    &crate::cayley::large::PACK,
-    &crate::cayley::large::PANELS,
-    &crate::cayley::large::PLUS,
-    &crate::cayley::small::SMALL,
-    &crate::cayley::small::SMALL_VJP,
-    &crate::cayley::large::UNPACK,
-    &crate::cell::PREVIOUS,
-    &crate::combine::COMBINE,
-    &crate::delta::COLLECT,
-    &crate::delta::DECAYS,
-    &crate::delta::DOTS,
-    &crate::delta::GATES,
-    &crate::delta::GATES_WIDE,
-    &crate::delta::GATHER,
-    &crate::delta::LAY,
-    &crate::delta::MASK,
-    &crate::delta::MASK_VJP,
-    &crate::delta::PASS,
-    &crate::delta::SPREAD,
-    &crate::delta::VALUES,
-    &crate::delta::WIDE,
-    &crate::delta::WIDE_VJP,
-    &crate::gated::FACTORS,
-    &crate::gated::SCALED,
-    &crate::gated::UNIT,
-    &crate::gated::UNIT_VJP,
-    &crate::hadamard::BUTTERFLIES,
-    &crate::householder::BALANCE,
-    &crate::householder::FINISH,
-    &crate::householder::HERMITIAN,
-    &crate::householder::inverse::PAIRS,
-    &crate::householder::inverse::TRIANGLE,
-    &crate::last::FACTORS,
-    &crate::last::LAST,
-    &crate::last::PULL,
-    &crate::lstm::UNIT,
-    &crate::lstm::UNIT_VJP,
-    &crate::product::PRODUCT,
-    &crate::recurrence::steps::APART,
-    &crate::recurrence::sequence::BEGIN,
-    &crate::recurrence::sequence::START,
-    &crate::recurrence::steps::TOGETHER,
-    &crate::recurrence::sequence::TRANSPOSE,
-    &crate::recurrence::sequence::WITHIN,
-    &crate::rows::SUM,
-    &crate::rum::FACTORS,
-    &crate::rum::MEMORY,
-    &crate::rum::MEMORY_VJP,
-    &crate::rum::UNIT,
-    &crate::rum::UNIT_VJP,
-];
+macro_rules! shaders {
+    ($($($module:ident)::+: $($name:ident),*;)*) => {
+        /// Every shader of the crate, by module.
+        const SHADERS: &[&[&Shader]] = &[$({
+            use crate::$($module)::+ as module;
+            &[$(&module::$name),*]
+        }),*];
+    };
+}
+
+shaders! {
+    activation: ACTIVATE, ACTIVATE_VJP;
+    cayley::large: BLOCK, CORRECT, MIX, PACK, PANELS, PLUS, UNPACK;
+    cayley::small: SMALL, SMALL_VJP;
+    cell: PREVIOUS;
+    combine: COMBINE;
+    delta: COLLECT, DECAYS, DOTS, GATES, GATES_WIDE, GATHER, LAY,
+        MASK, MASK_VJP, PASS, SPREAD, VALUES, WIDE, WIDE_VJP;
+    gated: FACTORS, SCALED, UNIT, UNIT_VJP;
+    hadamard: BUTTERFLIES;
+    householder: BALANCE, FINISH, HERMITIAN;
+    householder::inverse: PAIRS, TRIANGLE;
+    last: FACTORS, LAST, PULL;
+    lstm: UNIT, UNIT_VJP;
+    product: PRODUCT;
+    recurrence::sequence: BEGIN, START, TRANSPOSE, WITHIN;
+    recurrence::steps: APART, TOGETHER;
+    rows: SUM;
+    rum: FACTORS, MEMORY, MEMORY_VJP, UNIT, UNIT_VJP;
+}
 
 fn variants() -> impl Iterator<Item = Variant> {
-    SHADERS.iter().flat_map(|shader| {
+    SHADERS.iter().copied().flatten().flat_map(|shader| {
         [Field::Real, Field::Complex].into_iter().flat_map(move |field| {
             shader.variants.iter().map(move |constants| Variant { shader, field, constants })
         })

@@ -1,8 +1,8 @@
 //! A = Q S with orthonormal columns of Q and a positive definite S has W = Q; the gradient against finite differences.
 
 use super::*;
-use crate::scalar::{Real, c32, c64};
-use crate::testing::{Guarded, fill, near, numbers, wide, within_work};
+use crate::scalar::{Real, c64};
+use crate::testing::{Guarded, every_type, fill, near, numbers, wide, within_work};
 
 /// (batch, m, n): one per lane, more than a group, tall, wide, iterated.
 const SIZES: [(usize, usize, usize); 11] = [
@@ -86,10 +86,7 @@ fn case<T: Scalar>(sizes: (usize, usize, usize)) {
 #[test]
 fn the_polar_factor_of_every_size() {
     for sizes in SIZES {
-        case::<f32>(sizes);
-        case::<f64>(sizes);
-        case::<c32>(sizes);
-        case::<c64>(sizes);
+        every_type!(case(sizes));
     }
 }
 
@@ -168,10 +165,7 @@ fn singular_matrices_have_orthogonal_ones() {
             }
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The factorisation against its definition, its gradient against finite differences.
 
 use super::super::{Order, Reflectors, apply, geqrf, geqrf_vjp};
-use super::{dot, moved};
+use super::{agrees, dot, moved};
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::testing::{Guarded, fill, near, numbers, wide};
 
@@ -124,10 +124,7 @@ fn gradient<T: Scalar>(sizes: Sizes) {
         let (a, tau) = factored(&moved(&x, &dx, h), sizes, 1);
         dot(&ct, &a) + dot(&tau_ct, &tau)
     };
-    let (h, found) = (1e-6, dot(&bar, &dx));
-    let expected = (value(h) - value(-h)) / (2.0 * h);
-    let size = 1.0 + expected.abs() + found.abs();
-    assert!((found - expected).abs() <= 1e-4 * size, "{sizes:?}: {found} {expected}");
+    agrees(dot(&bar, &dx), value, 1e-6, 1e-4, &format!("{sizes:?}"));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Against the definition in double precision, through the factors and through W.
 
 use super::*;
-use crate::scalar::{c32, c64};
-use crate::testing::{fill, numbers, rows};
+use crate::testing::{every_type, fill, numbers, rows};
 
 /// W = U diag(1 + margin tanh(logits / 2)) V^H.
 fn dense<W: Scalar<Real = f64>>(
@@ -54,10 +53,7 @@ fn factors_and_matrix_equal_the_definition() {
             check::<T>(batch, sizes, rows);
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Against sums in double precision.
 
 use super::*;
-use crate::scalar::{c32, c64};
-use crate::testing::{numbers, rows};
+use crate::testing::{every_type, numbers, rows};
 
 /// W itself.
 fn given<W: Scalar<Real = f64>>(numbers: &rows::Numbers) -> Vec<W> {
@@ -19,10 +18,7 @@ fn products_and_gradients() {
             rows::check(&Dense::new(&weight, batch, p, q).unwrap(), rows, true, &given::<T::Wide>);
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

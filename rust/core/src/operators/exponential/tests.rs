@@ -1,10 +1,12 @@
 //! W against a Taylor series in double precision, gradients against the upper right block of exp [[A^H, W_bar], [0, A^H]].
 
 use super::*;
-use crate::scalar::{Real, c32, c64};
-use crate::testing::square::{product, unitarity};
-use crate::testing::{fill, near, numbers};
-use num_traits::One;
+use crate::scalar::{Real, c64};
+use crate::testing::drawn::part;
+use crate::testing::rows::{Definition, Numbers, Pull, check_defined};
+use crate::testing::square::{product, skew, skew_vjp, unitarity};
+use crate::testing::{every_type, fill, numbers, wide, within_work};
+use num_traits::{One, Zero};
 
 /// The sum of M^k / k!, squared.
 fn exp<W: Scalar<Real = f64>>(m: &[W], n: usize) -> Vec<W> {
@@ -64,91 +66,64 @@ impl<T: Scalar> Parameters<T> {
         (upper, diagonal)
     }
 
-    fn skew(&self, b: usize) -> Vec<T::Wide> {
-        let n = self.n;
-        let mut a = vec![T::Wide::default(); n * n];
-        let mut e = b * n * (n - 1) / 2;
-        for i in 0..n {
-            if let Some(g) = &self.diagonal {
-                a[i * n + i] = T::Wide::new(0.0, g[b * n + i].f64());
+    /// The norm of the exponent of matrix b, W, and its gradients by the block matrix, which has half of the exponent where the cotangent is
+    /// large.
+    fn definition(&self, b: usize) -> (f64, (Vec<T::Wide>, Pull<'static, T::Wide>)) {
+        let (n, diagonal) = (self.n, self.diagonal.as_ref().map(|g| wide(part(g, b, self.batch))));
+        let a = skew(&wide(part(&self.upper, b, self.batch)), diagonal.as_deref(), n);
+        let w = exp(&a, n);
+        let norm = a.chunks(n).map(|row| row.iter().map(|x| x.modulus()).sum::<f64>()).fold(1.0, f64::max);
+        let pull = move |ct: &[T::Wide]| -> Numbers {
+            let mut block = vec![T::Wide::zero(); 4 * n * n];
+            for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                let x = a[j * n + i].conj();
+                block[i * 2 * n + j] = x;
+                block[(n + i) * 2 * n + n + j] = x;
+                block[i * 2 * n + n + j] = ct[i * n + j];
             }
-            for j in i + 1..n {
-                a[i * n + j] = self.upper[e].widen();
-                a[j * n + i] = -self.upper[e].widen().conj();
-                e += 1;
-            }
-        }
-        a
+            let block = exp(&block, 2 * n);
+            let a_bar: Vec<_> = (0..n * n).map(|e| block[e / n * 2 * n + n + e % n]).collect();
+            let [upper, g] = skew_vjp(&a_bar, n);
+            vec![upper, if diagonal.is_some() { g } else { vec![] }]
+        };
+        (norm, (w, Box::new(pull)))
     }
 }
 
-fn check<T: Scalar>(batch: usize, n: usize, scale: f64, threads: usize) {
-    if !crate::testing::within_work(&[batch, 40, n, n, n]) {
+fn check<T: Scalar>(batch: usize, n: usize, scale: f64) {
+    if !within_work(&[batch, 40, n, n, n]) {
         return;
     }
     let p = Parameters::<T>::random(batch, n, scale);
-    let w = p.matrix(threads);
-    let ct: Vec<T> = numbers(w.len(), 4);
-    let (upper, diagonal) = p.gradients(Some(&w), &ct, threads);
-    for b in (0..batch).step_by(11) {
-        let (a, what) = (p.skew(b), format!("batch {batch} n {n} scale {scale} matrix {b}"));
-        let own = &w[b * n * n..(b + 1) * n * n];
-        let norm = a.chunks(n).map(|row| row.iter().map(|x| x.modulus()).sum::<f64>()).fold(1.0, f64::max);
-        near(own, &exp(&a, n), 30.0 * norm * T::Real::EPS.f64(), &what);
-        let e = unitarity(own, n);
-        assert!(e < 20.0, "{what}: e(W) = {e:.1}");
-        // the block matrix, of half the size of the exponent where the cotangent is large
-        let mut block = vec![T::Wide::default(); 4 * n * n];
-        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
-            let x = a[j * n + i].conj();
-            block[i * 2 * n + j] = x;
-            block[(n + i) * 2 * n + n + j] = x;
-            block[i * 2 * n + n + j] = ct[b * n * n + i * n + j].widen();
-        }
-        let block = exp(&block, 2 * n);
-        let bar = |i: usize, j: usize| block[i * 2 * n + n + j];
-        let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
-        let expected: Vec<T::Wide> = pairs.map(|(i, j)| bar(i, j) - bar(j, i).conj()).collect();
-        let len = expected.len();
-        near(
-            &upper[b * len..(b + 1) * len],
-            &expected,
-            60.0 * norm * T::Real::EPS.f64(),
-            format!("upper_bar, {what}"),
-        );
-        if let Some(diagonal) = &diagonal {
-            let expected: Vec<f64> = (0..n).map(|i| bar(i, i).im()).collect();
-            near(
-                &diagonal[b * n..(b + 1) * n],
-                &expected,
-                60.0 * norm * T::Real::EPS.f64(),
-                format!("diagonal_bar, {what}"),
-            );
-        }
-    }
-    let again = p.gradients(None, &ct, 1);
-    assert!(again == (upper, diagonal), "batch {batch} n {n}: threads or what was saved change bits");
-    assert!(p.matrix(1) == w, "batch {batch} n {n}: threads change bits");
+    let (norms, matrices): (Vec<f64>, _) = (0..batch).map(|b| p.definition(b)).unzip();
+    let definition = Definition {
+        matrices,
+        tolerances: [30.0, 60.0].map(|units| units * T::Real::EPS.f64()),
+        scale: &|k| norms[k],
+        floor: 0.0,
+        every: 11,
+        threads: [&[1, 2, 3][..], &[1, 2], &[1, 3]][(n + batch) % 3],
+    };
+    check_defined(&p.view(), if n < 20 { 2 } else { 0 }, &definition, &format!("batch {batch} n {n} scale {scale}"));
+    let w = p.matrix(2);
+    assert!(w.chunks(n * n).all(|w| unitarity(w, n) < 20.0), "batch {batch} n {n} scale {scale}: e(W)");
 }
 
 fn all<T: Scalar>() {
     for n in 1..34 {
         for (batch, scale) in [(1, 0.3), (3, 2.0), (17, 1.0), (33, 5.0)] {
-            check::<T>(batch, n, scale, 1 + (n + batch) % 3);
+            check::<T>(batch, n, scale);
         }
     }
     for n in [35, 47, 64, 66, 81] {
-        check::<T>(1, n, 1.0 / (n as f64).sqrt(), 2);
-        check::<T>(1 + n % 3, n, 3.0, 3);
+        check::<T>(1, n, 1.0 / (n as f64).sqrt());
+        check::<T>(1 + n % 3, n, 3.0);
     }
 }
 
 #[test]
 fn values_and_gradients_equal_the_series() {
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]
@@ -158,7 +133,7 @@ fn large_ones_are_unitary() {
             // the number of squarings grows with the scale, whatever the batch
             for (batch, scales) in [(1, &[1e2, 1e4, 1e9, 1e35][..]), (40, &[1e4])] {
                 for &scale in scales {
-                    if !crate::testing::within_work(&[batch, 40, n, n, n]) {
+                    if !within_work(&[batch, 40, n, n, n]) {
                         continue;
                     }
                     let p = Parameters::<T>::random(batch, n, scale);
@@ -176,10 +151,7 @@ fn large_ones_are_unitary() {
             }
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Against rotations multiplied out.
 
 use super::*;
-use crate::scalar::{c32, c64};
-use crate::testing::{numbers, rows};
+use crate::testing::{every_type, numbers, rows};
 
 /// G_1 G_2 ... G_m, column by column.
 fn product<W: Scalar<Real = f64>>(n: usize, angles: &[f64], pairs: &[i64]) -> Vec<W> {
@@ -28,8 +27,5 @@ fn blocks_equal_the_rotations() {
             rows::check(&op, rows, true, &|given| product::<T::Wide>(n, &given[1], &pairs));
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }

@@ -3,8 +3,7 @@
 use super::*;
 use crate::argument::Bar;
 use crate::cpu::Cpu;
-use crate::scalar::{c32, c64};
-use crate::testing::{Guarded, near, numbers, wide, within_work};
+use crate::testing::{every_type, Guarded, near, numbers, wide, within_work};
 
 /// H_n by its entries +-1.
 fn entries(n: usize) -> Vec<f64> {
@@ -81,10 +80,7 @@ fn check<T: Scalar>((batch, rounds, n): (usize, usize, usize), rows: usize) {
 
 fn for_each_type(sizes: (usize, usize, usize), rows: usize) {
     if within_work(&[8, sizes.0, sizes.1, sizes.2, sizes.2, rows]) {
-        check::<f32>(sizes, rows);
-        check::<f64>(sizes, rows);
-        check::<c32>(sizes, rows);
-        check::<c64>(sizes, rows);
+        every_type!(check(sizes, rows));
     }
 }
 
@@ -135,10 +131,7 @@ fn the_transform_is_that_of_long_rows_too() {
     }
     for (n, rows) in [(1, 3), (4, 5), (2048, 2), (4096, 1), (1 << 13, 1), (1 << 15, 1), (20 << 8, 2)] {
         if within_work(&[n, rows]) {
-            check::<f32>(n, rows);
-            check::<f64>(n, rows);
-            check::<c32>(n, rows);
-            check::<c64>(n, rows);
+            every_type!(check(n, rows));
         }
     }
 }
@@ -176,10 +169,7 @@ fn streamed_results_have_the_same_bits() {
     ] {
         if within_work(&[n, rows]) {
             for scale in [1.0, 0.5] {
-                check::<f32>(n, rows, scale);
-                check::<f64>(n, rows, scale);
-                check::<c32>(n, rows, scale);
-                check::<c64>(n, rows, scale);
+                every_type!(check(n, rows, scale));
             }
         }
     }

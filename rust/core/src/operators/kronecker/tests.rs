@@ -1,8 +1,7 @@
 //! Against the matrix multiplied out.
 
 use super::*;
-use crate::scalar::{c32, c64};
-use crate::testing::{numbers, rows};
+use crate::testing::{every_type, numbers, rows};
 
 /// W by the definition, from the real parts of the factors.
 fn kron<W: Scalar<Real = f64>>(factors: &rows::Numbers, sizes: &[(usize, usize)]) -> Vec<W> {
@@ -44,10 +43,7 @@ fn axes_equal_the_matrix() {
             }
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Against the blocks written out pair by pair.
 
 use super::*;
-use crate::scalar::{c32, c64};
-use crate::testing::{numbers, rows};
+use crate::testing::{every_type, numbers, rows};
 
 /// The pairs of every layer, leftmost first, in the order of their angles.
 fn pairs(n: usize, count: usize, layout: Layout) -> Vec<Vec<(usize, usize)>> {
@@ -82,10 +81,7 @@ fn layers_equal_their_blocks() {
             }
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

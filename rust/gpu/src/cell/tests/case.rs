@@ -6,7 +6,7 @@ use crate::device::Record;
 use crate::hosted::Uploads;
 use crate::recurrence::steps::Route;
 use crate::recurrence::{pull, run};
-use crate::testing::{Numbers, close, numbers, of_parts, widened};
+use crate::testing::{Numbers, close, draw, of_parts, widened};
 use isometry_core::activation::Activation;
 use isometry_core::argument::{Array, Bar, Given};
 use isometry_core::recurrence::{Call, Cotangent, Outcome as Core, declared, sequence, sequence_vjp};
@@ -98,15 +98,10 @@ impl Case {
         let (cell, [steps, batch, _, n]) = (declared(self.cell).unwrap(), self.sizes);
         let order: Vec<_> = if sort { self.order() } else { (0..batch).collect() };
         let remembers = !cell.memory.is_empty() && self.settings[0] == 1.0;
-        let (mut seed, single) = (0, |x: f64| f64::from(x as f32));
+        let mut seed = 0;
         let mut draw = |count: usize, scale: f64, field: Field| -> Vec<f64> {
             seed += 1;
-            let drawn = numbers(field, count, seed);
-            drawn
-                .iter()
-                .flat_map(|x| [x.0, x.1].into_iter().take(field.parts()))
-                .map(|x| single(x * scale))
-                .collect()
+            draw(field, count, scale, seed)
         };
         let mut arrays = Vec::new();
         for (i, argument) in cell.arguments.iter().enumerate() {

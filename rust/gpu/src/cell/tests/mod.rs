@@ -40,9 +40,7 @@ const APART: [Option<Route>; 2] = [Some(Route::Together(2)), Some(Route::Apart)]
 
 #[test]
 fn all_activations_and_options() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     each(|case| {
         let activations = all(Field::Real, 6);
         let only = if case.cell == "lstm" { &[Activation::Tanh] } else { &activations[..] };
@@ -60,9 +58,7 @@ fn all_activations_and_options() {
 
 #[test]
 fn both_routes_of_the_affine_cell() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     for field in [Field::Real, Field::Complex] {
         for activation in all(field, 6) {
             for option in 0..16 {
@@ -88,9 +84,7 @@ fn both_routes_of_the_affine_cell() {
 
 #[test]
 fn large_tiles_and_several_sequences_of_a_thread() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     // 64 x 64 tiles of 4096 sequences; four sequences of a thread from 1024 times its lanes on
     for (field, batch, n) in [(Field::Real, 4033, 6), (Field::Complex, 4097, 3)] {
         let case = affine(field, Activation::Tanh, false);
@@ -111,7 +105,7 @@ fn many_steps(steps: usize, case: Case) {
         "gru" | "goru" => 3 * n * n,
         _ => return Case { sizes: [steps, 1, 1, n], ..case }.check(),
     };
-    let w = numbers(Field::Real, count, 7).iter().map(|x| f64::from((x.0 / 32.0) as f32)).collect();
+    let w = numbers(Field::Real, count, 7).iter().map(|x| f64::from((x.re / 32.0) as f32)).collect();
     // a memory is turned back step by step, and so is its rounding summed; the lengths of the vectors that turn it are a root and two
     // quotients, off the same way in every step
     let units = case.units * if case.cell == "rum" { steps as f64 / 64.0 * roughness() } else { 1.0 };
@@ -120,9 +114,7 @@ fn many_steps(steps: usize, case: Case) {
 
 #[test]
 fn odd_and_large_sizes() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     each(|case| {
         for sizes in [[1, 1, 1, 1], [4, 3, 2, 2], [3, 2, 2, 5], [4, 70, 5, 33]] {
             Case { sizes, ..case.clone() }.check();
@@ -138,9 +130,7 @@ fn odd_and_large_sizes() {
 
 #[test]
 fn what_stands_past_the_ends_does_not_matter() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     each(|case| {
         for reverse in [false, true] {
             let lengths = Some(vec![2, 5, 0, 3]);
@@ -151,9 +141,7 @@ fn what_stands_past_the_ends_does_not_matter() {
 
 #[test]
 fn states_may_be_their_own_cotangents() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     for field in [Field::Real, Field::Complex] {
         for activation in all(field, 6) {
             for on_input in [false, true] {
@@ -191,9 +179,7 @@ fn turned(sizes: [usize; 4], settings: &'static [f64], b: &[f64]) {
 
 #[test]
 fn opposite_vanishing_and_extreme_directions() {
-    if device().is_none() {
-        return;
-    }
+    let Some(_) = device() else { return };
     let e = [0.5, -1.0, 0.25, 0.125, 2.0];
     let other = [1.0, 0.5, -0.25, 0.75, 0.125];
     // from 33 on threads of several subgroups read the state that others replace

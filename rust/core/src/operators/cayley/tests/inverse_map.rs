@@ -1,6 +1,7 @@
 //! Parameters of given matrices: round trips, bounds on the entries, and refusals.
 
-use super::{Parameters, for_all_types};
+use super::Parameters;
+use crate::testing::every_type;
 use crate::operators::Last;
 use crate::operators::cayley::recover::check_size;
 use crate::operators::cayley::{Cayley, from_matrix};
@@ -59,7 +60,7 @@ fn random<T: Scalar>() {
 
 #[test]
 fn random_matrices_come_back() {
-    for_all_types!(random);
+    every_type!(random());
 }
 
 /// Matrices with eigenvalue -1 or nearly so.
@@ -86,7 +87,7 @@ fn special<T: Scalar>() {
 
 #[test]
 fn matrices_with_eigenvalue_minus_one_come_back() {
-    for_all_types!(special);
+    every_type!(special());
 }
 
 fn given<T: Scalar>() {
@@ -111,7 +112,7 @@ fn given<T: Scalar>() {
 
 #[test]
 fn the_parameters_of_a_given_last_factor_are_unique() {
-    for_all_types!(given);
+    every_type!(given());
 }
 
 fn refusals<T: Scalar>() {
@@ -146,7 +147,7 @@ fn refusals<T: Scalar>() {
 
 #[test]
 fn matrices_without_parameters_are_refused() {
-    for_all_types!(refusals);
+    every_type!(refusals());
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! The transform against textbook elimination with pivoting in double precision.
 
 mod accuracy;
-mod gradients;
-mod guarded;
 mod inverse_map;
 mod reference;
 mod values;
@@ -51,24 +49,3 @@ impl<T: Scalar> Parameters<T> {
         super::Cayley::new(&self.upper, self.diagonal.as_deref(), self.last(), self.batch, self.n).unwrap()
     }
 }
-
-/// ||x - y||_F / ||y||_F
-pub(super) fn relative<T: Scalar>(x: &[T], y: &[T::Wide]) -> f64 {
-    let (mut error, mut norm) = (0.0, 1e-6);
-    for (x, y) in x.iter().zip(y) {
-        error += (x.widen() - *y).abs2();
-        norm += y.abs2();
-    }
-    (error / norm).sqrt()
-}
-
-/// Runs a generic check for all four types.
-macro_rules! for_all_types {
-    ($check:ident $(, $arg:expr)*) => {
-        $check::<f32>($($arg),*);
-        $check::<f64>($($arg),*);
-        $check::<crate::scalar::c32>($($arg),*);
-        $check::<crate::scalar::c64>($($arg),*);
-    };
-}
-pub(super) use for_all_types;

@@ -1,52 +1,54 @@
-//! W equals the reference for every size, batch, thread count and last factor, without out-of-bounds access.
+//! W and its gradients equal the reference for every size, batch, thread count and last factor.
 
-use super::guarded::Guarded;
-use super::{Parameters, Random, for_all_types, relative, signs};
+use super::{Parameters, signs};
+use crate::argument::Bar;
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
-use crate::side::Side;
+use crate::testing::rows::{Definition, check_defined};
 use crate::testing::square::unitarity;
+use crate::testing::{Random, every_type, within_work};
 use crate::{Budget, Cpu, Error, operators::cayley::Cayley};
 
-fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
-    if !crate::testing::within_work(&[batch, n, n, n]) {
+fn check<T: Scalar>(batch: usize, n: usize, last: usize, rows: usize) {
+    if !within_work(&[batch, n, n, n]) {
         return;
     }
     let p = Parameters::<T>::random(batch, n, last, 2.0 / (n as f64).sqrt());
-    let mut upper = Guarded::new(&p.upper);
-    let mut w = Guarded::new(&vec![T::real(T::Real::of(f64::NAN)); batch * n * n]);
-    let mut diagonal = p.diagonal.as_ref().map(|d| Guarded::new(d));
-    let diagonal = diagonal.as_mut().map(|d| &*d.slice());
-    let view = Cayley::new(upper.slice(), diagonal, p.last(), batch, n).unwrap();
-    view.matrix(w.slice(), None, &Budget::of(threads)).unwrap();
-    w.check();
-    for b in 0..batch {
-        let w = &w.slice()[b * n * n..(b + 1) * n * n];
-        let error = relative(w, &p.matrix(b)) / T::Real::EPS.f64();
-        assert!(error < 40.0, "batch {batch} n {n} last {last} matrix {b}: {error:.1} eps");
-    }
+    let definition = Definition {
+        matrices: (0..batch).map(|b| p.definition(b)).collect(),
+        tolerances: [40.0, 100.0].map(|units| units * T::Real::EPS.f64()),
+        floor: 0.0,
+        scale: &|_| 1.0,
+        every: 1,
+        threads: [&[1, 2, 3][..], &[1, 2], &[2]][(n + batch) % 3],
+    };
+    check_defined(&p.view(), rows, &definition, &format!("batch {batch} n {n} last {last}"));
 }
 
 fn all_sizes<T: Scalar>() {
     for n in (1..40).chain([48]) {
         for batch in [1, 3, 17, 33] {
-            check::<T>(batch, n, (n + batch) % 3, 1 + batch % 2);
+            check::<T>(batch, n, (n + batch) % 3, 1 + n % 3);
         }
         check::<T>(9, n, 2, 2);
     }
     for n in 63..=70 {
-        check::<T>(1 + n % 3, n, n % 3, 1 + n % 2);
+        check::<T>(1 + n % 3, n, n % 3, 1);
     }
     for n in [100, 150] {
         for last in 0..3 {
             check::<T>(1, n, last, 2);
         }
+        check::<T>(3, n, 0, 0);
+    }
+    for (batch, n, rows) in [(1, 5, 3), (4, 40, 7), (20, 6, 1), (1, 70, 90), (0, 3, 2), (2, 3, 0)] {
+        check::<T>(batch, n, 2, rows);
     }
 }
 
 #[test]
-fn matrices_equal_the_reference() {
-    for_all_types!(all_sizes);
+fn matrices_and_gradients_equal_the_reference() {
+    every_type!(all_sizes());
 }
 
 fn identity<T: Scalar>() {
@@ -66,7 +68,7 @@ fn identity<T: Scalar>() {
 
 #[test]
 fn no_rotation_is_exactly_the_last_factor() {
-    for_all_types!(identity);
+    every_type!(identity());
 }
 
 fn threads<T: Scalar>() {
@@ -79,23 +81,25 @@ fn threads<T: Scalar>() {
         (1, 150, 0.2),
         (2, 200, 9.0),
     ] {
-        if !crate::testing::within_work(&[batch, n, n, n]) {
+        if !within_work(&[batch, n, n, n]) {
             continue;
         }
         let p = Parameters::<T>::random(batch, n, 2, scale);
-        let mut one = vec![T::zero(); batch * n * n];
-        p.view().matrix(&mut one, None, &Budget::of(1)).unwrap();
-        for threads in [2, 3, 5] {
-            let mut more = vec![T::zero(); batch * n * n];
-            p.view().matrix(&mut more, None, &Budget::of(threads)).unwrap();
-            assert!(one == more, "batch {batch} n {n}: {threads} threads change the result");
-        }
+        let ct: Vec<T> = Random::new(n as u64 + 1).array(batch * n * n, 1.0);
+        let [one, others @ ..] = [1, 2, 3, 5].map(|threads| {
+            let (mut w, mut upper) = (vec![T::zero(); ct.len()], vec![T::zero(); p.upper.len()]);
+            p.view().matrix(&mut w, None, &Budget::of(threads)).unwrap();
+            let bars = &mut [Bar::Own(&mut upper)];
+            p.view().matrix_vjp(Some(&w), &ct, bars, &Budget::of(threads)).unwrap();
+            (w, upper)
+        });
+        assert!(others.iter().all(|other| *other == one), "batch {batch} n {n}: threads change the result");
     }
 }
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    for_all_types!(threads);
+    every_type!(threads());
 }
 
 fn neighbours<T: Scalar>() {
@@ -128,38 +132,7 @@ fn neighbours<T: Scalar>() {
 
 #[test]
 fn neighbours_do_not_change_a_bit() {
-    for_all_types!(neighbours);
-}
-
-fn applies<T: Scalar>() {
-    for (batch, n, rows) in [(1, 5, 3), (4, 40, 7), (20, 6, 1), (1, 70, 90), (0, 3, 2), (2, 3, 0)] {
-        let p = Parameters::<T>::random(batch, n, 2, 0.5);
-        let x: Vec<T> = Random::new(n as u64 + 1).array(batch * rows * n, 1.0);
-        for side in [Side::Forward, Side::Adjoint] {
-            let mut out = vec![T::zero(); batch * rows * n];
-            p.view().apply(&x, rows, side, &mut out, None, &Budget::of(2)).unwrap();
-            let mut expected = vec![T::Wide::default(); batch * rows * n];
-            for b in 0..batch {
-                let w = p.matrix(b);
-                for r in 0..rows {
-                    let at = (b * rows + r) * n;
-                    for i in 0..n {
-                        for j in 0..n {
-                            let w = if side == Side::Forward { w[i * n + j] } else { w[j * n + i].conj() };
-                            expected[at + i] += w * x[at + j].widen();
-                        }
-                    }
-                }
-            }
-            let error = relative(&out, &expected) / T::Real::EPS.f64();
-            assert!(error < 40.0, "apply {side:?} n {n}: {error:.1} eps");
-        }
-    }
-}
-
-#[test]
-fn apply_is_the_product_with_the_matrix() {
-    for_all_types!(applies);
+    every_type!(neighbours());
 }
 
 #[test]
@@ -174,4 +147,21 @@ fn bad_arguments_are_named() {
     let bad = [1.0, -1.0, 0.5];
     assert!(text(Cayley::new(&upper, None, Last::Signs(&bad), 1, 3)).contains("got 0.5 at index 2"));
     assert!(matches!(Cayley::new(&upper, None, Last::Phases(&row), 1, 3), Err(Error::Value { .. })));
+}
+
+#[test]
+fn bad_gradients_are_named() {
+    let (upper, w, mut row) = ([0.0f32], [0.0f32; 4], [0.0f32; 2]);
+    let view = Cayley::new(&upper, None, Last::None, 1, 2).unwrap();
+    let refused = |bars: &mut [Bar<'_, f32>]| {
+        view.matrix_vjp(Some(&w), &w, bars, &Budget::of(1)).unwrap_err().to_string()
+    };
+    let error = refused(&mut [Bar::None, Bar::Real(&mut row)]);
+    assert_eq!(error, "diagonal_bar is wanted, but there is no such argument");
+    assert_eq!(refused(&mut [Bar::Own(&mut row)]), "upper_bar: expected 1 elements, got 2");
+    let signs = [1.0; 2];
+    let view = Cayley::new(&upper, None, Last::Signs(&signs), 1, 2).unwrap();
+    let bars = &mut [Bar::None, Bar::None, Bar::Real(&mut row)];
+    let error = view.matrix_vjp(Some(&w), &w, bars, &Budget::of(1)).unwrap_err().to_string();
+    assert_eq!(error, "signs_bar is wanted, but the argument is fixed");
 }

@@ -14,4 +14,4 @@ use crate::operator::Saves;
 use crate::scalar::{Real, c32, c64};
 use crate::side::Side;
 use crate::testing::square::unitarity;
-use crate::testing::{Guarded, Random, wide, within_work};
+use crate::testing::{Random, within_work};

@@ -1,6 +1,7 @@
 //! [`from_matrix`] is the inverse map.
 
 use super::*;
+use crate::testing::every_type;
 
 fn round_trip<T: Scalar>(w: &[T], n: usize, bound: f64) {
     let m = n - 1;
@@ -51,10 +52,7 @@ fn recovered_reflections_give_the_matrix_back() {
             }
         }
     }
-    all::<f32>();
-    all::<f64>();
-    all::<c32>();
-    all::<c64>();
+    every_type!(all());
 }
 
 #[test]

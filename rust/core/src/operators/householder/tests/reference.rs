@@ -1,6 +1,8 @@
 //! The textbook: one reflection at a time, Algorithm 1 in its symmetric complex form.
 
 use super::*;
+use crate::scalar::parts;
+use crate::testing::rows::{Numbers, Pull};
 
 /// One matrix in double precision: columns of U, diagonal of E.
 struct Textbook<W> {
@@ -13,134 +15,63 @@ impl<W: Scalar<Real = f64, Wide = W>> Textbook<W> {
         let (n, m) = (op.n, op.m);
         let at = |i: usize, j: usize| op.vectors[(b * n + i) * m + j].widen();
         let columns = (0..m).map(|j| (0..n).map(|i| at(i, j)).collect()).collect();
-        let mut e = vec![W::one(); n];
-        match op.last {
-            Last::None | Last::Signs(_) => {}
-            Last::Sign(sign) => e[n - 1] = W::real(sign[b].f64()),
-            Last::Phases(phases) => {
-                for (e, angle) in e.iter_mut().zip(&phases[b * n..]) {
-                    *e = W::cis(angle.f64());
-                }
-            }
-        }
-        Textbook { columns, e }
+        let factor = |j: usize| match op.last {
+            Last::Phases(phases) => W::cis(phases[b * n + j].f64()),
+            last => last.factor::<T>(b, j, n).widen(),
+        };
+        Textbook { columns, e: (0..n).map(factor).collect() }
     }
 
-    /// (2 / ||u||^2) u^H x
-    fn coefficient(u: &[W], x: &[W]) -> W {
-        let norm: f64 = u.iter().map(|u| u.abs2()).sum();
-        u.iter().zip(x).map(|(u, x)| u.conj() * *x).sum::<W>().scale(2.0 / norm)
-    }
-
+    /// Reflects x, and returns (2 / ||u||^2) u^H x.
     fn reflect(u: &[W], x: &mut [W]) -> W {
-        let f = Self::coefficient(u, x);
-        for (x, u) in x.iter_mut().zip(u) {
-            *x -= f * *u;
-        }
+        let norm: f64 = u.iter().map(|u| u.abs2()).sum();
+        let f = u.iter().zip(&*x).map(|(u, x)| u.conj() * *x).sum::<W>().scale(2.0 / norm);
+        x.iter_mut().zip(u).for_each(|(x, u)| *x -= f * *u);
         f
     }
 
-    fn forward(&self, x: &[W]) -> Vec<W> {
-        let mut y: Vec<W> = x.iter().zip(&self.e).map(|(x, e)| *x * *e).collect();
-        for u in self.columns.iter().rev() {
-            Self::reflect(u, &mut y);
-        }
-        y
-    }
-
-    fn adjoint(&self, x: &[W]) -> Vec<W> {
-        let mut y = x.to_vec();
-        for u in &self.columns {
-            Self::reflect(u, &mut y);
-        }
-        y.iter().zip(&self.e).map(|(y, e)| *y * e.conj()).collect()
-    }
-
-    /// Algorithm 1 for one column: adds to u_bar (by columns) and returns (x_bar, conj(e) * gradient of e before Im or Re).
-    fn pull(&self, x: &[W], ct: &[W], u_bar: &mut [Vec<W>]) -> (Vec<W>, Vec<W>, Vec<W>) {
-        let y: Vec<W> = x.iter().zip(&self.e).map(|(x, e)| *x * *e).collect();
+    /// Column j of the matrix and what precedes it, before every reflection, with the coefficients of these.
+    fn column(&self, j: usize) -> (Vec<Vec<W>>, Vec<W>) {
+        let mut y = vec![W::zero(); self.e.len()];
+        y[j] = self.e[j];
         let (mut states, mut h) = (vec![y.clone()], vec![]);
         for u in self.columns.iter().rev() {
-            let mut next = states[states.len() - 1].clone();
-            h.push(Self::reflect(u, &mut next));
-            states.push(next);
+            h.push(Self::reflect(u, &mut y));
+            states.push(y.clone());
         }
-        let mut g = ct.to_vec();
-        for (j, u) in self.columns.iter().enumerate() {
-            let depth = self.columns.len() - j;
-            let (above, below, hj) = (&states[depth], &states[depth - 1], h[depth - 1]);
+        (states, h)
+    }
+
+    /// Algorithm 1 for column j: adds to u_bar (by columns) and returns the cotangent of e_j.
+    fn pull(&self, j: usize, mut g: Vec<W>, u_bar: &mut [Vec<W>]) -> W {
+        let (states, h) = self.column(j);
+        for (k, u) in self.columns.iter().enumerate() {
+            let depth = self.columns.len() - k;
+            let (above, below, hk) = (&states[depth], &states[depth - 1], h[depth - 1]);
             let before = g.clone();
             let c = Self::reflect(u, &mut g);
             for i in 0..g.len() {
-                u_bar[j][i] -= (hj.conj() * (before[i] + g[i]) + c.conj() * (above[i] + below[i])).scale(0.5);
+                u_bar[k][i] -= (hk.conj() * (before[i] + g[i]) + c.conj() * (above[i] + below[i])).scale(0.5);
             }
         }
-        let x_bar = g.iter().zip(&self.e).map(|(g, e)| *g * e.conj()).collect();
-        (x_bar, g, y)
+        g[j]
     }
 }
 
-pub struct Answers<W> {
-    pub out: Vec<W>,
-    pub vectors: Vec<W>,
-    pub last: Vec<f64>,
-    pub x_bar: Vec<W>,
-}
-
-pub fn reference<T: Scalar>(
-    op: &Householder<'_, T>,
-    x: &[T],
-    ct: &[T],
-    rows: usize,
-    side: Side,
-) -> Answers<T::Wide> {
-    let (n, m) = (op.n, op.m);
-    let mut all = Answers { out: vec![], vectors: vec![], last: vec![], x_bar: vec![] };
-    for b in 0..op.batch {
-        let book = Textbook::new(op, b);
+/// Matrix b of a stack, and its gradients.
+pub fn definition<'a, T: Scalar>(op: &Householder<'a, T>, b: usize) -> (Vec<T::Wide>, Pull<'a, T::Wide>) {
+    let (n, m, last, book) = (op.n, op.m, op.last, Textbook::new(op, b));
+    let columns: Vec<_> = (0..n).map(|j| book.column(j).0.pop().expect("a state")).collect();
+    let w = (0..n * n).map(|at| columns[at % n][at / n]).collect();
+    let pull = move |w_bar: &[T::Wide]| -> Numbers {
         let mut u_bar = vec![vec![T::Wide::default(); n]; m];
-        let mut last = vec![0.0; if matches!(op.last, Last::Phases(_)) { n } else { 1 }];
-        for r in b * rows..(b + 1) * rows {
-            let (x, ct) = (wide(&x[r * n..(r + 1) * n]), wide(&ct[r * n..(r + 1) * n]));
-            let (into, from) = if side == Side::Forward { (&x, &ct) } else { (&ct, &x) };
-            let (x_bar, g, y) = book.pull(into, from, &mut u_bar);
-            match side {
-                Side::Forward => {
-                    all.out.extend(book.forward(&x));
-                    all.x_bar.extend(x_bar);
-                }
-                Side::Adjoint => {
-                    all.out.extend(book.adjoint(&x));
-                    all.x_bar.extend(book.forward(&ct));
-                }
-            }
-            match op.last {
-                Last::None | Last::Signs(_) => {}
-                Last::Sign(_) => last[0] += (g[n - 1].conj() * into[n - 1]).re(),
-                Last::Phases(_) => {
-                    for j in 0..n {
-                        last[j] += (g[j] * y[j].conj()).im();
-                    }
-                }
-            }
-        }
-        for i in 0..n {
-            all.vectors.extend((0..m).map(|j| u_bar[j][i]));
-        }
-        if op.has_last() {
-            all.last.extend(last);
-        }
-    }
-    all
-}
-
-/// ||a - ref|| / max(||ref||, 1e-3); for float32 gradients also against a fraction of the cotangent.
-pub fn distance<T: Scalar>(a: &[T], expected: &[T::Wide], floor: f64) -> f64 {
-    assert_eq!(a.len(), expected.len());
-    let (mut off, mut size) = (0.0, 0.0);
-    for (a, e) in a.iter().zip(expected) {
-        off += (a.widen() - *e).abs2();
-        size += e.abs2();
-    }
-    off.sqrt() / size.sqrt().max(floor).max(1e-3)
+        let ct = |j: usize| (0..n).map(|i| w_bar[i * n + j]).collect();
+        let e_bar: Vec<_> = (0..n).map(|j| book.pull(j, ct(j), &mut u_bar)).collect();
+        let vectors: Vec<_> = (0..n * m).map(|at| u_bar[at % m][at / m]).collect();
+        let sign = e_bar.last().map(|e_bar| e_bar.re()).filter(|_| matches!(last, Last::Sign(_)));
+        let phases = e_bar.iter().zip(&book.e).map(|(bar, e)| (*bar * e.conj()).im());
+        let phases = if matches!(last, Last::Phases(_)) { phases.collect() } else { vec![] };
+        vec![parts(&vectors).to_vec(), sign.into_iter().collect(), phases]
+    };
+    (w, Box::new(pull))
 }

@@ -2,6 +2,18 @@
 
 pub use place::Guarded;
 
+use crate::scalar::{Real, Scalar};
+
+impl<T: Scalar> Guarded<T> {
+    /// An array of NaN, to be written.
+    pub fn new(len: usize) -> Self {
+        Self::of(&vec![T::real(T::Real::of(f64::NAN)); len])
+    }
+    pub fn take(self) -> Vec<T> {
+        self.read().to_vec()
+    }
+}
+
 #[cfg(all(unix, not(miri)))]
 mod place {
     use crate::scalar::Scalar;
@@ -9,7 +21,7 @@ mod place {
     /// No system has larger pages.
     const PAGE: usize = 1 << 16;
 
-    pub struct Guarded<T> {
+    pub struct Guarded<T: Scalar> {
         map: *mut u8,
         size: usize,
         data: *mut T,
@@ -17,7 +29,7 @@ mod place {
     }
 
     impl<T: Scalar> Guarded<T> {
-        pub fn new(values: &[T]) -> Self {
+        pub fn of(values: &[T]) -> Self {
             let bytes = size_of_val(values);
             let size = bytes.div_ceil(PAGE) * PAGE + PAGE;
             // SAFETY: a private anonymous mapping; its last page is made inaccessible, the array ends before it.
@@ -34,20 +46,25 @@ mod place {
                 Guarded { map, size, data, len: values.len() }
             }
         }
-        pub fn slice(&mut self) -> &mut [T] {
-            // SAFETY: the array lies within the mapping; each test takes one reference at a time.
+        pub fn inner(&mut self) -> &mut [T] {
+            // SAFETY: the array lies within the mapping, and this is the only reference.
             unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
         }
-        pub fn check(&self) {
+        /// The array, after a check that nothing before it was written.
+        pub fn read(&self) -> &[T] {
             let front = self.size - PAGE - self.len * size_of::<T>();
-            // SAFETY: the canaries lie within the mapping.
-            assert!(unsafe { std::slice::from_raw_parts(self.map, front) }.iter().all(|&x| x == 0xa5));
+            // SAFETY: the canaries and the array lie within the mapping.
+            unsafe {
+                let canaries = std::slice::from_raw_parts(self.map, front);
+                assert!(canaries.iter().all(|&x| x == 0xa5), "written outside");
+                std::slice::from_raw_parts(self.data, self.len)
+            }
         }
     }
 
-    impl<T> Drop for Guarded<T> {
+    impl<T: Scalar> Drop for Guarded<T> {
         fn drop(&mut self) {
-            // SAFETY: the mapping of `new`.
+            // SAFETY: the mapping of `of`.
             unsafe { libc::munmap(self.map.cast(), self.size) };
         }
     }
@@ -58,15 +75,17 @@ mod place {
 mod place {
     use crate::scalar::Scalar;
 
-    pub struct Guarded<T>(Vec<T>);
+    pub struct Guarded<T: Scalar>(Vec<T>);
 
     impl<T: Scalar> Guarded<T> {
-        pub fn new(values: &[T]) -> Self {
+        pub fn of(values: &[T]) -> Self {
             Guarded(values.to_vec())
         }
-        pub fn slice(&mut self) -> &mut [T] {
+        pub fn inner(&mut self) -> &mut [T] {
             &mut self.0
         }
-        pub fn check(&self) {}
+        pub fn read(&self) -> &[T] {
+            &self.0
+        }
     }
 }

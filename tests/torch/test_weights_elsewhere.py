@@ -1,0 +1,214 @@
+"""Parametrised weights on devices without kernels, thin and square ones: counts on the meta device, values and
+gradients of tensors on the CPU that are sent this way.
+"""
+
+import pytest
+import torch
+
+import isometry.torch as it
+from device_calls import Counter, counted
+from elsewhere import Elsewhere
+from isometry.torch.parametrizations import _maps, _square, _thin
+from isometry.torch.parametrizations._signs import signs
+from orthogonal_weights import EVERY, MAPS, gap, linear, original
+from tolerance import close
+
+TYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+BASES = pytest.mark.parametrize("based", [True, False], ids=["base", "no base"])
+THIN, SQUARE = [(9, 4), (5, 1), (2, 3, 70, 3)], [(1, 1), (6, 6), (2, 3, 5, 5), (0, 4, 4)]
+SHAPES = [*((name, shape) for name in MAPS for shape in THIN), *(("matrix_exp", shape) for shape in SQUARE)]
+#: Map, shape, dtype and keywords of the weight, calls forward and backward.
+CALLS = [
+    *((name, shape, torch.float32, {}, most) for shape in ((512, 32), (32, 512), (48, 16)) for name, most in (
+        ("householder", (20, 25)), ("cayley", (30, 30)), ("matrix_exp", (30, 30)),
+    )),
+    *(("matrix_exp", (8, 8), dtype, {"use_trivialization": trivialised}, (10, 60))
+      for dtype in (torch.float32, torch.complex64) for trivialised in (True, False)),
+]  # fmt: skip
+
+
+def on_meta(shape, name, dtype=torch.float32, **keywords):
+    layer = linear(*shape, dtype=dtype)
+    return it.parametrizations.orthogonal(layer, orthogonal_map=name, **keywords).to("meta")
+
+
+@pytest.mark.parametrize(("name", "shape", "dtype", "keywords", "most"), CALLS, ids=str)
+def test_calls(name, shape, dtype, keywords, most):
+    layer = on_meta(shape, name, dtype, **keywords)
+    forward, w = counted(lambda: layer.weight)
+    backward, _ = counted(lambda: w.backward(torch.empty_like(w)))
+    assert original(layer).grad.shape == w.shape == shape
+    assert forward <= most[0] and backward <= most[1]
+
+
+def drawn(shape, dtype, based):
+    """X with some of its diagonal near 0 where it is thin, and a base."""
+    x, base = torch.randn(shape, dtype=dtype), torch.linalg.qr(torch.randn(shape, dtype=dtype))[0] if based else None
+    if shape[-1] < shape[-2]:
+        diagonal = x.diagonal(dim1=-2, dim2=-1)
+        diagonal[..., ::2] = 0.1 * diagonal[..., ::2]
+        base = _maps.packed(base) if based else None
+    return x.requires_grad_(), base
+
+
+def signs_of(name, x):
+    return signs(x.detach()) if name == "householder" else None
+
+
+def of_formula(name, x, base):
+    return _maps._weight(name, x, signs_of(name, x), base)
+
+
+def weight(name, x, base):
+    """As on a device without kernels."""
+    formula = lambda *given: of_formula(name, *given)
+    if x.shape[-1] < x.shape[-2]:
+        return _thin.weight(name, formula, x, base)
+    return _square.weight(formula, x, base)
+
+
+def both(run, x, base, ct):
+    """W and the gradient of X."""
+    x = x.detach().requires_grad_()
+    w = run(x, base)
+    return w.detach(), torch.autograd.grad(w, x, ct)[0]
+
+
+@TYPES
+@BASES
+@pytest.mark.parametrize(("name", "shape"), SHAPES, ids=str)
+def test_values_and_gradients_are_those_of_the_formula(name, shape, based, dtype):
+    x, base = drawn(shape, torch.float64 if name == "householder" else dtype, based)
+    ct, run = torch.randn_like(x), lambda x, base: weight(name, x, base)
+    found, expected = both(run, x, base, ct), both(lambda *given: of_formula(name, *given)[0], x, base, ct)
+    for a, b, bound in zip(found, expected, (1e-13, 1e-12), strict=True):
+        close(a, b, bound)
+    with torch.no_grad():
+        assert torch.equal(run(x, base), found[0])
+
+
+@pytest.mark.parametrize(("name", "shape"), [*((name, (5, 2)) for name in MAPS), ("matrix_exp", (4, 4))], ids=str)
+def test_second_derivatives(name, shape):
+    x, base = drawn(shape, torch.float64, True)
+    assert torch.autograd.gradgradcheck(lambda x: weight(name, x, base), x, fast_mode=True)
+
+
+@EVERY
+@BASES
+def test_no_matrices(based, name):
+    x = torch.empty(0, 9, 4, device="meta", requires_grad=True)
+    w = _maps.weight(name, x, signs_of(name, x), x.detach() if based else None)
+    assert torch.autograd.grad(w.sum(), x)[0].shape == w.shape == (0, 9, 4)
+
+
+@EVERY
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_orthogonal_far_from_the_base(dtype, scale, name):
+    """At most twice as far from orthonormal as by the formula."""
+    x, base = drawn((300, 5), dtype, True)
+    x = scale * x.detach()
+    found, expected = gap(weight(name, x, base)), gap(of_formula(name, x, base)[0])
+    assert found <= 2 * expected + 20 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+@pytest.mark.parametrize("norm", [0.1, 3.0, 30.0, 100.0])
+@pytest.mark.parametrize("large", [1.0, 1e6, 1e-30])
+def test_as_accurate_as_the_formula(dtype, norm, large):
+    """For norms of A up to 100, of any cotangent; beside double precision, or by eigenvectors in it."""
+    n = 40
+    x, base = drawn((n, n), dtype, True)
+    x = x.detach()
+    lower = x.tril()
+    x = x * (norm / torch.linalg.matrix_norm(lower - lower.mH, 2))
+    ct = large * torch.randn(n, n, dtype=dtype)
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    found = both(lambda *given: weight("matrix_exp", *given), x, base, ct)
+    formula = both(lambda *given: of_formula("matrix_exp", *given)[0], x, base, ct)
+    if dtype is torch.float64:
+        s, v = torch.linalg.eigh(1j * (lower - lower.mH) * (x[1, 0] / lower[1, 0]))
+        turned = base.mH.to(torch.complex128) @ ct.to(torch.complex128)
+        apart = (s.unsqueeze(-1) - s) / 2
+        phi = torch.exp(0.5j * (s.unsqueeze(-1) + s)) * torch.sinc(apart / torch.pi)
+        bar = v @ (phi * (v.mH @ turned @ v)) @ v.mH
+        exact = (base @ (v @ (torch.exp(-1j * s).unsqueeze(-1) * v.mH)).real, (bar - bar.mH).real.tril())
+    else:
+        exact = both(lambda *given: of_formula("matrix_exp", *given)[0], x.to(wide), base.to(wide), ct.to(wide))
+    eps = torch.finfo(dtype).eps
+    for a, b, c in zip(found, formula, exact, strict=True):
+        error, allowed = ((t - c).abs().max() / c.abs().max() for t in (a, b))
+        assert error <= 2 * allowed + 30 * eps
+    assert gap(found[0]) <= 2 * gap(formula[0]) + 10 * eps
+
+
+@EVERY
+def test_thin_layers_there_take_this_way(name, monkeypatch):
+    """Of a device and of the meta device, under a mode that observes operations; not on the CPU, nor a square weight,
+    nor inside torch.func."""
+    taken, run = [], _thin.weight
+    monkeypatch.setattr(_thin, "weight", lambda *given: taken.append(given[0]) or run(*given))
+    thin, square = linear(9, 4), linear(4, 4)
+    for layer in (thin, square):
+        it.parametrizations.orthogonal(layer, orthogonal_map=name)
+    here = thin.weight.detach().clone()
+    assert not taken
+    with Counter():
+        assert on_meta((9, 4), name).weight.shape == (9, 4)
+    assert taken == [name]
+    with Elsewhere() as device:
+        device.send(thin)
+        device.send(square)
+        there = thin.weight
+        assert taken == 2 * [name]
+        there.sum().backward()
+        assert square.weight.shape == (4, 4) and taken == 2 * [name]
+    close(there.detach(), here, 1e-13)
+    assert torch.func.grad(lambda x: on_meta((9, 4), name).parametrizations.weight[0](x).sum())(
+        torch.empty(9, 4, device="meta")
+    ).shape == (9, 4)
+    assert taken == 2 * [name]
+
+
+def test_complex_reflections_and_trained_bases_take_the_formula(monkeypatch):
+    monkeypatch.setattr(_thin, "weight", None)
+    x = torch.empty(9, 4, dtype=torch.complex64, device="meta")
+    assert _maps.weight("householder", x, x.real[0], x).shape == (9, 4)
+    assert _maps.weight("cayley", x, None, x.requires_grad_()).shape == (9, 4)
+
+
+def test_square_layers_there_take_this_way(monkeypatch):
+    """Not on the CPU, nor other maps, nor a trained base, nor on a device whose torch has no exponential."""
+    taken, run = [], _square.weight
+    monkeypatch.setattr(_square, "weight", lambda *given: taken.append(1) or run(*given))
+    layer = linear(4, 4)
+    it.parametrizations.orthogonal(layer)
+    here = layer.weight.detach().clone()
+    for name in ("cayley", "householder"):
+        assert on_meta((8, 8), name).weight.shape == (8, 8)
+    x = torch.empty(4, 4, device="meta")
+    _maps.weight("matrix_exp", x, None, x.clone().requires_grad_())
+    assert not taken
+    with Elsewhere() as device:
+        device.send(layer)
+        there = layer.weight
+        there.sum().backward()
+    assert taken == [1]
+    close(there.detach(), here, 1e-13)
+
+
+@EVERY
+def test_autocast(name):
+    x, base = drawn((9, 4), torch.float32, True)
+    with torch.autocast("cpu", torch.bfloat16):
+        w = weight(name, x, base)
+        (grad,) = torch.autograd.grad(w.sum(), x)
+    assert gap(w) < 2e-6 and grad.dtype is torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("name", "shape"), [*((name, (9, 4)) for name in MAPS), ("matrix_exp", (8, 8))], ids=str)
+def test_half_precision_is_rounded_at_the_end(name, shape, dtype):
+    layer = on_meta(shape, name).to(dtype)
+    layer.weight.sum().backward()
+    assert layer.weight.dtype is original(layer).grad.dtype is dtype
