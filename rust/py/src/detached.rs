@@ -16,13 +16,8 @@ const FORKED: &str =
     "a process that was forked in a signal handler cannot finish the call in which the handler ran";
 
 /// Runs `f` detached from the interpreter; a panic inside becomes a RuntimeError, an exception of a signal handler (ctrl-C) ends
-/// the call.
-pub fn run<R: Send>(py: Python<'_>, f: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-    run_interruptible(py, |_| f())
-}
-
-/// [`run`]; `f` gets the function that returns true once a handler has raised.
-pub fn run_interruptible<R: Send>(
+/// the call. What does not poll, such as a wait for the GPU, asks the function that `f` gets: true once a handler has raised.
+pub fn run<R: Send>(
     py: Python<'_>,
     f: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<R> + Send,
 ) -> PyResult<R> {
