@@ -157,7 +157,6 @@ impl Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Shared;
 
     /// (members of one matrix, threads) if barriers cost nothing, as in unit tests.
     fn ways(count: usize, threads: usize) -> (usize, usize) {
@@ -173,33 +172,5 @@ mod tests {
         assert_eq!(ways(8, 4), (1, 4));
         assert_eq!(ways(7, 1), (1, 1));
         assert_eq!(Batch::whole::<f32>(3, 1000).split(4).threads, 3);
-    }
-
-    #[test]
-    fn every_matrix_is_computed_once() {
-        for (count, threads) in [(0, 2), (1, 1), (1, 3), (2, 3), (3, 3), (7, 3), (64, 2)] {
-            let mut seen = vec![0; count];
-            let to = Shared(seen.as_mut_ptr());
-            let split = Batch::new::<f64>(count, 10, 1).split(threads);
-            split
-                .run(
-                    |arena| arena.take::<u32>(&[4]),
-                    |arena| arena.take::<u32>(&[4]),
-                    |member, b, _, _| {
-                        if member.id == 0 {
-                            // SAFETY: only the first of the members that compute a matrix writes its place.
-                            unsafe { *to.at(b) += 1 };
-                        }
-                    },
-                )
-                .unwrap();
-            assert!(seen.iter().all(|&times| times == 1), "{count} on {threads}: {seen:?}");
-            let mut seen = vec![0; count];
-            let to = Shared(seen.as_mut_ptr());
-            // SAFETY: groups are disjoint.
-            let f = |first, many, _: &()| (first..first + many).for_each(|b| unsafe { *to.at(b) += 1 });
-            Batch::whole::<f64>(count, 10).in_groups::<f64, ()>(threads, |_| (), f).unwrap();
-            assert!(seen.iter().all(|&times| times == 1), "{count} on {threads}: {seen:?}");
-        }
     }
 }

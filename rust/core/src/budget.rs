@@ -1,5 +1,8 @@
 //! The threads that a call may use, and its cancellation.
 
+use crate::error::Result;
+use crate::parallel::stoppable;
+
 /// The threads of a call, and the flag that ends a long one.
 ///
 /// ```
@@ -15,14 +18,24 @@
 pub struct Budget<'a> {
     /// At most this many threads, the caller included.
     pub threads: usize,
-    /// Asked every few milliseconds by long recurrences and delta rules, in the floating-point mode of the caller: true ends the
-    /// call with [`crate::Error::Interrupted`].
+    /// Asked by long recurrences and delta rules between pieces of a fraction of a millisecond, on the thread of the call and in the
+    /// floating-point mode of the caller: true ends the call with [`crate::Error::Interrupted`].
     pub cancel: &'a (dyn Fn() -> bool + Sync),
 }
+
+/// The answer of a call without cancellation, known by its address.
+static NEVER: fn() -> bool = || false;
 
 impl Budget<'static> {
     /// This many threads, without cancellation.
     pub fn of(threads: usize) -> Self {
-        Budget { threads, cancel: &|| false }
+        Budget { threads, cancel: &NEVER }
+    }
+}
+
+impl Budget<'_> {
+    /// Runs a call that the caller may cancel; one without cancellation is part of the call around it.
+    pub(crate) fn stoppable(&self, f: impl FnOnce() -> Result<()>) -> Result<()> {
+        if std::ptr::addr_eq(self.cancel, &raw const NEVER) { f() } else { stoppable(self.cancel, f) }
     }
 }

@@ -33,7 +33,7 @@ fn ensembles() {
 
 #[test]
 fn delta_rules() {
-    let [batch, tokens, key, value] = [2, 300, 4, 4];
+    let [batch, tokens, key, value] = [16, 150, 64, 64];
     let (q, beta) = (vec![0.5f64; batch * tokens * key], vec![1.0; batch * tokens]);
     let delta = Delta {
         batch,

@@ -65,8 +65,6 @@ unsafe fn polynomial<S: Simd>(z: S::V, coefficients: &[f64; 6], skip: usize) -> 
 }
 
 impl<R: Real> Kernel<R> for Angles<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         for at in (0..self.count).step_by(S::LANES) {

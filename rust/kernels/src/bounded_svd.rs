@@ -38,8 +38,6 @@ pub struct Between<R: Real> {
 }
 
 impl<R: Real> Kernel<R> for Between<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Between { x, y, z, by, sums, rows, width, ref columns } = *self;

@@ -47,8 +47,6 @@ pub struct ApplyCirculant<R> {
 }
 
 impl<R: Real> Kernel<R> for ApplyCirculant<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         // SAFETY: the contract above.
@@ -103,8 +101,6 @@ pub struct PullCirculant<R> {
 }
 
 impl<R: Real> Kernel<R> for PullCirculant<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         // SAFETY: the contract above.

@@ -82,21 +82,19 @@ pub fn isa() -> Isa {
     }
 }
 
-/// A computation written once for all instruction sets. `run` must be `#[inline(always)]`.
-pub trait Kernel<R: Real> {
-    /// The result of the computation.
-    type Output;
+/// A computation with a result O, written once for all instruction sets. `run` must be `#[inline(always)]`.
+pub trait Kernel<R: Real, O = ()> {
     /// The computation.
     ///
     /// # Safety
     /// The processor has the instruction set of S; the kernel's data satisfies its own contract.
-    unsafe fn run<S: Simd<R = R>>(&self) -> Self::Output;
+    unsafe fn run<S: Simd<R = R>>(&self) -> O;
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
 #[inline(never)]
-pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
+pub(crate) unsafe fn on_avx512<R: Real, O, K: Kernel<R, O>>(kernel: &K) -> O {
     // SAFETY: this function enables the features; the caller upholds the contract of the kernel.
     unsafe { kernel.run::<R::Avx512>() }
 }
@@ -104,20 +102,20 @@ pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 #[inline(never)]
-pub(crate) unsafe fn on_avx2<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
+pub(crate) unsafe fn on_avx2<R: Real, O, K: Kernel<R, O>>(kernel: &K) -> O {
     // SAFETY: this function enables the features; the caller upholds the contract of the kernel.
     unsafe { kernel.run::<R::Avx2>() }
 }
 
 #[cfg(target_arch = "aarch64")]
 #[inline(never)]
-pub(crate) unsafe fn on_neon<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
+pub(crate) unsafe fn on_neon<R: Real, O, K: Kernel<R, O>>(kernel: &K) -> O {
     // SAFETY: every processor of the target has NEON; the caller upholds the contract of the kernel.
     unsafe { kernel.run::<R::Neon>() }
 }
 
 #[inline(never)]
-pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
+pub(crate) unsafe fn on_baseline<R: Real, O, K: Kernel<R, O>>(kernel: &K) -> O {
     // SAFETY: every processor has the baseline; the caller upholds the contract of the kernel.
     unsafe { kernel.run::<R::Portable>() }
 }
@@ -142,7 +140,7 @@ pub(crate) unsafe fn on_half<S: Simd, K: Kernel<S::R>>(_kernel: &K) -> bool {
 /// # Safety
 /// The kernel's data satisfies its own contract.
 #[inline(always)]
-pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
+pub(crate) unsafe fn dispatch<R: Real, O, K: Kernel<R, O>>(kernel: &K) -> O {
     // SAFETY: `isa` only names instruction sets that were detected.
     unsafe {
         match isa() {

@@ -40,8 +40,6 @@ compiled! {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Eliminate<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Eliminate { m, ld, n, scratch } = *self;

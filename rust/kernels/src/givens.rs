@@ -304,8 +304,6 @@ impl<T: Scalar> GivensPull<T> {
 macro_rules! by_blocks {
     ($kernel:ident) => {
         impl<T: Scalar> Kernel<T::Real> for $kernel<T> {
-            type Output = ();
-
             #[inline(always)]
             unsafe fn run<S: Simd<R = T::Real>>(&self) {
                 let half = self.rows * T::PARTS <= SUM;

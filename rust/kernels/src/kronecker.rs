@@ -79,8 +79,6 @@ compiled! {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Small<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         for at in 0..self.count {
@@ -92,8 +90,6 @@ impl<T: Scalar> Kernel<T::Real> for Small<T> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Inner<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         // SAFETY: the contract of `Inner`.
@@ -167,8 +163,6 @@ unsafe fn tile<T: Scalar, S: Simd<R = T::Real>, const MR: usize, const ADJOINT: 
 }
 
 impl<T: Scalar> Kernel<T::Real> for Outer<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (m, k, _) = self.sizes;

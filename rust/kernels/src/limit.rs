@@ -15,11 +15,9 @@ struct Sums {
     rounds: usize,
 }
 
-impl Kernel<f32> for Sums {
-    type Output = [[f32; WIDEST]; SUMS];
-
+impl Kernel<f32, [[f32; WIDEST]; SUMS]> for Sums {
     #[inline(always)]
-    unsafe fn run<S: Simd<R = f32>>(&self) -> Self::Output {
+    unsafe fn run<S: Simd<R = f32>>(&self) -> [[f32; WIDEST]; SUMS] {
         const { assert!(S::LANES <= WIDEST) };
         // opaque values: otherwise the compiler drops lanes, or computes equal sums once
         let (numbers, factors) =
@@ -49,6 +47,6 @@ impl Kernel<f32> for Sums {
 /// which a round adds [`STEP`].
 pub fn multiply_adds(rounds: usize) -> (usize, f32) {
     // SAFETY: the kernel has no data.
-    let found = unsafe { dispatch::<f32, _>(&Sums { rounds }) };
+    let found = unsafe { dispatch::<f32, _, _>(&Sums { rounds }) };
     (2 * SUMS * lanes::<f32>() * rounds, found.iter().flat_map(|sum| &sum[..lanes::<f32>()]).sum())
 }

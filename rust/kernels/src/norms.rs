@@ -32,8 +32,6 @@ pub struct Squares<R> {
 }
 
 impl<R: Real> Kernel<R> for Squares<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Squares { u, rows, stride, width, sums } = *self;
@@ -73,9 +71,7 @@ pub struct Zeros<R> {
     pub len: usize,
 }
 
-impl<R: Real> Kernel<R> for Zeros<R> {
-    type Output = bool;
-
+impl<R: Real> Kernel<R, bool> for Zeros<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) -> bool {
         let (zero, one) = (R::zero(), num_traits::One::one());

@@ -79,8 +79,6 @@ pub(crate) struct Panel<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Panel<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Panel { b, factors, conj_a, k, n, col, out } = *self;
@@ -124,8 +122,6 @@ pub struct Pack<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Pack<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Pack { b, k, n, out, id, count } = *self;

@@ -122,8 +122,6 @@ compiled! {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let q = self;

@@ -221,8 +221,6 @@ pub(crate) unsafe fn direction<S: Simd>(n: usize, x: *const S::R, out: *mut S::R
 }
 
 impl<R: Real> Kernel<R> for Frame<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let (n, ah, zero, one) = (self.n, self.frame, R::zero(), R::one());
@@ -271,8 +269,6 @@ impl<R: Real> Kernel<R> for Frame<R> {
 }
 
 impl<R: Real> Kernel<R> for Turn<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let (n, two) = (self.n, R::of(2.0));
@@ -292,8 +288,6 @@ impl<R: Real> Kernel<R> for Turn<R> {
 }
 
 impl<R: Real> Kernel<R> for Pull<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let (n, two) = (self.n, R::of(2.0));
@@ -342,8 +336,6 @@ impl<R: Real> Kernel<R> for Pull<R> {
 }
 
 impl<R: Real> Kernel<R> for Vectors<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let (n, zero, one) = (self.n, R::zero(), R::one());

@@ -11,29 +11,32 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Work between two checks for signals, in multiply-adds or in numbers that a pass reads: a fraction of a millisecond.
 pub const BETWEEN: usize = 1 << 20;
 
-/// A call that may be stopped.
+/// A call that may be stopped, by itself or with the one that it is a part of.
 struct Stop<'a> {
     ask: &'a dyn Fn() -> bool,
     stopped: AtomicBool,
+    /// The thread that made it, which alone asks.
+    thread: *const Thread,
+    /// Null, or the call that it is a part of.
+    outer: *const Stop<'static>,
 }
 
 /// The call of a thread, as its other threads take it over.
 #[derive(Clone, Copy)]
 pub struct Here(*const Stop<'static>);
-// SAFETY: other threads read only the atomic flag, while the call lives.
+// SAFETY: other threads read only the atomic flag and compare an address, while the call lives.
 unsafe impl Send for Here {}
 // SAFETY: as above.
 unsafe impl Sync for Here {}
 
-/// What a thread knows: its call, whether that is its own, and the work until the next question.
+/// What a thread knows: its call, and the work until the next question.
 struct Thread {
     call: Cell<*const Stop<'static>>,
-    own: Cell<bool>,
     left: Cell<usize>,
 }
 
 thread_local! {
-    static THREAD: Thread = const { Thread { call: Cell::new(null()), own: Cell::new(false), left: Cell::new(BETWEEN) } };
+    static THREAD: Thread = const { Thread { call: Cell::new(null()), left: Cell::new(BETWEEN) } };
 }
 
 /// The payload of the unwinding.
@@ -41,8 +44,9 @@ struct Stopped;
 
 /// Runs `f`, whose work `ask` may stop: then None. `ask` is called on this thread only.
 pub fn stoppable<R>(ask: &dyn Fn() -> bool, f: impl FnOnce() -> R) -> Option<R> {
-    let stop = Stop { ask, stopped: AtomicBool::new(false) };
-    let entered = Entered::new((&raw const stop).cast(), true);
+    let (thread, outer) = THREAD.with(|thread| (&raw const *thread, thread.call.get()));
+    let stop = Stop { ask, stopped: AtomicBool::new(false), thread, outer };
+    let entered = Entered::new((&raw const stop).cast());
     let outcome = catch_unwind(AssertUnwindSafe(f));
     drop(entered);
     match outcome {
@@ -69,13 +73,20 @@ pub fn poll(work: usize) {
 #[cold]
 fn look(thread: &Thread) {
     thread.left.set(BETWEEN);
+    let mut call = thread.call.get();
     // SAFETY: null, or a call that does not return before this thread has left it.
-    let Some(stop) = (unsafe { thread.call.get().as_ref() }) else { return };
-    if thread.own.get() && (stop.ask)() {
-        stop.stopped.store(true, Relaxed);
-    }
-    if stop.stopped.load(Relaxed) {
-        leave();
+    while let Some(stop) = unsafe { call.as_ref() } {
+        if std::ptr::eq(stop.thread, thread) {
+            // the answer may compute, too: as a call of its own, not as a part of this one, which it would ask again
+            let _outside = Entered::new(null());
+            if (stop.ask)() {
+                stop.stopped.store(true, Relaxed);
+            }
+        }
+        if stop.stopped.load(Relaxed) {
+            leave();
+        }
+        call = stop.outer;
     }
 }
 
@@ -90,26 +101,23 @@ impl Here {
     /// # Safety
     /// The call does not return meanwhile.
     pub unsafe fn enter(self) -> Entered {
-        Entered::new(self.0, THREAD.with(|thread| thread.call.get() == self.0 && thread.own.get()))
+        Entered::new(self.0)
     }
 }
 
 /// A thread in a call; on drop its state is what it was.
 #[must_use]
-pub struct Entered(*const Stop<'static>, bool);
+pub struct Entered(*const Stop<'static>);
 
 impl Entered {
-    fn new(call: *const Stop<'static>, own: bool) -> Self {
-        THREAD.with(|thread| Entered(thread.call.replace(call), thread.own.replace(own)))
+    fn new(call: *const Stop<'static>) -> Self {
+        THREAD.with(|thread| Entered(thread.call.replace(call)))
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        THREAD.with(|thread| {
-            thread.call.set(self.0);
-            thread.own.set(self.1);
-        });
+        THREAD.with(|thread| thread.call.set(self.0));
     }
 }
 
@@ -121,7 +129,10 @@ mod tests {
     fn every_thread_of_a_stopped_call_leaves_it_and_no_other() {
         poll(usize::MAX); // outside
         let asked = Cell::new(0);
-        let ask = || asked.replace(asked.get() + 1) > 1;
+        let ask = || {
+            poll(usize::MAX); // not of the call that asks
+            asked.replace(asked.get() + 1) > 1
+        };
         let work = || (0..usize::MAX).for_each(|_| poll(BETWEEN));
         let inner = || stoppable(&|| true, work).is_none();
         assert_eq!(stoppable(&ask, || assert!(inner())), Some(()));

@@ -49,9 +49,7 @@ pub struct Symmetric<R: Real> {
     pub work: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Symmetric<R> {
-    type Output = bool;
-
+impl<R: Real> Kernel<R, bool> for Symmetric<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) -> bool {
         // SAFETY: the contract of `Symmetric`.

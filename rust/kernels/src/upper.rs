@@ -31,8 +31,6 @@ compiled! {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Upper<T> {
-    type Output = ();
-
     /// From the last row up: x_i = x_i / t_ii, then x_j -= t_ji x_i for all rows j above, where X starts as the identity. Two
     /// rows i at a time, so that the rows above are read and written half as often.
     #[inline(always)]

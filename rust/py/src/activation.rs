@@ -28,7 +28,7 @@ pub fn activate(
         let bias = bias.as_ref().map(|bias| Input::new("bias", bias)).transpose()?;
         let mut out = Output::shaped("out", &out, &[rows, n])?;
         let (z, bias, out) = (z.slice(), read(&bias), out.slice());
-        detached::run(py, move || activation::activate(z, rows, n, activation, bias, out, threads))
+        detached::run(py, move |_| activation::activate(z, rows, n, activation, bias, out, threads))
     })
 }
 
@@ -55,7 +55,7 @@ pub fn activate_vjp(
         let mut bias_bar = Output::optional("bias_bar", bias_bar.as_ref(), units)?;
         let (z, bias, ct, z_bar, bias_bar) =
             (z.slice(), read(&bias), ct.slice(), z_bar.slice(), write(&mut bias_bar));
-        detached::run(py, move || {
+        detached::run(py, move |_| {
             activation::activate_vjp(z, rows, n, activation, bias, ct, z_bar, bias_bar, threads)
         })
     })

@@ -17,7 +17,7 @@ pub fn blocks_apply(w: Any<'_>, x: Any<'_>, out: Any<'_>, threads: usize) -> PyR
         fits("x", x.shape(), &[rows, nb, q]).map_err(exception)?;
         let mut out = Output::shaped("out", &out, &[rows, nb, p])?;
         let (w, x, out) = (w.slice(), x.slice(), out.slice());
-        detached::run(py, || Blocks::new(w, (nb, p, q)).apply(x, rows, out, threads))
+        detached::run(py, |_| Blocks::new(w, (nb, p, q)).apply(x, rows, out, threads))
     })
 }
 
@@ -42,6 +42,6 @@ pub fn blocks_apply_vjp(
         let mut x_bar = Output::optional("x_bar", x_bar.as_ref(), &[rows, nb, q])?;
         let (w, x, ct) = (w.slice(), x.slice(), ct.slice());
         let (w_bar, x_bar) = (write(&mut w_bar), write(&mut x_bar));
-        detached::run(py, || Blocks::new(w, (nb, p, q)).apply_vjp(x, ct, rows, w_bar, x_bar, threads))
+        detached::run(py, |_| Blocks::new(w, (nb, p, q)).apply_vjp(x, ct, rows, w_bar, x_bar, threads))
     })
 }

@@ -25,7 +25,7 @@ pub fn cayley_from_matrix(
         let mut upper = Output::shaped("upper", &upper, &[batch, packed])?;
         let mut diagonal = Output::optional("diagonal", diagonal.as_ref(), &[batch, n])?;
         let (w, last, upper, diagonal) = (w.slice(), last.slice(), upper.slice(), write(&mut diagonal));
-        detached::run_interruptible(py, move |cancel| {
+        detached::run(py, move |cancel| {
             cayley::from_matrix(w, last, choose, upper, diagonal, (batch, n), tol, 1, cancel)
         })
     })
@@ -39,6 +39,6 @@ pub fn cayley_from_rotvec(rotvec: Any<'_>, upper: Any<'_>) -> PyResult<bool> {
         let [batch, _] = rotvec.sizes("rotvec")?;
         let mut upper = Output::shaped("upper", &upper, &[batch, 3])?;
         let (rotvec, upper) = (rotvec.slice(), upper.slice());
-        detached::run(py, move || cayley::from_rotvec(rotvec, upper, batch))
+        detached::run(py, move |_| cayley::from_rotvec(rotvec, upper, batch))
     })
 }

@@ -23,7 +23,7 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 pub fn multiply_adds(py: Python<'_>, rounds: usize, threads: usize) -> PyResult<usize> {
     let made = AtomicUsize::new(0);
-    detached::run(py, || {
+    detached::run(py, |_| {
         parallel::run(threads, &|member| {
             made.fetch_add(kernels::multiply_adds(member.share(rounds, 1).len()).0, Ordering::Relaxed);
         });

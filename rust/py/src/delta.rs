@@ -117,7 +117,7 @@ pub fn delta_rule(
             }
             let (mut o, mut state) = (Output::at(place, "o", &o)?, Output::at(place, "out_state", &state)?);
             let (call, results) = (arrays.call(), (o.bar().0, state.bar().0));
-            return detached::run_interruptible(py, |cancel| {
+            return detached::run(py, |cancel| {
                 hosted::delta_rule(&call, results, &Budget { threads: place.threads(), cancel })
             });
         }
@@ -125,9 +125,10 @@ pub fn delta_rule(
         let (mut o, mut state) = (Output::new("o", &o)?, Output::new("out_state", &state)?);
         let mut saved = Output::optional("saved", saved.as_ref(), &view.saved())?;
         let (o, state, saved) = (o.slice(), state.slice(), write(&mut saved));
-        detached::run_interruptible(py, |cancel| match (continued, Budget { threads: place.threads(), cancel }) {
-            (false, budget) => forward(&view, o, state, saved, &budget),
-            (true, budget) => advance(&view, o, state, &budget),
+        let budget = Budget::of(place.threads());
+        detached::run(py, |_| match continued {
+            false => forward(&view, o, state, saved, &budget),
+            true => advance(&view, o, state, &budget),
         })
     })
 }
@@ -156,7 +157,7 @@ pub fn delta_rule_vjp<'py>(
             let own = [&mut q, &mut k, &mut v, &mut beta, &mut g, &mut initial];
             let bars = own.into_iter().map(|bar| bar.as_mut().map_or(Bar::None, |bar| bar.bar().0)).collect();
             let (call, cts) = (arrays.call(), [o_bar.given(), state_bar.given()]);
-            return detached::run_interruptible(py, |cancel| {
+            return detached::run(py, |cancel| {
                 hosted::delta_rule_vjp(&call, cts, bars, &Budget { threads: place.threads(), cancel })
             });
         }
@@ -171,8 +172,6 @@ pub fn delta_rule_vjp<'py>(
             initial: write(&mut initial),
         };
         let (saved, cts) = (read(&saved).unwrap_or(&[]), (o_bar.slice(), state_bar.slice()));
-        detached::run_interruptible(py, |cancel| {
-            backward(&view, saved, cts, bars, &Budget { threads: place.threads(), cancel })
-        })
+        detached::run(py, |_| backward(&view, saved, cts, bars, &Budget::of(place.threads())))
     })
 }

@@ -16,20 +16,16 @@ const FORKED: &str =
     "a process that was forked in a signal handler cannot finish the call in which the handler ran";
 
 /// Runs `f` detached from the interpreter; a panic inside becomes a RuntimeError, an exception of a signal handler (ctrl-C) ends
-/// the call.
-pub fn run<R: Send>(py: Python<'_>, f: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-    run_interruptible(py, |_| f())
-}
-
-/// [`run`]; `f` gets the function that returns true once a handler has raised.
-pub fn run_interruptible<R: Send>(
+/// the call. What does not poll, such as a wait for the GPU, asks the function that `f` gets: true once a handler has raised.
+pub fn run<R: Send>(
     py: Python<'_>,
     f: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<R> + Send,
 ) -> PyResult<R> {
     let (raised, last) = (Mutex::new(None::<PyErr>), Mutex::new(None::<(Instant, u32)>));
     let outcome = py.detach(|| {
         let cancelled = || {
-            let Ok(mut last) = last.lock() else { return false };
+            // locked where a handler computes, whose calls are parts of this one
+            let Ok(mut last) = last.try_lock() else { return false };
             let (time, process) = *last.get_or_insert_with(|| (Instant::now(), std::process::id()));
             if time.elapsed() < BETWEEN_SIGNALS {
                 return false;

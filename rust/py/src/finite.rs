@@ -13,6 +13,6 @@ pub fn all_finite(array: Bound<'_, PyAny>) -> PyResult<bool> {
             input => input?,
         };
         let numbers = input.slice();
-        detached::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
+        detached::run(array.py(), |_| Ok(isometry_core::scalar::all_finite(numbers)))
     })
 }

@@ -21,6 +21,6 @@ pub fn hadamard_transform(
         let n = x.shape().last().copied().unwrap_or(0);
         let (x, out) = (x.slice(), out.slice());
         let side = if adjoint { Side::Adjoint } else { Side::Forward };
-        detached::run(py, move || hadamard::transform(x, n, scale, side, out, threads))
+        detached::run(py, move |_| hadamard::transform(x, n, scale, side, out, threads))
     })
 }

@@ -16,7 +16,7 @@ pub fn householder_from_matrix(w: Any<'_>, vectors: Any<'_>, last: Any<'_>, tol:
         let own: &[usize] = if <T as Scalar>::PARTS == 1 { &[batch] } else { &[batch, n] };
         let mut last = Output::<<T as Scalar>::Real>::shaped("last", &last, own)?;
         let (w, vectors, last) = (w.slice(), vectors.slice(), last.slice());
-        detached::run_interruptible(py, move |cancel| {
+        detached::run(py, move |cancel| {
             householder::from_matrix(w, batch, n, tol, vectors, last, cancel)
         })
     })

@@ -38,7 +38,7 @@ pub fn linalg_product(a: Any<'_>, tau: Any<'_>, out: Any<'_>, threads: usize) ->
         let (a, tau, [batch, m, k]) = reflectors::<T>(&a, &tau)?;
         let mut out = Output::shaped("out", &out, &[batch, m, k])?;
         let (a, tau, out) = (a.slice(), tau.slice(), out.slice());
-        detached::run(py, move || linalg::product(&Reflectors::new(a, tau, batch, m, k)?, out, threads))
+        detached::run(py, move |_| linalg::product(&Reflectors::new(a, tau, batch, m, k)?, out, threads))
     })
 }
 
@@ -59,7 +59,7 @@ pub fn linalg_product_vjp(
         let mut tau_bar = Output::shaped("tau_bar", &tau_bar, &[batch, k])?;
         let (a, tau, ct, a_bar, tau_bar) =
             (a.slice(), tau.slice(), ct.slice(), a_bar.slice(), tau_bar.slice());
-        detached::run(py, move || {
+        detached::run(py, move |_| {
             linalg::product_vjp(&Reflectors::new(a, tau, batch, m, k)?, ct, a_bar, tau_bar, threads)
         })
     })
@@ -81,7 +81,7 @@ pub fn linalg_apply(
         let (x, shape, order) = self::other::<T>(&other, sizes, (left, adjoint))?;
         let mut out = Output::shaped("out", &out, &shape)?;
         let (a, tau, x, out, [batch, m, k]) = (a.slice(), tau.slice(), x.slice(), out.slice(), sizes);
-        detached::run(py, move || {
+        detached::run(py, move |_| {
             linalg::apply(&Reflectors::new(a, tau, batch, m, k)?, x, order, out, threads)
         })
     })
@@ -111,7 +111,7 @@ pub fn linalg_apply_vjp(
         let mut x_bar = Output::optional("other_bar", other_bar.as_ref(), &shape)?;
         let bars = Bars { reflectors: write(&mut a_bar).zip(write(&mut tau_bar)), x: write(&mut x_bar) };
         let (a, tau, x, ct) = (a.slice(), tau.slice(), x.slice(), ct.slice());
-        detached::run(py, move || {
+        detached::run(py, move |_| {
             linalg::apply_vjp(&Reflectors::new(a, tau, batch, m, k)?, x, ct, order, bars, threads)
         })
     })
@@ -126,7 +126,7 @@ pub fn linalg_geqrf(a: Any<'_>, out: Any<'_>, tau: Any<'_>, threads: usize) -> P
         let mut out = Output::shaped("out", &out, &sizes)?;
         let mut tau = Output::shaped("tau", &tau, &[batch, m.min(n)])?;
         let (a, out, tau) = (a.slice(), out.slice(), tau.slice());
-        detached::run(py, move || linalg::geqrf(a, sizes.into(), out, tau, threads))
+        detached::run(py, move |_| linalg::geqrf(a, sizes.into(), out, tau, threads))
     })
 }
 
@@ -148,7 +148,7 @@ pub fn linalg_geqrf_vjp(
         let tau_ct = Input::shaped("tau_ct", &tau_ct, &[batch, m.min(n)])?;
         let mut out = Output::shaped("out", &out, &sizes)?;
         let (a, tau, ct, tau_ct, out) = (a.slice(), tau.slice(), ct.slice(), tau_ct.slice(), out.slice());
-        detached::run(py, move || {
+        detached::run(py, move |_| {
             linalg::geqrf_vjp((a, tau), (ct, tau_ct), sizes.into(), out, threads)
         })
     })
@@ -162,7 +162,7 @@ pub fn linalg_procrustes(a: Any<'_>, special: bool, out: Any<'_>, threads: usize
         let sizes = a.sizes("a")?;
         let mut out = Output::shaped("out", &out, &sizes)?;
         let (a, out) = (a.slice(), out.slice());
-        detached::run(py, move || linalg::procrustes(a, sizes.into(), special, out, threads))
+        detached::run(py, move |_| linalg::procrustes(a, sizes.into(), special, out, threads))
     })
 }
 
@@ -183,6 +183,6 @@ pub fn linalg_procrustes_vjp(
         let ct = Input::shaped("ct", &ct, &sizes)?;
         let mut out = Output::shaped("out", &out, &sizes)?;
         let (a, w, ct, out) = (a.slice(), w.slice(), ct.slice(), out.slice());
-        detached::run(py, move || linalg::procrustes_vjp((a, w, ct), sizes.into(), special, out, threads))
+        detached::run(py, move |_| linalg::procrustes_vjp((a, w, ct), sizes.into(), special, out, threads))
     })
 }

@@ -181,11 +181,11 @@ fn run<T: Number>(
 ) -> PyResult<SavedValues> {
     match place {
         Place::Threads(threads) => {
-            detached::run(py, || on_threads(object, given, task, out, save, &Budget::of(threads)))
+            detached::run(py, |_| on_threads(object, given, task, out, save, &Budget::of(threads)))
         }
         #[cfg(feature = "gpu")]
         Place::Gpu => {
-            let starts_from_w = detached::run_interruptible(py, |cancel| {
+            let starts_from_w = detached::run(py, |cancel| {
                 hosted::operator(object, given, task, &Budget { threads: place.threads(), cancel })
             })?;
             Ok(if save && starts_from_w { SavedValues::Result } else { SavedValues::Nothing })
@@ -292,7 +292,7 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
     fn call<T: Number>(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
         let held = Arguments::<T>::new(object, arguments, Place::Threads(1))?;
         let given = held.given();
-        detached::run(arguments.py(), || check_values(object, &given))
+        detached::run(arguments.py(), |_| check_values(object, &given))
     }
     // The type of the first array of the matrix's type, else that of a real one; integers fit any.
     let list = declared(object)?;

@@ -24,7 +24,7 @@ pub fn pack<'py>(matrices: Vec<Any<'py>>, out: Optional<'py>) -> PyResult<usize>
         let Some(out) = out else { return Ok(total) };
         let mut out = Output::shaped("out", &out, &[total])?;
         let (slices, mut rest): (Vec<&[T]>, _) = (held.iter().map(Input::slice).collect(), out.slice());
-        detached::run(py, || {
+        detached::run(py, |_| {
             for (matrix, size) in slices.iter().zip(&sizes) {
                 let (own, behind) = std::mem::take(&mut rest).split_at_mut(count(size));
                 core::pack(matrix, size[0], size[1], own)?;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::parallel::Member;
-use crate::scalar::{Real, c32, parts};
+use crate::scalar::{Real, parts};
 use crate::testing::tape::{self, Var, Z, flat, leaves};
 use crate::testing::{Guarded, Random, every_type};
 use isometry_kernels::activation::Pass;
@@ -98,56 +98,6 @@ fn values_and_gradients_follow_the_table() {
     }
 }
 
-fn tanh_is_accurate<R: Real>() {
-    let mut z: Vec<R> = (-3000..3000).map(|i| R::of(f64::from(i) * 0.004)).collect();
-    z.extend((0..200).map(|i| R::of(0.7f64.powi(i))));
-    let mut h = vec![R::of(0.0); z.len()];
-    activate(&z, 1, z.len(), Activation::Tanh, None, &mut h, 1).unwrap();
-    for (z, h) in z.iter().zip(&h) {
-        let expected = z.f64().tanh();
-        let error = (h.f64() - expected).abs();
-        assert!(error <= 4.0 * R::EPS.f64() * expected.abs() + 1e-300, "tanh {z:?} = {h:?}");
-    }
-    let edges: Vec<R> = [f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30, -0.0, 0.0].map(R::of).to_vec();
-    let mut h = edges.clone();
-    activate(&edges, 1, 6, Activation::Tanh, None, &mut h, 1).unwrap();
-    let bits = |x: R| (x.f64(), x.is_sign_negative());
-    let expected = [1.0, -1.0, 1.0, -1.0, -0.0, 0.0].map(|x: f64| (x, x.is_sign_negative()));
-    assert_eq!(h.iter().map(|&x| bits(x)).collect::<Vec<_>>(), expected);
-}
-
-#[test]
-fn tanh_is_accurate_to_a_few_units() {
-    tanh_is_accurate::<f32>();
-    tanh_is_accurate::<f64>();
-}
-
-fn nan_propagates<T: Scalar>() {
-    let nan = T::Real::of(f64::NAN);
-    for activation in all::<T>() {
-        for at in 0..4 {
-            let mut z: Vec<T> = [1.0, -1.0, 2.0, -0.5].map(|x| T::real(T::Real::of(x))).to_vec();
-            z[at] = T::new(nan, nan);
-            let bias = vec![T::Real::of(-0.5); activation.bias_units(4)];
-            let given = (!bias.is_empty()).then_some(&bias[..]);
-            let ct = vec![T::one(); 4];
-            let (mut h, mut z_bar) = (ct.clone(), ct.clone());
-            activate(&z, 1, 4, activation, given, &mut h, 1).unwrap();
-            activate_vjp(&z, 1, 4, activation, given, &ct, &mut z_bar, None, 1).unwrap();
-            assert!(h[at].re().f64().is_nan(), "{activation:?} at {at}: {h:?}");
-            assert!(
-                z_bar[at].re().f64().is_nan() || activation == Activation::Identity,
-                "{activation:?}: {z_bar:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn nan_passes_through_every_activation() {
-    every_type!(nan_propagates());
-}
-
 #[test]
 fn kinks_and_ties() {
     let z = [0.0f64, 0.0, 1.0, 1.0];
@@ -162,17 +112,6 @@ fn kinks_and_ties() {
     assert_eq!(pulled(Activation::Oplu, None), ct);
     assert_eq!(pulled(Activation::OpluHalves, None), [3.0, 4.0, 1.0, 2.0]);
     assert_eq!(pulled(Activation::Modrelu, Some(&[1.0, -1.0, -1.0, 0.0])), [0.0, 0.0, 0.0, 4.0]);
-}
-
-#[test]
-fn refusals_name_the_argument() {
-    let message = |result: Result<()>| result.unwrap_err().to_string();
-    assert!(Activation::parse("relo", 0.1).unwrap_err().to_string().contains("relo"));
-    assert!(Activation::parse("leaky_relu", 1.0).unwrap_err().to_string().contains("slope"));
-    assert!(message(Activation::Oplu.check::<f32>(3, None)).contains("even"));
-    assert!(message(Activation::Modrelu.check::<f32>(3, None)).contains("activation_bias"));
-    assert!(message(Activation::Tanh.check::<f32>(3, Some(&[0.0; 3]))).contains("activation_bias"));
-    assert!(message(Activation::ModreluRealrep.check::<c32>(4, Some(&[0.0; 2]))).contains("real"));
 }
 
 /// sigma of these numbers.

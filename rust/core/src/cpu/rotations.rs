@@ -149,69 +149,8 @@ mod tests {
     use super::*;
     use crate::argument::{Argument, Array};
     use crate::error::Error;
-    use crate::testing::{fill, within_work};
+    use crate::testing::fill;
     use crate::{Budget, Cpu, Operator, argument};
-
-    /// W, W x and all gradients of `count` rotations, in memory that ends where it may be written, and the numbers behind.
-    fn results<R: Real>(law: Law, n: usize, count: usize, threads: usize) -> [Vec<R>; 5] {
-        let len = n * (n - 1) / 2;
-        let (u, x, ct) =
-            (fill::<R>(len * count, 4.0, 1), fill::<R>(n * count, 1.0, 2), fill::<R>(n * n * count, 1.0, 3));
-        let signs: Vec<R> = (0..n * count).map(|i| R::of(if i % 3 == 0 { -1.0 } else { 1.0 })).collect();
-        let signs = (law == Law::Cayley).then_some(&signs[..]);
-        let of = Rotations::of::<R>(&u, signs, law, (count, n)).unwrap();
-        let room = |len: usize| vec![R::of(7.0); len + 40];
-        let [mut w, mut y, mut x_bar, mut u_bar, mut w_pull] =
-            [n * n * count, n * count, n * count, len * count, len * count].map(room);
-        of.matrices(&mut w[..n * n * count], threads).unwrap();
-        of.apply(&x, Side::Forward, &mut y[..n * count], threads).unwrap();
-        let bars = &mut [Bar::Own(&mut u_bar[..len * count])];
-        of.pull((&x, &ct[..n * count]), Side::Adjoint, bars, Some(&mut x_bar[..n * count]), threads).unwrap();
-        of.pull_matrices(&ct, &mut [Bar::Own(&mut w_pull[..len * count])], threads).unwrap();
-        let mut all = [w, y, x_bar, u_bar, w_pull];
-        for (own, each) in all.iter_mut().zip([n * n, n, n, len, len]) {
-            assert!(own[each * count..].iter().all(|x| x.f64() == 7.0), "written behind the end");
-            own.truncate(each * count);
-        }
-        all
-    }
-
-    fn every_count<R: Real>() {
-        for (law, n) in [(Law::Cayley, 2), (Law::Cayley, 3), (Law::Exponential, 2), (Law::Exponential, 3)] {
-            let eps = R::EPS.f64();
-            for count in (1..36).chain([300, 1001]).filter(|&count| within_work(&[count, 60])) {
-                let [w, y, x_bar, u_bar, w_pull] = results::<R>(law, n, count, 1);
-                let [x, ct] = [fill::<R>(n * count, 1.0, 2), fill::<R>(n * n * count, 1.0, 3)];
-                for b in 0..count {
-                    for i in 0..n {
-                        // the adjoint of an adjoint is W
-                        for (v, found) in [(&x, &y), (&ct, &x_bar)] {
-                            let sum: f64 =
-                                (0..n).map(|j| (w[(b * n + i) * n + j] * v[b * n + j]).f64()).sum();
-                            let error = (sum - found[b * n + i].f64()).abs();
-                            assert!(error < 20.0 * eps, "{law:?} {n} {count}: {error:e}");
-                        }
-                    }
-                }
-                assert!(u_bar.iter().chain(&w_pull).all(|x| x.is_finite()));
-                assert!(results::<R>(law, n, count, 3) == [w, y, x_bar, u_bar, w_pull], "threads");
-            }
-        }
-    }
-
-    #[test]
-    fn every_count_fills_its_arrays() {
-        every_count::<f32>();
-        every_count::<f64>();
-    }
-
-    #[test]
-    fn complex_and_larger_ones_have_no_closed_form() {
-        use crate::scalar::c64;
-        assert!(Rotations::of::<c64>(&[c64::default(); 3], None, Law::Cayley, (1, 3)).is_none());
-        assert!(Rotations::of::<f64>(&[0.0; 6], None, Law::Cayley, (1, 4)).is_none());
-        assert!(Rotations::of::<f64>(&[], None, Law::Cayley, (2, 1)).is_none());
-    }
 
     /// An operator of one size that says it is rotations of another, and refuses no gradient.
     struct Liar<'a, R: Real> {

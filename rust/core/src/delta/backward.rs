@@ -1,10 +1,10 @@
 //! Gradients: the chunks of every sequence and head in reverse, each by [`Pull`]. Threads share pairs of a sequence and a key
 //! head, whose value heads follow each other.
 
+use super::Delta;
 use super::pull::Arrays;
 use super::task::next_workspace;
 use super::task_pull::{Room, group};
-use super::{Delta, Stop};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, each};
@@ -78,26 +78,26 @@ pub fn backward<R: Real>(
         return Ok(());
     }
     let threads = delta.members(budget, 2);
-    let stop = Stop::new(budget.cancel);
     if delta.shares(work(&[n, h]), threads) {
-        super::shared_backward::run(delta, &arrays, threads, &stop)?;
-        return stop.result();
+        return budget.stoppable(|| super::shared_backward::run(delta, &arrays, threads));
     }
     let carve = |arena: &mut Arena| Room::carve(arena, delta);
     let scratch = Scratch::new(|arena| arena.frames(threads, carve))?;
     let free = AtomicUsize::new(0);
-    each(
-        threads,
-        0..work(&[n, h]),
-        || next_workspace(&scratch, &free, carve),
-        |room, _, task| {
-            Member::alone(|member| {
-                // SAFETY: each task writes the rows of its own sequence, key head and value heads.
-                unsafe { group(delta, room, member, (task / h, task % h), &arrays, &stop) }
-            });
-        },
-    );
-    stop.result()
+    budget.stoppable(|| {
+        each(
+            threads,
+            0..work(&[n, h]),
+            || next_workspace(&scratch, &free, carve),
+            |room, _, task| {
+                Member::alone(|member| {
+                    // SAFETY: each task writes the rows of its own sequence, key head and value heads.
+                    unsafe { group(delta, room, member, (task / h, task % h), &arrays) }
+                });
+            },
+        );
+        Ok(())
+    })
 }
 
 /// Where the gradient of an argument is written, unless it is not wanted.

@@ -1,7 +1,7 @@
 //! Outputs and last states.
 
+use super::Delta;
 use super::task::{Out, Room, next_workspace, whole};
-use super::{Delta, Stop};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, each};
@@ -90,7 +90,6 @@ fn compute<R: Real>(
         return Ok(());
     }
     let threads = delta.members(budget, 1);
-    let stop = Stop::new(budget.cancel);
     let out = Out {
         o: Shared(o.as_mut_ptr()),
         state: Shared(state.as_mut_ptr()),
@@ -98,22 +97,23 @@ fn compute<R: Real>(
         saved: saved.map(|saved| Shared(saved.as_mut_ptr())),
     };
     if delta.shares(work(&[n, hv]), threads) {
-        super::shared_forward::run(delta, out, threads, &stop)?;
-        return stop.result();
+        return budget.stoppable(|| super::shared_forward::run(delta, out, threads));
     }
     let carve = |arena: &mut Arena| Room::carve(arena, delta);
     let scratch = Scratch::new(|arena| arena.frames(threads, carve))?;
     let free = AtomicUsize::new(0);
-    each(
-        threads,
-        0..work(&[n, hv]),
-        || next_workspace(&scratch, &free, carve),
-        |room, _, task| {
-            Member::alone(|member| {
-                // SAFETY: each task writes the rows of its own sequence and head.
-                unsafe { whole(delta, room, member, (task / hv, task % hv), out, &stop) }
-            });
-        },
-    );
-    stop.result()
+    budget.stoppable(|| {
+        each(
+            threads,
+            0..work(&[n, hv]),
+            || next_workspace(&scratch, &free, carve),
+            |room, _, task| {
+                Member::alone(|member| {
+                    // SAFETY: each task writes the rows of its own sequence and head.
+                    unsafe { whole(delta, room, member, (task / hv, task % hv), out) }
+                });
+            },
+        );
+        Ok(())
+    })
 }

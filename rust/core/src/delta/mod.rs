@@ -35,14 +35,12 @@ pub use forward::{advance, forward};
 use sizes::Sizes;
 
 use crate::budget::Budget;
-use crate::error::{Error, Result};
-use crate::parallel::{in_callers_mode, worth};
+use crate::error::Result;
+use crate::parallel::worth;
 use crate::scalar::Real;
 use crate::scratch::most;
 use crate::sizes::work;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{ThreadId, current};
 
 /// Rows from one saved state to the next.
 pub const SEGMENT: usize = 64;
@@ -168,38 +166,11 @@ impl<R: Real> Delta<'_, R> {
 
     /// Multiply-adds of the forward pass.
     fn work(&self) -> usize {
-        let rows = work(&[self.batch, self.tokens, self.householders, self.value_heads]);
+        self.work_of(work(&[self.batch, self.tokens, self.householders, self.value_heads]))
+    }
+
+    /// Those of so many rows of a value head.
+    fn work_of(&self, rows: usize) -> usize {
         work(&[rows, 3, self.key, self.value])
-    }
-}
-
-/// The caller's cancellation: only the thread of the call asks (no other may run handlers of signals), and all see the
-/// answer.
-struct Stop<'a> {
-    cancel: &'a (dyn Fn() -> bool + Sync),
-    caller: ThreadId,
-    stopped: AtomicBool,
-}
-
-impl<'a> Stop<'a> {
-    fn new(cancel: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Stop { cancel, caller: current().id(), stopped: AtomicBool::new(false) }
-    }
-
-    /// Whether to leave; asked once per [`SEGMENT`] rows.
-    fn leave(&self) -> bool {
-        if current().id() == self.caller && in_callers_mode(self.cancel) {
-            self.stopped.store(true, Relaxed);
-        }
-        self.stopped.load(Relaxed)
-    }
-
-    /// What the last answer was.
-    fn stopped(&self) -> bool {
-        self.stopped.load(Relaxed)
-    }
-
-    fn result(self) -> Result<()> {
-        if self.stopped.into_inner() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }

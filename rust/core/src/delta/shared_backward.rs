@@ -6,28 +6,29 @@ use super::pull::{Arrays, rows_of};
 use super::solve::{columns, copy_columns};
 use super::state::State;
 use super::task_pull::{Room, Task, normalised};
-use super::window::{Course, Meter, Next, Place, Window};
+use super::window::{Meter, Place, Window};
 use super::workspace::chunk_rows;
-use super::{Delta, SEGMENT, Stop};
+use super::{Delta, SEGMENT};
 use crate::error::Result;
 use crate::parallel::{self, Member};
 use crate::scalar::Real;
 use crate::scratch::{Frames, Region, Scratch};
 use isometry_kernels::delta::Matrix;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 /// All heads of one sequence after another.
-pub fn run<R: Real>(delta: &Delta<'_, R>, arrays: &Arrays<R>, threads: usize, stop: &Stop<'_>) -> Result<()> {
+pub fn run<R: Real>(delta: &Delta<'_, R>, arrays: &Arrays<R>, threads: usize) -> Result<()> {
     let Delta { value_heads: hv, key, value, .. } = *delta;
     let window = Window::new(delta, delta.heads, threads, 1);
     let scratch = Scratch::new(|arena| {
         let rooms = arena.frames(window.chunks() + threads, |arena| Room::carve(arena, delta));
         (rooms, arena.take::<R>(&[hv, State::<R>::len(key, value)]))
     })?;
-    let course = Course::new(stop);
+    let alone = AtomicBool::new(false);
     parallel::run(threads, &|member| {
         let (rooms, carried) = *scratch;
-        let call = Backward { delta, arrays, window, rooms, carried, course: &course, member };
+        let call = Backward { delta, arrays, window, rooms, carried, alone: &alone, member };
         // SAFETY: members write disjoint parts between barriers.
         if let Some(place) = unsafe { call.windows((0, 0)) }
             && member.id == 0
@@ -48,7 +49,8 @@ struct Backward<'a, R: Real> {
     rooms: Frames,
     /// The gradients of the states behind the window.
     carried: Region<R>,
-    course: &'a Course<'a>,
+    /// Whether the caller continues alone.
+    alone: &'a AtomicBool,
     member: &'a Member<'a>,
 }
 
@@ -73,7 +75,7 @@ impl<R: Real> Backward<'_, R> {
     unsafe fn windows(&self, place: Place) -> Option<Place> {
         let Backward { delta, window, member, .. } = *self;
         let (hv, value) = (delta.value_heads, delta.value);
-        let mut meter = Meter::new(self.course, member);
+        let mut meter = Meter::new(self.alone, member);
         for n in place.0..delta.sequences() {
             let rows = delta.sequence(n).0.len() * delta.householders;
             let first = if n == place.0 { place.1 } else { 0 };
@@ -87,10 +89,8 @@ impl<R: Real> Backward<'_, R> {
                 }
                 for (i, rows) in chunks(0..rows, window.rows()).rev().enumerate().skip(first) {
                     self.solve(n, rows.clone());
-                    match meter.next() {
-                        Next::On => {}
-                        Next::Leave => return None,
-                        Next::Alone => return Some((n, i)),
+                    if meter.alone() {
+                        return Some((n, i));
                     }
                     (0..hv).for_each(|head| self.pass(n, head, rows.clone()));
                     meter.meet();

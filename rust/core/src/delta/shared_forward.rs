@@ -4,9 +4,9 @@ use super::chunk::{Chunk, chunks};
 use super::solve::{columns, copy_columns};
 use super::state::State;
 use super::task::{Out, Room, Task, segment, whole};
-use super::window::{Course, Meter, Next, Place, Window};
+use super::window::{Meter, Place, Window};
 use super::workspace::{Triangles, Workspace, chunk_rows};
-use super::{Delta, SEGMENT, Stop};
+use super::{Delta, SEGMENT};
 use crate::error::Result;
 use crate::parallel::{self, Member};
 use crate::scalar::Real;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const SEGMENTS: usize = if cfg!(test) { 1 } else { 4 };
 
 /// All heads of one sequence after another.
-pub fn run<R: Real>(delta: &Delta<'_, R>, out: Out<R>, threads: usize, stop: &Stop<'_>) -> Result<()> {
+pub fn run<R: Real>(delta: &Delta<'_, R>, out: Out<R>, threads: usize) -> Result<()> {
     let Delta { value_heads: hv, key, value, .. } = *delta;
     let window = Window::new(delta, hv, threads, SEGMENTS);
     let scratch = Scratch::new(|arena| {
@@ -28,14 +28,13 @@ pub fn run<R: Real>(delta: &Delta<'_, R>, out: Out<R>, threads: usize, stop: &St
         let states = [(); 2].map(|()| arena.take::<R>(&[hv, State::<R>::len(key, value)]));
         (rooms, triangles, states)
     })?;
-    let (odd, course) = (AtomicBool::new(false), Course::new(stop));
+    let (odd, alone) = (AtomicBool::new(false), AtomicBool::new(false));
     parallel::run(threads, &|member| {
         let (rooms, triangles, states) = *scratch;
         let room = Room::carve(&mut rooms.of(member.id).arena(), delta);
         let Some(workspace) = room.workspace() else { return };
         let room = (&room, workspace);
-        let call =
-            Forward { delta, out, window, room, triangles, states, odd: &odd, course: &course, stop, member };
+        let call = Forward { delta, out, window, room, triangles, states, odd: &odd, alone: &alone, member };
         // SAFETY: members write disjoint parts between barriers.
         if let Some(place) = unsafe { call.windows((0, 0)) }
             && member.id == 0
@@ -60,8 +59,8 @@ struct Forward<'a, R: Real> {
     states: [Region<R>; 2],
     /// Whether a number of the window is not finite: then its chunks are computed in order, from the state before it.
     odd: &'a AtomicBool,
-    course: &'a Course<'a>,
-    stop: &'a Stop<'a>,
+    /// Whether the caller continues alone.
+    alone: &'a AtomicBool,
     member: &'a Member<'a>,
 }
 
@@ -80,15 +79,15 @@ impl<R: Real> Forward<'_, R> {
     /// # Safety
     /// All members call this.
     unsafe fn windows(&self, place: Place) -> Option<Place> {
-        let Forward { delta, out, window, member, stop, .. } = *self;
-        let (hv, mut meter) = (delta.value_heads, Meter::new(self.course, member));
+        let Forward { delta, out, window, member, .. } = *self;
+        let (hv, mut meter) = (delta.value_heads, Meter::new(self.alone, member));
         for n in place.0..delta.sequences() {
             let all = delta.sequence(n).0.len() * delta.householders;
             if all <= SEGMENT {
                 for head in self.dealt(hv) {
                     let room = self.room.0;
                     // SAFETY: heads are disjoint.
-                    Member::alone(|alone| unsafe { whole(delta, room, alone, (n, head), out, stop) });
+                    Member::alone(|alone| unsafe { whole(delta, room, alone, (n, head), out) });
                 }
                 meter.meet();
                 continue;
@@ -96,10 +95,8 @@ impl<R: Real> Forward<'_, R> {
             let first = if n == place.0 { place.1 } else { 0 };
             for (i, rows) in chunks(0..all, window.rows()).enumerate().skip(first) {
                 self.prepare(n, rows.clone());
-                match meter.next() {
-                    Next::On => {}
-                    Next::Leave => return None,
-                    Next::Alone => return Some((n, i)),
+                if meter.alone() {
+                    return Some((n, i));
                 }
                 let last = rows.end == all;
                 for head in 0..hv {

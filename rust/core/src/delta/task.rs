@@ -4,11 +4,12 @@ use super::chunk::{Chunk, EPSILON, chunks};
 use super::head::Head;
 use super::state::State;
 use super::workspace::{Workspace, chunk_rows};
-use super::{Delta, FEW, Gate, SEGMENT, Stop};
+use super::{Delta, FEW, Gate, SEGMENT};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Frames, Region};
 use isometry_kernels::delta::{Exps, Matrix, Scaled, Token, Unit};
+use isometry_kernels::stop::poll;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -93,7 +94,6 @@ pub unsafe fn whole<R: Real>(
     member: &Member<'_>,
     (n, head): (usize, usize),
     out: Out<R>,
-    stop: &Stop<'_>,
 ) {
     let (rows, size) = (delta.sequence(n).0.len() * delta.householders, delta.key * delta.value);
     let task = Task::new(delta, (n, head), out);
@@ -110,9 +110,7 @@ pub unsafe fn whole<R: Real>(
             return few(delta, room.row, &task, 0..rows, initial.unwrap_or(state));
         }
         for rows in chunks(0..rows, SEGMENT) {
-            if stop.leave() {
-                return;
-            }
+            poll(delta.work_of(rows.len()));
             segment(delta, room, member, &task, rows);
         }
     }

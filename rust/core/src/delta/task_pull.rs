@@ -6,11 +6,12 @@ use super::pull::{Arrays, GradientWorkspace, Pull, rows_of};
 use super::solve::copy_columns;
 use super::state::State;
 use super::workspace::chunk_rows;
-use super::{Delta, SEGMENT, Stop};
+use super::{Delta, SEGMENT};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 use isometry_kernels::delta::{Matrix, Unit};
+use isometry_kernels::stop::poll;
 use std::ops::Range;
 
 /// Memory of a thread.
@@ -122,7 +123,6 @@ pub unsafe fn group<R: Real>(
     member: &Member<'_>,
     (n, group): (usize, usize),
     arrays: &Arrays<R>,
-    stop: &Stop<'_>,
 ) {
     let Delta { heads: h, value_heads: hv, key, value, householders: m, .. } = *delta;
     let (rows, gradients) = (delta.sequence(n).0.len() * m, &room.gradients);
@@ -138,9 +138,7 @@ pub unsafe fn group<R: Real>(
                 (key, value),
             );
             for segment in chunks(0..rows, SEGMENT).rev() {
-                if stop.leave() {
-                    return;
-                }
+                poll(delta.work_of(segment.len()));
                 task.replay(room, member, segment.clone());
                 for (part, rows) in chunks(segment.clone(), chunk_rows(&delta.gate)).enumerate().rev() {
                     let pull = task.pull(task.chunk(gradients, member, rows), gradients);

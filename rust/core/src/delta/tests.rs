@@ -1,9 +1,9 @@
 mod shared;
 
 use super::*;
-use crate::Budget;
 use crate::testing::tape::{self, Var};
 use crate::testing::{Guarded, Random, near, within_work};
+use crate::{Budget, Error};
 
 /// The arguments of a case, and cotangents of its results.
 struct Case<R> {
@@ -233,49 +233,9 @@ fn values_and_gradients_are_those_of_the_definition() {
 }
 
 #[test]
-fn packed_sequences_have_the_bits_of_separate_ones() {
-    let ends = [0, 5, 5, 69, 70, 135];
-    for (gate, m) in [("head", 1), ("row", 2), ("none", 3)] {
-        let (h, hv, key, value) = (1, 2, 6, 5);
-        let mut packed = Case::<f32>::new([1, 135, m, h, hv, key, value], gate, false, 3);
-        let size = hv * key * value;
-        packed.initial = Some(Random::new(8).array(5 * size, 1.0));
-        packed.state_bar = Random::new(9).array(5 * size, 1.0);
-        packed.ends = Some(ends.to_vec());
-        let (o, state, bars) = packed.found(2);
-        for (n, pair) in ends.windows(2).enumerate() {
-            let (first, end) = (pair[0] as usize, pair[1] as usize);
-            let cut = |x: &Vec<f32>, each: usize| x[first * each..end * each].to_vec();
-            let width = if packed.wide { hv * key } else { usize::from(packed.gated) * hv };
-            let each = [h * key, m * h * key, m * hv * value, m * hv, width];
-            let of = |x: &Vec<f32>| x[n * size..(n + 1) * size].to_vec();
-            let alone = Case {
-                sizes: [1, end - first, m, h, hv, key, value],
-                ends: None,
-                q: cut(&packed.q, each[0]),
-                k: cut(&packed.k, each[1]),
-                v: cut(&packed.v, each[2]),
-                beta: cut(&packed.beta, each[3]),
-                g: cut(&packed.g, each[4]),
-                initial: packed.initial.as_ref().map(of),
-                o_bar: cut(&packed.o_bar, hv * value),
-                state_bar: of(&packed.state_bar),
-                ..packed
-            };
-            let (own_o, own_state, own_bars) = alone.found(1);
-            assert!(own_o == cut(&o, hv * value) && own_state == of(&state), "sequence {n}, gate {gate}");
-            for i in 0..5 {
-                assert!(own_bars[i] == cut(&bars[i], each[i]), "{} of sequence {n}, gate {gate}", NAMES[i]);
-            }
-            assert!(own_bars[5] == of(&bars[5]));
-        }
-    }
-}
-
-#[test]
 fn wrong_sizes_and_ends_are_refused_and_a_call_is_cancelled() {
-    let case = Case::<f32>::new([1, 200, 1, 1, 1, 4, 4], "head", false, 1);
-    let (mut o, mut state) = (vec![0.0; case.o_bar.len()], vec![0.0; 16]);
+    let case = Case::<f32>::new([1, 200, 1, 1, 1, 64, 64], "head", false, 1);
+    let (mut o, mut state) = (vec![0.0; case.o_bar.len()], vec![0.0; case.state_bar.len()]);
     let mut call = |delta: &Delta<'_, f32>, cancel: bool| {
         let cancel = || cancel;
         forward(delta, &mut o, &mut state, None, &Budget { threads: 1, cancel: &cancel })
@@ -288,21 +248,4 @@ fn wrong_sizes_and_ends_are_refused_and_a_call_is_cancelled() {
     assert!(call(&Delta { q: &case.q[1..], ..case.view() }, false).is_err());
     assert!(call(&Delta { value_heads: 0, ..case.view() }, false).is_err());
     assert!(call(&Delta { gate: Gate::Row(&case.g), ..case.view() }, false).is_err());
-}
-
-#[test]
-fn gradients_of_arguments_that_are_not_given_are_refused() {
-    let case = Case::<f32>::new([1, 9, 1, 1, 1, 4, 4], "none", false, 1);
-    let none = || DeltaGradients { q: None, k: None, v: None, beta: None, g: None, initial: None };
-    let call = |bars: DeltaGradients<'_, f32>| {
-        backward(&case.view(), &[], (&case.o_bar, &case.state_bar), bars, &Budget::of(1))
-    };
-    assert_eq!(call(none()), Ok(()));
-    for (name, bars) in [
-        ("g_bar", DeltaGradients { g: Some(&mut []), ..none() }),
-        ("initial_state_bar", DeltaGradients { initial: Some(&mut []), ..none() }),
-        ("q_bar", DeltaGradients { q: Some(&mut []), ..none() }),
-    ] {
-        assert!(call(bars).unwrap_err().to_string().starts_with(name), "{name}");
-    }
 }

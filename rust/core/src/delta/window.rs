@@ -5,9 +5,10 @@
 
 use super::state::panel;
 use super::workspace::chunk_rows;
-use super::{Delta, SEGMENT, Stop};
+use super::{Delta, SEGMENT};
 use crate::parallel::Member;
 use crate::scalar::Real;
+use isometry_kernels::stop::{BETWEEN, poll};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -76,40 +77,18 @@ impl Window {
 /// A window, counted in the order of the pass: sequence and number.
 pub type Place = (usize, usize);
 
-/// How a call goes on. On a busy machine members may share a core, and every barrier then costs a time slice: the caller detects
-/// that all of them together are slower than it would be alone, and continues alone.
-pub struct Course<'a> {
-    stop: &'a Stop<'a>,
-    alone: AtomicBool,
-}
-
-/// The answer of a [`Meter`].
-pub enum Next {
-    /// To the pass of the states.
-    On,
-    /// Out of the call, which is cancelled.
-    Leave,
-    /// The caller alone goes on, from this window on.
-    Alone,
-}
-
-impl<'a> Course<'a> {
-    pub fn new(stop: &'a Stop<'a>) -> Self {
-        Course { stop, alone: AtomicBool::new(false) }
-    }
-}
-
-/// The time of a member, in all and at barriers.
+/// The time of a member, in all and at barriers. On a busy machine members may share a core, and every barrier then costs a time
+/// slice: the caller detects that all of them together are slower than it would be alone, and continues alone.
 pub struct Meter<'a> {
-    course: &'a Course<'a>,
+    alone: &'a AtomicBool,
     member: &'a Member<'a>,
     start: Instant,
     waited: Duration,
 }
 
 impl<'a> Meter<'a> {
-    pub fn new(course: &'a Course<'a>, member: &'a Member<'a>) -> Self {
-        Meter { course, member, start: Instant::now(), waited: Duration::ZERO }
+    pub fn new(alone: &'a AtomicBool, member: &'a Member<'a>) -> Self {
+        Meter { alone, member, start: Instant::now(), waited: Duration::ZERO }
     }
 
     /// A barrier.
@@ -119,20 +98,15 @@ impl<'a> Meter<'a> {
         self.waited += start.elapsed();
     }
 
-    /// The barrier behind the first part of a window. All members get the same answer, since only the caller changes it, before
-    /// this barrier.
-    pub fn next(&mut self) -> Next {
-        let Course { stop, alone } = self.course;
-        stop.leave();
+    /// The barrier behind the first part of a window; returns whether the caller alone goes on, from this window on. All members get
+    /// the same answer, since only the caller changes it, before this barrier.
+    pub fn alone(&mut self) -> bool {
+        poll(BETWEEN);
         if self.member.id == 0 && self.member.count > 1 && self.slow() {
-            alone.store(true, Relaxed);
+            self.alone.store(true, Relaxed);
         }
         self.meet();
-        match (stop.stopped(), self.member.count > 1 && alone.load(Relaxed)) {
-            (true, _) => Next::Leave,
-            (_, true) => Next::Alone,
-            _ => Next::On,
-        }
+        self.member.count > 1 && self.alone.load(Relaxed)
     }
 
     /// The caller's share of the work is the largest. (Unit tests take every third answer for slow.)

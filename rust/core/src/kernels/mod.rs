@@ -2,8 +2,6 @@
 
 mod balance;
 mod buffer;
-#[cfg(test)]
-mod few;
 mod identity;
 mod inverse;
 mod lu;

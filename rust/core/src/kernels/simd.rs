@@ -41,8 +41,6 @@ unsafe fn put<S: Simd>(v: S::V) -> Vec<S::R> {
 }
 
 impl<R: Real> Kernel<R> for Operations<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         // SAFETY: every pointer is to as many numbers as the operation takes.

@@ -6,8 +6,6 @@ mod plans;
 mod recovered;
 #[cfg(test)]
 mod stacks;
-#[cfg(test)]
-mod threads;
 
 pub use last::Last;
 
@@ -17,6 +15,25 @@ use crate::error::{Error, Result};
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::transition::{Route, Workload};
+
+/// An object as an [`Operator`](crate::operator::Operator): its sizes, and the array of the i-th of its `ARGUMENTS`.
+macro_rules! operator {
+    ($view:ident, |$own:ident, $i:ident| $sizes:expr, $array:expr) => {
+        impl<T: Scalar> crate::operator::Operator<T> for $view<'_, T> {
+            fn sizes(&self) -> [usize; 3] {
+                let $own = self;
+                $sizes
+            }
+            fn arguments(&self) -> &'static [Argument] {
+                ARGUMENTS
+            }
+            fn argument(&self, $i: usize) -> Array<'_, T> {
+                let $own = self;
+                $array
+            }
+        }
+    };
+}
 
 macro_rules! objects {
     ($($module:ident $view:ident $([$checked:ident])? $($route:ident)?;)*) => {
@@ -120,7 +137,9 @@ macro_rules! by_rows {
     };
 }
 
-by_rows! { fourier FourierProduct, givens Givens, hadamard Hadamard, mesh Mesh, rotation Rotation, }
+by_rows! {
+    circulant Circulant, fourier FourierProduct, givens Givens, hadamard Hadamard, mesh Mesh, rotation Rotation,
+}
 
 fn unknown(object: &str) -> Error {
     let known: Vec<_> = OBJECTS.iter().map(|(name, _)| *name).collect();

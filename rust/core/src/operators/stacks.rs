@@ -1,16 +1,17 @@
-//! Stacks of operators on rows against their matrices one by one: every call, one thread and several.
+//! Stacks of every object against their matrices one by one: every call, with the same bits on any number of threads.
 
 use super::view;
 use crate::argument::{Array, Given};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
-use crate::scalar::{Real, Scalar, c64, parts};
+use crate::scalar::{Real, Scalar, c32, c64, parts};
 use crate::side::Side;
 use crate::testing::drawn::{Drawn, part};
-use crate::testing::{every_type, fill, near};
+use crate::testing::threads::same_bits;
+use crate::testing::{fill, near};
 
 /// W, W x, x_bar, x_bar alone, and the gradients from those of W and of W x, all as real numbers.
-pub fn outcome<T: Scalar>(
+fn outcome<T: Scalar>(
     op: &dyn Cpu<T>,
     drawn: &Drawn<T>,
     [w_bar, x, ct]: [&[T]; 3],
@@ -32,68 +33,92 @@ pub fn outcome<T: Scalar>(
     all
 }
 
-/// The stack against its matrices.
-fn check<T: Scalar>(drawn: &Drawn<T>, rows: usize) {
-    let given = drawn.given();
-    let op = view(drawn.object, &given).unwrap();
-    let (batch, (p, q)) = (op.batch(), op.shape());
-    for side in [Side::Forward, Side::Adjoint] {
-        let (from, into) = side.features((p, q));
-        let w_bar = fill::<T>(batch * p * q, 1.0, 1);
-        let (x, ct) = (fill::<T>(batch * rows * from, 1.0, 2), fill::<T>(batch * rows * into, 1.0, 3));
-        let all = outcome(&*op, drawn, [&w_bar, &x, &ct], rows, side, 1);
-        for threads in [2, 3] {
-            let again = outcome(&*op, drawn, [&w_bar, &x, &ct], rows, side, threads);
-            assert!(again == all, "{threads} threads differ");
-        }
-        for k in 0..batch {
-            let member = drawn.member(k);
-            let one = member.given();
-            let one = view(drawn.object, &one).unwrap();
-            let arrays = [&w_bar, &x, &ct].map(|x| part(x, k, batch));
-            for (got, expected) in all.iter().zip(outcome(&*one, &member, arrays, rows, side, 1)) {
-                // the same numbers, up to the order of summation
-                near(part(got, k, batch), &expected, 100.0 * T::Real::EPS.f64(), drawn.object);
-            }
+/// The objects, and shapes of the arguments of one matrix; an entry of a list is a factor.
+const SHAPES: &[(&str, &[&[usize]])] = &[
+    ("bounded_svd", &[&[20, 9], &[9], &[12, 9], &[]]),
+    ("cayley", &[&[20 * 19 / 2], &[20], &[20], &[20]]),
+    ("cayley", &[&[70 * 69 / 2], &[70], &[70], &[70]]),
+    ("circulant", &[&[36]]),
+    ("circulant", &[&[37]]),
+    ("dense", &[&[40, 33]]),
+    ("exponential", &[&[20 * 19 / 2], &[20]]),
+    ("exponential", &[&[50 * 49 / 2], &[50]]),
+    ("fourier", &[&[3, 36], &[2, 36], &[36]]),
+    ("fourier", &[&[3, 37], &[2, 37], &[37]]),
+    ("givens", &[&[9, 0], &[30], &[30, 2]]),
+    ("hadamard", &[&[2, 24]]),
+    ("householder", &[&[20, 7], &[], &[20]]),
+    ("householder", &[&[70, 66], &[], &[70]]),
+    ("kronecker", &[&[17, 5], &[3, 3], &[2, 2]]),
+    ("kronecker", &[&[2, 3], &[4, 1], &[1, 2]]),
+    ("mesh", &[&[5, 3, 2, 0], &[6], &[6], &[5], &[5]]),
+    ("mesh", &[&[8, 3, 3, 0], &[12], &[12], &[8], &[8]]),
+    ("rotation", &[&[17], &[17]]),
+];
+/// (batch, rows): one matrix; fewer matrices than threads, and more.
+const STACKS: [(usize, usize); 3] = [(1, 70), (3, 20), (70, 3)];
+
+#[test]
+fn every_object_has_shapes() {
+    for (object, _) in super::OBJECTS {
+        assert!(SHAPES.iter().any(|(name, _)| name == object), "{object}");
+    }
+}
+
+/// Calls of a stack, for numbers of threads.
+type Calls<'a> = &'a dyn Fn(usize) -> Vec<Vec<f64>>;
+
+/// Every object at every size, with its calls, and those of matrix k alone.
+fn each<T: Scalar>(check: impl Fn(&str, Calls<'_>, &dyn Fn(usize) -> Vec<Vec<f64>>, usize)) {
+    for (object, sizes) in SHAPES {
+        // Large matrices are shared by blocks of their own: one stack shows it.
+        let large = sizes[0].iter().product::<usize>() > 1000;
+        for (batch, rows) in if large { &STACKS[..1] } else { &STACKS[..] }.iter().copied() {
+            let Some(drawn) = Drawn::<T>::stack(object, sizes, batch) else { continue };
+            let given = drawn.given();
+            let op = view(object, &given).unwrap();
+            let (p, q) = op.shape();
+            let side = if rows % 2 == 0 { Side::Forward } else { Side::Adjoint };
+            let (from, into) = side.features((p, q));
+            let w_bar = fill::<T>(batch * p * q, 1.0, 1);
+            let [x, ct] = [(from, 2), (into, 3)].map(|(n, seed)| fill::<T>(batch * rows * n, 1.0, seed));
+            let all = |threads| outcome(&*op, &drawn, [&w_bar, &x, &ct], rows, side, threads);
+            let alone = |k: usize| {
+                let member = drawn.member(k);
+                let given = member.given();
+                let arrays = [&w_bar, &x, &ct].map(|x| part(x, k, batch));
+                outcome(&*view(object, &given).unwrap(), &member, arrays, rows, side, 1)
+            };
+            check(&format!("{object} {sizes:?}, {batch} of {rows} rows"), &all, &alone, batch);
         }
     }
 }
 
-/// (batch, rows): less and more rows than a block, few and many matrices.
-const STACKS: [(usize, usize); 6] = [(1, 40), (3, 1), (2, 7), (5, 40), (20, 3), (3, 0)];
-
-/// Objects on rows, and the shapes of the arguments of one matrix; an entry of a list is a factor.
-const OBJECTS: &[(&str, &[&[usize]])] = &[
-    ("rotation", &[&[1], &[1]]),
-    ("rotation", &[&[3], &[3]]),
-    ("rotation", &[&[17], &[17]]),
-    ("mesh", &[&[1, 2, 1, 0], &[0], &[0], &[1], &[1]]),
-    ("mesh", &[&[5, 3, 2, 0], &[6], &[6], &[5], &[5]]),
-    ("mesh", &[&[8, 3, 3, 0], &[12], &[12], &[8], &[8]]),
-    ("kronecker", &[&[2, 3], &[4, 1], &[1, 2]]),
-    ("kronecker", &[&[3, 3], &[17, 5], &[2, 2]]),
-    ("kronecker", &[&[2, 2], &[2, 2], &[2, 2], &[2, 2]]),
-    ("kronecker", &[&[5, 4]]),
-    ("hadamard", &[&[2, 12]]),
-    ("circulant", &[&[1]]),
-    ("circulant", &[&[37]]),
-    ("fourier", &[&[3, 1], &[2, 1], &[1]]),
-    ("fourier", &[&[3, 6], &[2, 6], &[6]]),
-    ("fourier", &[&[3, 37], &[2, 37], &[37]]),
-];
-
 #[test]
 fn stacks_equal_their_matrices() {
-    fn all<T: Scalar>() {
-        for (object, sizes) in OBJECTS {
-            for (batch, rows) in STACKS {
-                if let Some(drawn) = Drawn::<T>::stack(object, sizes, batch) {
-                    check(&drawn, rows);
+    fn check<T: Scalar>() {
+        each::<T>(|what, all, alone, batch| {
+            let all = all(1);
+            for k in 0..batch {
+                for (got, expected) in all.iter().zip(alone(k)) {
+                    // the same numbers, up to the order of summation
+                    near(part(got, k, batch), &expected, 1000.0 * T::Real::EPS.f64(), what);
                 }
             }
-        }
+        });
     }
-    every_type!(all());
+    check::<f32>();
+    check::<c32>();
+}
+
+mod threads {
+    use super::*;
+
+    #[test]
+    fn calls_have_the_bits_of_one_thread() {
+        each::<f32>(|what, all, _, _| same_bits(what, all));
+        each::<c32>(|what, all, _, _| same_bits(what, all));
+    }
 }
 
 #[test]

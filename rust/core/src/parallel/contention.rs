@@ -230,15 +230,6 @@ mod tests {
         assert_eq!(contention.limit(2, || 0), 2);
     }
 
-    #[test]
-    fn one_thread_is_left_whatever_the_level() {
-        let contention = Contention::new();
-        for _ in 0..300 {
-            contention.record(CALL, Some(CALL), || 0);
-        }
-        assert_eq!(contention.limit(1024, || 0), 1);
-    }
-
     /// A sleeping thread has no core, like a preempted one.
     #[test]
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]

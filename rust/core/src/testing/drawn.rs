@@ -98,7 +98,7 @@ impl<T: Scalar> Drawn<T> {
             let numbers = || fill::<T::Real>(len, 3.0, 7 + i as u64);
             let (real, n) = (T::PARTS == 1, *shape.last().unwrap_or(&1));
             // multiples of k + 1 where that has an inverse modulo n
-            let place = |at: usize| (at % n * if n == 37 { at / n + 1 } else { 1 } + at / n) % n;
+            let place = |at: usize| (at % n * if n == 37 { at / n % 36 + 1 } else { 1 } + at / n) % n;
             let pair = |at: usize| (at / 2 % 9 + at % 2 * (1 + at / 18 % 8)) % 9;
             let held = match (object, argument.name) {
                 ("householder", "sign") if !real => Held::None,

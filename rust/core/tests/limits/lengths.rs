@@ -1,11 +1,8 @@
 //! Valid calls with one array too long or too short.
 
 use crate::ones;
-use crate::sequences::sequence;
 use isometry_core::argument::Bar;
-use isometry_core::operators::{Last, cayley::Cayley, dense::Dense, householder::Householder};
-use isometry_core::recurrence::Run;
-use isometry_core::recurrence::{self, Sequence};
+use isometry_core::operators::{Last, cayley::Cayley, householder::Householder};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Result, Side};
 
@@ -47,34 +44,5 @@ pub fn wrong_lengths<T: Scalar>() {
     let view = Cayley::new(&upper, None, Last::None, batch, n).unwrap();
     each([square, square, packed], ["saved", "ct", "upper_bar"], |[w, ct, bar]| {
         view.matrix_vjp(Some(&ones::<T>(w)), &ones(ct), &mut [Bar::Own(&mut ones(bar))], &two)
-    });
-    let steps = 4;
-    let states = steps * batch * n;
-    let names = ["x", "input_weight", "h0", "bias", "lengths", "weight", "states"];
-    let lens = [steps * batch * m, n * m, batch * n, n, batch, n * n, states];
-    each(lens, names, |[x, v, h0, bias, lengths, weight, states]| {
-        let (x, v, h0, bias) = (ones::<T>(x), ones(v), ones(h0), ones(bias));
-        let lengths = vec![steps; lengths];
-        let given = sequence([steps, batch, m, n], &x, &v);
-        let given = Sequence {
-            run: Run { h0: Some(&h0), lengths: Some(&lengths), ..given.run },
-            bias: Some(&bias),
-            ..given
-        };
-        recurrence::forward(&Dense::new(&ones(weight), 1, n, n)?, &given, &mut ones(states), &two)
-    });
-    let names = ["states", "ct", "weight_bar", "x_bar", "input_weight_bar", "h0_bar", "bias_bar"];
-    let lens = [states, states, n * n, steps * batch * m, n * m, batch * n, n];
-    each(lens, names, |[states, ct, own, x, v, h0, bias]| {
-        let (inputs, inner) = (ones::<T>(steps * batch * m), ones(n * m));
-        let (start, shift) = (ones::<T>(batch * n), ones::<T>(n));
-        let given = sequence([steps, batch, m, n], &inputs, &inner);
-        let given = Sequence { run: Run { h0: Some(&start), ..given.run }, bias: Some(&shift), ..given };
-        let (mut own, mut x, mut v) = (ones(own), ones(x), ones(v));
-        let (mut h0, mut bias) = (ones(h0), ones(bias));
-        let bars = &mut [&mut x, &mut v, &mut h0, &mut bias].map(|bar| Bar::Own(bar));
-        let (weight, states, ct) = (ones(n * n), ones(states), ones(ct));
-        let dense = Dense::new(&weight, 1, n, n)?;
-        recurrence::backward(&dense, &mut [Bar::Own(&mut own)], &given, &states, &ct, bars, &two)
     });
 }

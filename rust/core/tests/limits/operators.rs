@@ -43,7 +43,10 @@ pub fn objects<T: Scalar>() {
     );
     object::<T, 3, 2>(
         "Householder::new",
-        |sizes, [vectors, sign]| fits(vectors, &sizes) && fits(sign, &sizes[..1]),
+        |sizes @ [batch, n, _], [vectors, sign]| {
+            // the sign stands beside a last entry
+            (n > 0 || batch == 0) && fits(vectors, &sizes) && fits(sign, &sizes[..1])
+        },
         |[batch, n, m], [vectors, _], [_, sign]| {
             boxed(Householder::new(vectors, Last::Sign(sign), batch, n, m))
         },

@@ -136,8 +136,6 @@ pub struct Pass<R> {
 }
 
 impl<R: Real> Kernel<R> for Pass<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Phi { kind, width, bias, .. } = self.phi;

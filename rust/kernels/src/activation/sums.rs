@@ -54,8 +54,6 @@ pub fn units<R: Real>(kind: Nonlinearity, sums: &[R], bar: &mut [R]) {
 }
 
 impl<R: Real> Kernel<R> for Columns<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Columns { bar, along, rows, width, sums, add, ref columns } = *self;

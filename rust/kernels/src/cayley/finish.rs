@@ -31,8 +31,6 @@ pub struct Finish<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Finish<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Finish { s, pitch, w, n, ref rows, last, columns, norms } = *self;

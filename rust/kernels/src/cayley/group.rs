@@ -50,9 +50,7 @@ pub struct Forward<T: Scalar> {
     pub limits: Limits,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Forward<T> {
-    type Output = u32;
-
+impl<T: Scalar> Kernel<T::Real, u32> for Forward<T> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) -> u32 {
         // SAFETY: the contract of `Forward`; for the smallest n, known at compile time, matrices stay in registers.
@@ -199,8 +197,6 @@ pub struct Backward<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Backward<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         // SAFETY: the arrays hold `count` matrices, `scratch` the numbers of [`scratch`] (contract of `Backward`).

@@ -43,8 +43,6 @@ pub struct Unpack<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Unpack { upper, diagonal, n, ref rows, out, pitch, norms } = *self;
@@ -125,8 +123,6 @@ pub struct PackGradient<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let PackGradient { z, last, n, row, upper, diagonal } = *self;

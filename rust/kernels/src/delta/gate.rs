@@ -21,8 +21,6 @@ pub struct Exps<R> {
 }
 
 impl<R: Real> Kernel<R> for Exps<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let limit = if size_of::<R>() == 8 { 708.0 } else { 87.0 };
@@ -65,8 +63,6 @@ pub struct Decays<R> {
 }
 
 impl<R: Real> Kernel<R> for Decays<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Decays { a, before, after, rows, n } = *self;
@@ -103,8 +99,6 @@ pub struct Within<R> {
 }
 
 impl<R: Real> Kernel<R> for Within<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Within { a, out, rows } = *self;
@@ -153,8 +147,6 @@ pub struct Crossing<R> {
 }
 
 impl<R: Real> Kernel<R> for Crossing<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Crossing { y, x, first, every, sums, out, rows, n } = *self;

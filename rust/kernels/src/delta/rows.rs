@@ -27,8 +27,6 @@ pub struct Scaled<R> {
 }
 
 impl<R: Real> Kernel<R> for Scaled<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Scaled { x, by, wide, out, add, rows, n } = *self;
@@ -69,8 +67,6 @@ pub struct Dots<R> {
 }
 
 impl<R: Real> Kernel<R> for Dots<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Dots { x, y, out, rows, n } = *self;
@@ -118,8 +114,6 @@ pub struct Masked<R> {
 }
 
 impl<R: Real> Kernel<R> for Masked<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Masked { x, y, out, upper, rows, n } = *self;
@@ -165,8 +159,6 @@ pub struct Residual<R> {
 }
 
 impl<R: Real> Kernel<R> for Residual<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Residual { v, w, beta, z, r, rows, n } = *self;
@@ -211,8 +203,6 @@ pub struct Values<R> {
 }
 
 impl<R: Real> Kernel<R> for Values<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Values { r_bar, z, beta, v_bar, negative, beta_bar, rows, n } = *self;
@@ -262,8 +252,6 @@ pub struct Through<R> {
 }
 
 impl<R: Real> Kernel<R> for Through<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Through { y_bar, by, wide, k, out, add, gate, rows, n } = *self;
@@ -316,8 +304,6 @@ pub struct Sums<R> {
 }
 
 impl<R: Real> Kernel<R> for Sums<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Sums { x, y, out, rows, n } = *self;

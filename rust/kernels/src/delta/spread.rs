@@ -34,8 +34,6 @@ pub struct Spread<R> {
 }
 
 impl<R: Real> Kernel<R> for Spread<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Spread { x, by, out, early, before, late, after, wide, rows, n } = *self;

@@ -44,8 +44,6 @@ pub struct Token<R> {
 const WIDE: usize = 4;
 
 impl<R: Real> Kernel<R> for Token<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let block = WIDE * S::LANES;

@@ -44,8 +44,6 @@ pub struct Unit<R> {
 }
 
 impl<R: Real> Kernel<R> for Unit<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Unit { x, y_bar, by, epsilon, rows, n } = *self;

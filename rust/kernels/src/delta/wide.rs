@@ -41,8 +41,6 @@ pub struct WideGram<R> {
 }
 
 impl<R: Real> Kernel<R> for WideGram<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let WideGram { k, q, a, g, p, own, rows, queries, first, every, n } = *self;
@@ -101,8 +99,6 @@ pub struct WidePull<R> {
 }
 
 impl<R: Real> Kernel<R> for WidePull<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let WidePull { ref gram, k_bar, q_bar, c_bar, decay } = *self;

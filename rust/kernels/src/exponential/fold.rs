@@ -34,8 +34,6 @@ pub struct Fold<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Fold<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (n, step) = (self.n, S::LANES / T::PARTS);

@@ -62,8 +62,6 @@ pub struct Skew<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Skew<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         // SAFETY: the contract of `Skew`.
@@ -130,8 +128,6 @@ pub struct Load<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Load<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (Sizes { n, count }, ld, p) = (self.sizes, self.sizes.ld(), T::PARTS);
@@ -159,8 +155,6 @@ pub struct Store<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Store<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (Sizes { n, count }, ld, p) = (self.sizes, self.sizes.ld(), T::PARTS);
@@ -193,8 +187,6 @@ pub struct Multiply<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Multiply { a, b, c, sizes } = *self;
@@ -228,8 +220,6 @@ pub struct Adjoint<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Adjoint<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         // SAFETY: the contract of `Adjoint`.
@@ -278,8 +268,6 @@ pub struct Squares<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Squares<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (Sizes { n, .. }, ld) = (self.sizes, self.sizes.ld());
@@ -315,8 +303,6 @@ pub struct Gradient<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Gradient<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Gradient { from, sizes, upper, diagonal, packed } = *self;

@@ -29,8 +29,6 @@ pub struct Combine<R: Real> {
 }
 
 impl<R: Real> Kernel<R> for Combine<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Combine { out, terms, unit, ref rows, pitch, element } = *self;
@@ -76,8 +74,6 @@ pub struct Keep<R: Real> {
 }
 
 impl<R: Real> Kernel<R> for Keep<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Keep { to, from, len, levels, level } = *self;
@@ -106,8 +102,6 @@ pub struct Scale<R: Real> {
 }
 
 impl<R: Real> Kernel<R> for Scale<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Scale { x, len, by } = *self;
@@ -141,8 +135,6 @@ pub struct Measure<R: Real> {
 }
 
 impl<R: Real> Kernel<R> for Measure<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Measure { m, ref rows, pitch, width, scale, sums } = *self;

@@ -27,8 +27,6 @@ pub struct Apply<R> {
 }
 
 impl<R: Real> Kernel<R> for Apply<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } =

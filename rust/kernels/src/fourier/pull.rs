@@ -41,8 +41,6 @@ pub struct Pull<R> {
 }
 
 impl<R: Real> Kernel<R> for Pull<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } =
@@ -102,8 +100,6 @@ struct Couple<R> {
 }
 
 impl<R: Real> Kernel<R> for Couple<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Couple { z, x, w, n, phases, vector } = *self;

@@ -39,8 +39,6 @@ pub struct FactorsPull<R> {
 }
 
 impl<R: Real> Kernel<R> for Factors<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         for row in 0..self.rows {
@@ -57,8 +55,6 @@ impl<R: Real> Kernel<R> for Factors<R> {
 }
 
 impl<R: Real> Kernel<R> for FactorsPull<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         for at in (0..self.len).step_by(S::LANES) {

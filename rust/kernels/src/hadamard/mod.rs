@@ -317,8 +317,6 @@ unsafe fn pass<S: Simd, const N: usize>(
 }
 
 impl<R: Real> Kernel<R> for Butterflies<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         if self.rows == 0 {

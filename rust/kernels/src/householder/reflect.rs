@@ -24,8 +24,6 @@ pub struct Reflect<T> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Reflect { n, k, end, .. } = *self;

@@ -257,8 +257,6 @@ unsafe fn flip<T: Scalar, S: Simd<R = T::Real>>(
 }
 
 impl<T: Scalar> Kernel<T::Real> for Pass<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Pass { sizes: q, forward, y, work } = *self;
@@ -285,8 +283,6 @@ impl<T: Scalar> Kernel<T::Real> for Pass<T> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Pull<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Pull { sizes: q, y, g, c, u_bar, work } = *self;

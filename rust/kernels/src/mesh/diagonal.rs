@@ -70,8 +70,6 @@ unsafe fn entries<T: Scalar, S: Simd<R = T::Real>>(
 }
 
 impl<T: Scalar> Kernel<T::Real> for Turn<T> {
-    type Output = ();
-
     /// Row by row: the caller's rows are not in a cache yet, and prefetching follows a row.
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
@@ -101,8 +99,6 @@ impl<T: Scalar> Kernel<T::Real> for Turn<T> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for TurnPull<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (width, pitch) = (self.n * T::PARTS, self.pitch * T::PARTS);

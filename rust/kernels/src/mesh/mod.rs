@@ -149,8 +149,6 @@ unsafe fn through<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>
 }
 
 impl<T: Scalar> Kernel<T::Real> for Pass<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let none = std::ptr::null_mut::<T::Real>();
@@ -167,8 +165,6 @@ impl<T: Scalar> Kernel<T::Real> for Pass<T> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Undo<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Undo { of, g, theta_bar, phi_bar } = *self;

@@ -120,8 +120,6 @@ compiled! {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Nearest<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         // SAFETY: the contract of `Nearest`.
@@ -145,8 +143,6 @@ impl<T: Scalar> Nearest<T> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for PullNearest<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         // SAFETY: the contract of `PullNearest`.

@@ -55,8 +55,6 @@ struct Reflection<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Factor<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Factor { from, from_rows, out, out_rows, tau, m, n, work } = *self;

@@ -37,8 +37,6 @@ pub struct Product<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Product<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Product { a, tau, out, m, k, work } = *self;

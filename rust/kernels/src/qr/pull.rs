@@ -60,8 +60,6 @@ pub struct Pull<T: Scalar> {
 }
 
 impl<T: Scalar> Kernel<T::Real> for Pull<T> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Pull { a, dual, tau, ct, tau_ct, out, before, m, n, work } = *self;

@@ -122,8 +122,6 @@ compiled! {
 macro_rules! by_size {
     ($($kernel:ident: $n:expr;)+) => {
         $(impl<R: Real> Kernel<R> for $kernel<R> {
-            type Output = ();
-
             #[inline(always)]
             unsafe fn run<S: Simd<R = R>>(&self) {
                 // SAFETY: the contract of the kernel.

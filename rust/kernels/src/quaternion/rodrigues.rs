@@ -19,9 +19,7 @@ pub struct Rodrigues<R> {
     pub upper: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Rodrigues<R> {
-    type Output = bool;
-
+impl<R: Real> Kernel<R, bool> for Rodrigues<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) -> bool {
         // SAFETY: the contract of `Rodrigues`.

@@ -121,8 +121,6 @@ pub struct Sweep<R> {
 }
 
 impl<R: Real> Kernel<R> for Sweep<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Sweep { map, ref rows, ref columns } = *self;

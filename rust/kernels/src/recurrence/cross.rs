@@ -25,8 +25,6 @@ pub struct Cross<R> {
 }
 
 impl<R: Real> Kernel<R> for Cross<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         // SAFETY: the rows and the sums have these columns (contract of `Cross`).

@@ -153,8 +153,6 @@ macro_rules! pass {
         |$row:ident, $col:ident, $live:ident| $body:block
     }) => {
         impl<R: Real> Kernel<R> for $name<R> {
-            type Output = ();
-
             #[inline(always)]
             unsafe fn run<S: Simd<R = R>>(&self) {
                 let ($pass, $n) = (self, self.area.n);

@@ -136,8 +136,6 @@ unsafe fn cleared<S: Simd>(n: usize, out: *mut S::R) {
 }
 
 impl<R: Real> Kernel<R> for Heard<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let (n, frame, two) = (self.n, self.scratch, R::of(2.0));
@@ -174,8 +172,6 @@ impl<R: Real> Kernel<R> for Heard<R> {
 }
 
 impl<R: Real> Kernel<R> for HeardPull<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let (n, frame, one) = (self.n, self.scratch, R::one());
@@ -221,8 +217,6 @@ impl<R: Real> Kernel<R> for HeardPull<R> {
 }
 
 impl<R: Real> Kernel<R> for Sphere<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let n = self.n;
@@ -240,8 +234,6 @@ impl<R: Real> Kernel<R> for Sphere<R> {
 }
 
 impl<R: Real> Kernel<R> for SpherePull<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let n = self.n;

@@ -93,7 +93,7 @@ macro_rules! lanes {
                 unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
             }
             #[inline(always)]
-            unsafe fn outlined<K: Kernel<$r>>(kernel: &K) -> K::Output {
+            unsafe fn outlined<O, K: Kernel<$r, O>>(kernel: &K) -> O {
                 unsafe { on_avx2(kernel) }
             }
         }

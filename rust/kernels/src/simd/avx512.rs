@@ -98,7 +98,7 @@ macro_rules! lanes {
                 unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
             }
             #[inline(always)]
-            unsafe fn outlined<K: Kernel<$r>>(kernel: &K) -> K::Output {
+            unsafe fn outlined<O, K: Kernel<$r, O>>(kernel: &K) -> O {
                 unsafe { on_avx512(kernel) }
             }
         }

@@ -164,7 +164,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
         v
     }
     /// Runs the kernel on this instruction set in a separate function, one copy shared by all callers.
-    unsafe fn outlined<K: Kernel<Self::R>>(kernel: &K) -> K::Output;
+    unsafe fn outlined<O, K: Kernel<Self::R, O>>(kernel: &K) -> O;
     /// Prefetches the cache line at p.
     unsafe fn prefetch(p: *const Self::R);
 

@@ -134,7 +134,7 @@ macro_rules! lanes {
                 }
             }
             #[inline(always)]
-            unsafe fn outlined<K: Kernel<$r>>(kernel: &K) -> K::Output {
+            unsafe fn outlined<O, K: Kernel<$r, O>>(kernel: &K) -> O {
                 unsafe { on_neon(kernel) }
             }
         }

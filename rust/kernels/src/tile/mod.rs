@@ -174,8 +174,6 @@ struct Fixed<'a, R, const MR: usize, const NV: usize> {
 }
 
 impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, NV> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Fixed { grid: q, row: first, count } = *self;

@@ -17,9 +17,7 @@ pub(crate) struct Transform<'a, R> {
     pub inverse: bool,
 }
 
-impl<R: Real> Kernel<R> for Transform<'_, R> {
-    type Output = *mut R;
-
+impl<R: Real> Kernel<R, *mut R> for Transform<'_, R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) -> *mut R {
         let Transform { plan, x, other, inverse } = *self;
@@ -81,9 +79,7 @@ struct Passes<'a, R> {
     inverse: bool,
 }
 
-impl<R: Real> Kernel<R> for Passes<'_, R> {
-    type Output = *mut R;
-
+impl<R: Real> Kernel<R, *mut R> for Passes<'_, R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) -> *mut R {
         let (mut x, mut y) = (self.x, self.other);

@@ -117,8 +117,6 @@ pub(crate) struct Load<R> {
 }
 
 impl<R: Real> Kernel<R> for Load<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Load { x, size: (n, rows), diagonal, conj, to } = *self;
@@ -151,8 +149,6 @@ pub(crate) struct Store<R> {
 }
 
 impl<R: Real> Kernel<R> for Store<R> {
-    type Output = ();
-
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Store { z, w, size: (n, rows), diagonal, conj, x } = *self;

@@ -5,7 +5,7 @@ mod rows;
 pub use rows::{gpu_activate, gpu_activate_vjp, gpu_hadamard_transform};
 
 use crate::arrays::{Any, Input, Number, Output, dtype_of, empty};
-use crate::detached::{run, run_interruptible};
+use crate::detached::run;
 use crate::dtype::Dtype;
 use crate::error::exception;
 use crate::resident::GpuArray;
@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 fn uploaded<T: Number + Scalar<Real = f32>>(array: &Any<'_>) -> PyResult<Array> {
     let input = Input::<T>::new("array", array)?;
     let (numbers, shape) = (parts(input.slice()), input.shape());
-    run(array.py(), || Array::upload(&context()?, field_of::<T>()?, shape, numbers))
+    run(array.py(), |_| Array::upload(&context()?, field_of::<T>()?, shape, numbers))
 }
 
 fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
@@ -31,7 +31,7 @@ fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
     let out = empty::<T>(py, array.shape())?;
     let mut to = Output::<T>::new("out", &out)?;
     let numbers = parts_mut(to.slice());
-    run_interruptible(py, |cancel| array.download_into(numbers, cancel))?;
+    run(py, |cancel| array.download_into(numbers, cancel))?;
     Ok(out)
 }
 
@@ -67,7 +67,7 @@ pub fn gpu_combine(
     out: &GpuArray,
 ) -> PyResult<()> {
     let (a, b) = (a.array()?, b.map(GpuArray::array).transpose()?);
-    run(py, || out.0.fill(&combine(&a, alpha, b.as_ref().map(|b| (b, beta)))?))
+    run(py, |_| out.0.fill(&combine(&a, alpha, b.as_ref().map(|b| (b, beta)))?))
 }
 
 type AdapterRow = (String, &'static str, &'static str, String, u64, bool);
@@ -75,7 +75,7 @@ type AdapterRow = (String, &'static str, &'static str, String, u64, bool);
 /// (name, kind, backend, driver, most bytes of an array, whether it is used) of every adapter.
 #[pyfunction]
 pub fn gpu_adapters(py: Python<'_>) -> PyResult<Vec<AdapterRow>> {
-    let found = run(py, || Ok(adapters()))?;
+    let found = run(py, |_| Ok(adapters()))?;
     Ok(found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver, a.most_bytes, a.used)).collect())
 }
 
@@ -94,13 +94,13 @@ pub fn gpu_tiles(side: Option<usize>) -> PyResult<()> {
 /// Waits for all that was submitted.
 #[pyfunction]
 pub fn gpu_wait(py: Python<'_>) -> PyResult<()> {
-    run_interruptible(py, |cancel| context()?.wait(cancel))
+    run(py, |cancel| context()?.wait(cancel))
 }
 
 /// Closes the device.
 #[pyfunction]
 pub fn gpu_reset(py: Python<'_>) -> PyResult<()> {
-    run(py, || {
+    run(py, |_| {
         reset();
         Ok(())
     })

@@ -18,7 +18,7 @@ pub fn gpu_activate(
     out: &GpuArray,
 ) -> PyResult<()> {
     let (z, bias, phi) = (z.array()?, bias.map(GpuArray::array).transpose()?, parse(name, slope)?);
-    run(py, || out.0.fill(&activation::activate(&z, phi, bias.as_ref())?))
+    run(py, |_| out.0.fill(&activation::activate(&z, phi, bias.as_ref())?))
 }
 
 /// The gradients of z and, if it is given, of the bias, from the cotangent of phi(z).
@@ -35,7 +35,7 @@ pub fn gpu_activate_vjp(
 ) -> PyResult<()> {
     let (z, ct, phi) = (z.array()?, ct.array()?, parse(name, slope)?);
     let bias = bias.map(GpuArray::array).transpose()?;
-    run(py, || {
+    run(py, |_| {
         let (of_z, of_bias) = activation::activate_vjp(&z, phi, bias.as_ref(), &ct, bias_bar.is_some())?;
         z_bar.0.fill(&of_z)?;
         bias_bar.zip(of_bias).map_or(Ok(()), |(room, found)| room.0.fill(&found))
@@ -46,5 +46,5 @@ pub fn gpu_activate_vjp(
 #[pyfunction]
 pub fn gpu_hadamard_transform(py: Python<'_>, x: &GpuArray, scale: f64, out: &GpuArray) -> PyResult<()> {
     let x = x.array()?;
-    run(py, || out.0.fill(&hadamard::transform(&x, scale as f32, Side::Forward)?))
+    run(py, |_| out.0.fill(&hadamard::transform(&x, scale as f32, Side::Forward)?))
 }

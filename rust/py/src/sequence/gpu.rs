@@ -3,7 +3,7 @@
 use super::members::each;
 use super::{Arrays, States};
 use crate::arrays::{Any, Input, Number, Optional, fits};
-use crate::detached::run_interruptible;
+use crate::detached::run;
 use crate::error::exception;
 use crate::operator::{ArgumentBars, room};
 use crate::place::Place;
@@ -31,7 +31,7 @@ pub(super) fn sequence<T: Number>(
         let mut own = rooms.iter_mut().map(|rooms| rooms.next().unwrap_or_default());
         calls.push((call, own.next().unwrap_or_default(), own.next().unwrap_or_default()));
     }
-    run_interruptible(py, |cancel| hosted::forward(calls, &Budget { threads: Place::Gpu.threads(), cancel }))
+    run(py, |cancel| hosted::forward(calls, &Budget { threads: Place::Gpu.threads(), cancel }))
 }
 
 /// The gradients from all states, their cotangents and those of the memory.
@@ -62,7 +62,7 @@ pub(super) fn sequence_vjp<T: Number>(
             [&mut own, &mut of_object].map(|bars| bars.iter_mut().filter_map(Iterator::next).collect());
         calls.push((call, given, own, of_object));
     }
-    run_interruptible(py, |cancel| hosted::backward(calls, &Budget { threads: Place::Gpu.threads(), cancel }))
+    run(py, |cancel| hosted::backward(calls, &Budget { threads: Place::Gpu.threads(), cancel }))
 }
 
 /// An array of that shape.

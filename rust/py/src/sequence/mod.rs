@@ -236,9 +236,7 @@ pub fn sequence(
             let memory = memory.next().flatten().unwrap_or(&mut []);
             calls.push((call, written, memory, saved.next().flatten()));
         }
-        detached::run_interruptible(py, |cancel| {
-            sequences(calls, arrays.sizes, &Budget { threads: place.threads(), cancel })
-        })
+        detached::run(py, |_| sequences(calls, arrays.sizes, &Budget::of(place.threads())))
     })
 }
 
@@ -327,8 +325,6 @@ pub fn sequence_vjp(
                 .map(|bars| bars.iter_mut().filter_map(Iterator::next).collect());
             calls.push((call, outcome, own, of_operator));
         }
-        detached::run_interruptible(py, |cancel| {
-            sequences_vjp(calls, arrays.sizes, &Budget { threads: place.threads(), cancel })
-        })
+        detached::run(py, |_| sequences_vjp(calls, arrays.sizes, &Budget::of(place.threads())))
     })
 }

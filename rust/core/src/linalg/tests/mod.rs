@@ -1,7 +1,6 @@
 //! Against factors multiplied one after another in double precision, and finite differences.
 
 mod qr;
-mod threads;
 
 use super::*;
 use crate::scalar::{Real, Scalar, c32, c64};
@@ -188,25 +187,4 @@ fn gradients_are_the_differences_also_where_a_factor_is_singular() {
             }
         }
     }
-}
-
-#[test]
-fn wrong_sizes_are_refused() {
-    let x = [0.0f64; 12];
-    assert!(Reflectors::new(&x[..6], &x[..3], 1, 2, 3).is_err());
-    assert!(Reflectors::new(&x[..6], &x[..3], 1, 3, 2).is_err());
-    for sizes in [[usize::MAX, 2, 2], [0, usize::MAX, 2], [2, usize::MAX, 0]] {
-        let [batch, m, k] = sizes;
-        assert!(Reflectors::<f64>::new(&[], &[], batch, m, k).is_err(), "{sizes:?}");
-        assert!(geqrf::<f64>(&[], (batch, m, k), &mut [], &mut [], 1).is_err(), "{sizes:?}");
-    }
-    let of = Reflectors::new(&x[..6], &x[..2], 1, 3, 2).unwrap();
-    let none = || Bars { reflectors: None, x: None };
-    let order = Order { left: false, adjoint: true, columns: usize::MAX };
-    assert!(apply(&of, &x[..6], order, &mut [0.0; 6], 1).is_err());
-    assert!(apply_vjp(&of, &x[..6], &x[..6], order, none(), 1).is_err());
-    assert!(product_vjp(&of, &x[..5], &mut [0.0; 6], &mut [0.0; 2], 1).is_err());
-    assert!(geqrf_vjp((&x[..6], &x[..2]), (&x[..6], &x[..1]), (1, 3, 2), &mut [0.0; 6], 1).is_err());
-    assert!(product(&of, &mut [0.0; 5], 1).is_err());
-    assert!(apply(&of, &x[..6], Order { left: true, adjoint: false, columns: 2 }, &mut [0.0; 5], 1).is_err());
 }

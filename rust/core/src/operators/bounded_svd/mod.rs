@@ -23,7 +23,6 @@ use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::kernels::{Matrices, Operand, Product};
-use crate::operator::Operator;
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
@@ -226,19 +225,12 @@ fn logits<T: Scalar>(bars: &mut [Bar<'_, T>]) -> Option<Shared<T::Real>> {
     bars.get_mut(1).and_then(|bar| bar.again().real()).map(|bar| Shared(bar.as_mut_ptr()))
 }
 
-impl<T: Scalar> Operator<T> for BoundedSvd<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.u.batch, self.u.p, self.v.p]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        match i {
-            0 => Array::Own(self.u.data),
-            1 => Array::Real(self.logits),
-            2 => Array::Own(self.v.data),
-            _ => Array::Real(self.margin),
-        }
+operator! {
+    BoundedSvd, |own, i| [own.u.batch, own.u.p, own.v.p],
+    match i {
+        0 => Array::Own(own.u.data),
+        1 => Array::Real(own.logits),
+        2 => Array::Own(own.v.data),
+        _ => Array::Real(own.margin),
     }
 }

@@ -55,11 +55,3 @@ fn factors_and_matrix_equal_the_definition() {
     }
     every_type!(all());
 }
-
-#[test]
-fn margins_outside_the_range_are_refused() {
-    let refused = |margin: f64| check_margin::<f64>(&[0.5, margin]).err().map(|error| error.to_string());
-    assert_eq!(refused(1.5), Some("margin must lie in [0, 1], not 1.5".into()));
-    assert_eq!(refused(-0.25), Some("margin must lie in [0, 1], not -0.25".into()));
-    assert_eq!((refused(0.0), refused(1.0), refused(f64::NAN)), (None, None, None));
-}

@@ -122,19 +122,12 @@ pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     signs.real().map_or(Ok(()), check_signs)
 }
 
-impl<T: Scalar> Operator<T> for Cayley<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        match i {
-            0 => Array::Own(self.upper),
-            1 => self.diagonal.map_or(Array::None, Array::Real),
-            _ => self.last.array(i == 3),
-        }
+operator! {
+    Cayley, |own, i| [own.batch, own.n, own.n],
+    match i {
+        0 => Array::Own(own.upper),
+        1 => own.diagonal.map_or(Array::None, Array::Real),
+        _ => own.last.array(i == 3),
     }
 }
 

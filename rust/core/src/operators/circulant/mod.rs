@@ -13,11 +13,8 @@ mod tests;
 use super::plans;
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
-use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::Operator;
-use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use crate::transition::{Route, Workload};
@@ -93,20 +90,7 @@ pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     plans::route(n, workload)
 }
 
-impl<T: Scalar> Operator<T> for Circulant<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, _i: usize) -> Array<'_, T> {
-        Array::Real(self.phases)
-    }
-}
-
-impl<T: Scalar> Cpu<T> for Circulant<'_, T> {
-    fn rows(&self) -> Option<&dyn Rows<T>> {
-        Some(self)
-    }
+operator! {
+    Circulant, |own, _i| [own.batch, own.n, own.n],
+    Array::Real(own.phases)
 }

@@ -51,16 +51,9 @@ impl<'a, T: Scalar> Dense<'a, T> {
     }
 }
 
-impl<T: Scalar> Operator<T> for Dense<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.0.batch, self.0.p, self.0.q]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, _i: usize) -> Array<'_, T> {
-        Array::Own(self.0.data)
-    }
+operator! {
+    Dense, |own, _i| [own.0.batch, own.0.p, own.0.q],
+    Array::Own(own.0.data)
 }
 
 impl<T: Scalar> Cpu<T> for Dense<'_, T> {

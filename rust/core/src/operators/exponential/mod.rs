@@ -110,18 +110,11 @@ impl<T: Scalar> Targets<T> {
     }
 }
 
-impl<T: Scalar> Operator<T> for Exponential<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        match i {
-            0 => Array::Own(self.upper),
-            _ => self.diagonal.map_or(Array::None, Array::Real),
-        }
+operator! {
+    Exponential, |own, i| [own.batch, own.n, own.n],
+    match i {
+        0 => Array::Own(own.upper),
+        _ => own.diagonal.map_or(Array::None, Array::Real),
     }
 }
 

@@ -1,12 +1,12 @@
 //! W against a Taylor series in double precision, gradients against the upper right block of exp [[A^H, W_bar], [0, A^H]].
 
 use super::*;
-use crate::scalar::{Real, c64};
+use crate::scalar::Real;
 use crate::testing::drawn::part;
 use crate::testing::rows::{Definition, Numbers, Pull, check_defined};
 use crate::testing::square::{product, skew, skew_vjp, unitarity};
-use crate::testing::{every_type, fill, numbers, wide, within_work};
-use num_traits::{One, Zero};
+use crate::testing::{every_type, fill, wide, within_work};
+use num_traits::Zero;
 
 /// The sum of M^k / k!, squared.
 fn exp<W: Scalar<Real = f64>>(m: &[W], n: usize) -> Vec<W> {
@@ -56,14 +56,6 @@ impl<T: Scalar> Parameters<T> {
         let mut w = vec![T::real(T::Real::of(7.0)); self.batch * self.n * self.n];
         self.view().matrix(&mut w, None, &Budget::of(threads)).unwrap();
         w
-    }
-
-    fn gradients(&self, saved: Option<&[T]>, ct: &[T], threads: usize) -> (Vec<T>, Option<Vec<T::Real>>) {
-        let mut upper = self.upper.clone();
-        let mut diagonal = self.diagonal.clone();
-        let bars = &mut [Bar::Own(&mut upper), diagonal.as_mut().map_or(Bar::None, |bar| Bar::Real(bar))];
-        self.view().matrix_vjp(saved, ct, bars, &Budget::of(threads)).unwrap();
-        (upper, diagonal)
     }
 
     /// The norm of the exponent of matrix b, W, and its gradients by the block matrix, which has half of the exponent where the cotangent is
@@ -124,63 +116,4 @@ fn all<T: Scalar>() {
 #[test]
 fn values_and_gradients_equal_the_series() {
     every_type!(all());
-}
-
-#[test]
-fn large_ones_are_unitary() {
-    fn all<T: Scalar>() {
-        for n in [1, 2, 3, 5, 16, 31, 65] {
-            // the number of squarings grows with the scale, whatever the batch
-            for (batch, scales) in [(1, &[1e2, 1e4, 1e9, 1e35][..]), (40, &[1e4])] {
-                for &scale in scales {
-                    if !within_work(&[batch, 40, n, n, n]) {
-                        continue;
-                    }
-                    let p = Parameters::<T>::random(batch, n, scale);
-                    let w = p.matrix(2);
-                    for w in w.chunks_exact(n * n) {
-                        let e = unitarity(w, n);
-                        assert!(e < 20.0, "n {n} scale {scale}: e(W) = {e:.1}");
-                    }
-                    let ct: Vec<T> = numbers(w.len(), 4);
-                    let (upper, diagonal) = p.gradients(Some(&w), &ct, 1);
-                    assert!(
-                        upper.iter().all(|x| x.finite()) && diagonal.iter().flatten().all(|x| x.finite())
-                    );
-                }
-            }
-        }
-    }
-    every_type!(all());
-}
-
-#[test]
-fn zero_is_the_identity_and_nothing_hides_a_nan() {
-    for (batch, n) in [(1, 5), (40, 3), (1, 70)] {
-        let len = n * (n - 1) / 2;
-        let mut p = Parameters::<f32> { upper: vec![0.0; batch * len], diagonal: None, batch, n };
-        let w = p.matrix(2);
-        assert!(w.iter().enumerate().all(|(e, x)| *x == f32::from(u8::from(e % (n * n) % (n + 1) == 0))));
-        let ct: Vec<f32> = numbers(w.len(), 2);
-        let (upper, _) = p.gradients(Some(&w), &ct, 1);
-        assert_eq!(upper[0], ct[1] - ct[n]);
-        for odd in [f32::NAN, f32::INFINITY] {
-            p.upper[0] = odd;
-            let w = p.matrix(1);
-            assert!(w[..n * n].iter().any(|x| x.is_nan()));
-            assert!(w[n * n..].iter().all(|x| x.is_finite()), "a lane changes another");
-        }
-    }
-    assert!(Parameters::<f64> { upper: vec![], diagonal: None, batch: 0, n: 4 }.matrix(1).is_empty());
-}
-
-#[test]
-fn bad_arguments_are_named() {
-    let refused = |upper: &[f64], diagonal: Option<&[f64]>| {
-        Exponential::<f64>::new(upper, diagonal, 1, 2).err().unwrap().to_string()
-    };
-    assert_eq!(refused(&[], None), "upper: expected 1 elements, got 0");
-    assert!(refused(&[1.0], Some(&[0.0; 2])).starts_with("diagonal must not be given for a real type"));
-    let error = Exponential::<c64>::new(&[c64::one()], Some(&[0.0]), 1, 2).err().unwrap().to_string();
-    assert_eq!(error, "diagonal: expected 2 elements, got 1");
 }

@@ -19,7 +19,6 @@ use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::Operator;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use crate::transition::{Route, Workload};
@@ -192,18 +191,11 @@ pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     plans::route(n, workload)
 }
 
-impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        match i {
-            0 => Array::Real(self.phases),
-            1 => Array::Own(self.vectors),
-            _ => Array::Integers(self.permutation),
-        }
+operator! {
+    FourierProduct, |own, i| [own.batch, own.n, own.n],
+    match i {
+        0 => Array::Real(own.phases),
+        1 => Array::Own(own.vectors),
+        _ => Array::Integers(own.permutation),
     }
 }

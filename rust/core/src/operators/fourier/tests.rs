@@ -59,27 +59,3 @@ fn factors_equal_the_definition() {
         }
     }
 }
-
-#[test]
-fn there_is_no_plan_of_no_elements() {
-    assert!(Plan::<f32>::new(0).is_none() && Plan::<f64>::new(1).is_some());
-}
-
-#[test]
-fn bad_arguments_are_refused() {
-    let refused = |permutation: &[i64]| {
-        FourierProduct::<c32>::new(&[0.0; 9], &[c32::new(1.0, 0.0); 6], permutation, 1, permutation.len())
-            .err()
-            .unwrap()
-            .to_string()
-    };
-    for bad in [[0, 1, 1], [1, 2, 3], [-1, 0, 1]] {
-        assert!(refused(&bad).starts_with("permutation must hold each of 0..2 once"), "{bad:?}");
-    }
-    assert!(refused(&[]).starts_with("permutation: expected at least one element"));
-    assert!(refused(&[0, 1]).starts_with("phases: expected 6 elements"));
-    assert_eq!(
-        FourierProduct::<f32>::new(&[0.0; 3], &[1.0; 2], &[0], 1, 1).err().unwrap().to_string(),
-        "vectors must be complex"
-    );
-}

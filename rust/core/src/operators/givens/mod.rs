@@ -17,7 +17,6 @@ use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::Operator;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size, work};
 use crate::transition::{Route, Workload};
@@ -116,18 +115,11 @@ pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     Route::by_cost(work(&[32, m]), n, workload)
 }
 
-impl<T: Scalar> Operator<T> for Givens<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        match i {
-            0 => Array::Own(&[]),
-            1 => Array::Real(self.angles),
-            _ => Array::Integers(self.pairs),
-        }
+operator! {
+    Givens, |own, i| [own.batch, own.n, own.n],
+    match i {
+        0 => Array::Own(&[]),
+        1 => Array::Real(own.angles),
+        _ => Array::Integers(own.pairs),
     }
 }

@@ -1,9 +1,7 @@
 //! Against the definition in double precision: every order, field and side, short and long rows, stacks and threads.
 
 use super::*;
-use crate::argument::Bar;
-use crate::cpu::Cpu;
-use crate::testing::{every_type, Guarded, near, numbers, wide, within_work};
+use crate::testing::{Guarded, every_type, near, numbers, rows, wide, within_work};
 
 /// H_n by its entries +-1.
 fn entries(n: usize) -> Vec<f64> {
@@ -17,65 +15,30 @@ fn entries(n: usize) -> Vec<f64> {
     (0..n * n).map(|at| sign(at / n, at % n)).collect()
 }
 
-/// scale H x, or H^T x.
-fn product<W: Scalar<Real = f64>>(h: &[f64], x: &[W], side: Side, scale: f64) -> Vec<W> {
-    let n = x.len();
-    let entry = |i: usize, j: usize| if side == Side::Forward { h[i * n + j] } else { h[j * n + i] };
-    (0..n).map(|i| (0..n).map(|j| x[j].scale(scale * entry(i, j))).sum()).collect()
+/// W = scale^r H S_r ... H S_1 of every matrix, from the diagonals S.
+fn dense<W: Scalar<Real = f64>>(h: &[f64], signs: &[f64], (batch, rounds, n): (usize, usize, usize)) -> Vec<W> {
+    let scale = 1.0 / (n as f64).sqrt();
+    let matrix = |k: usize| {
+        let mut w: Vec<f64> = (0..n * n).map(|at| f64::from(u8::from(at % (n + 1) == 0))).collect();
+        for signs in signs[k * rounds * n..].chunks_exact(n).take(rounds) {
+            let mut next = vec![0.0; n * n];
+            for (row, h) in next.chunks_exact_mut(n).zip(h.chunks_exact(n)) {
+                for ((h, s), w) in h.iter().zip(signs).zip(w.chunks_exact(n)) {
+                    row.iter_mut().zip(w).for_each(|(x, w)| *x += scale * h * s * w);
+                }
+            }
+            w = next;
+        }
+        w
+    };
+    (0..batch).flat_map(matrix).map(W::real).collect()
 }
 
-fn check<T: Scalar>((batch, rounds, n): (usize, usize, usize), rows: usize) {
-    let (h, scale) = (entries(n), 1.0 / (n as f64).sqrt());
-    let signs: Vec<T::Real> = numbers(batch * rounds * n, 1);
-    let op = Hadamard::<T>::new(&signs, (batch, rounds, n)).unwrap();
-    let (x, ct) = (numbers::<T>(batch * rows * n, 2), numbers::<T>(batch * rows * n, 3));
-    let tolerance = 200.0 * T::Real::EPS.f64();
-    for side in [Side::Forward, Side::Adjoint] {
-        let all = |threads: usize| {
-            let budget = Budget::of(threads);
-            let (mut out, mut x_bar) = (Guarded::<T>::new(x.len()), Guarded::<T>::new(x.len()));
-            let mut bar = Guarded::<T::Real>::new(signs.len());
-            op.apply(&x, rows, side, out.inner(), None, &budget).unwrap();
-            let bars = &mut [Bar::Real(bar.inner())];
-            op.apply_vjp(None, &x, &ct, rows, side, bars, Some(x_bar.inner()), &budget).unwrap();
-            (out.take(), bar.take(), x_bar.take())
-        };
-        let (out, bar, x_bar) = all(1);
-        assert!(all(2) == (out.clone(), bar.clone(), x_bar.clone()), "threads differ");
-        let mut expected_bar = vec![0.0; signs.len()];
-        let (mut expected, mut expected_x_bar) = (vec![], vec![]);
-        for row in 0..batch * rows {
-            let k = row / rows;
-            let own = |x: &[T]| wide(&x[row * n..(row + 1) * n]);
-            let signs = |j: usize| wide(&signs[(k * rounds + j) * n..][..n]);
-            let turned = |x: &[T::Wide], j: usize| -> Vec<T::Wide> {
-                x.iter().zip(signs(j)).map(|(x, s)| x.scale(s)).collect()
-            };
-            let (forward, mut g) =
-                if side == Side::Forward { (own(&x), own(&ct)) } else { (own(&ct), own(&x)) };
-            let mut states = vec![forward];
-            for j in 0..rounds {
-                states.push(product(&h, &turned(&states[j], j), Side::Forward, scale));
-            }
-            for j in (0..rounds).rev() {
-                let u = product(&h, &g, Side::Adjoint, scale);
-                let terms = u.iter().zip(&states[j]).map(|(u, z)| (*u * z.conj()).re());
-                expected_bar[(k * rounds + j) * n..][..n]
-                    .iter_mut()
-                    .zip(terms)
-                    .for_each(|(bar, term)| *bar += term);
-                g = turned(&u, j);
-            }
-            let (y, back) = (states.pop().unwrap(), g);
-            let (y, back) = if side == Side::Forward { (y, back) } else { (back, y) };
-            expected.extend(y);
-            expected_x_bar.extend(back);
-        }
-        let what = format!("n = {n}, {rounds} rounds, {side:?}");
-        near(&out, &expected, tolerance, format!("out, {what}"));
-        near(&bar, &expected_bar, tolerance, format!("signs_bar, {what}"));
-        near(&x_bar, &expected_x_bar, tolerance, format!("x_bar, {what}"));
-    }
+fn check<T: Scalar>(sizes: (usize, usize, usize), rows: usize) {
+    let (batch, rounds, n) = sizes;
+    let (h, signs) = (entries(n), numbers::<T::Real>(batch * rounds * n, 1));
+    let op = Hadamard::<T>::new(&signs, sizes).unwrap();
+    rows::check(&op, rows, n <= 64, &|given| dense::<T::Wide>(&h, &given[0], sizes));
 }
 
 fn for_each_type(sizes: (usize, usize, usize), rows: usize) {
@@ -173,36 +136,4 @@ fn streamed_results_have_the_same_bits() {
             }
         }
     }
-}
-
-#[test]
-fn blocks_are_hadamard_matrices() {
-    for n in [12, 20, 28, 36, 44, 52, 60, 76, 100, 124, 244] {
-        let h = entries(n);
-        for i in 0..n {
-            for j in 0..n {
-                let dot: f64 = (0..n).map(|k| h[i * n + k] * h[j * n + k]).sum();
-                assert_eq!(dot, if i == j { n as f64 } else { 0.0 }, "n = {n}, rows {i} and {j}");
-            }
-        }
-    }
-}
-
-#[test]
-fn orders_are_products_with_the_smallest_block() {
-    let block = |n: usize| Order::of(n).map(|order| order.p);
-    let found = [1, 2, 12, 24, 40, 36, 56, 1024, 72, 104, 100].map(block);
-    assert_eq!(found, [1, 1, 12, 12, 20, 36, 28, 1, 36, 52, 100].map(Some));
-    for n in [0, 3, 6, 22, 50, 92, 116, 7 << 3 | 2] {
-        assert_eq!(block(n), None, "{n}");
-    }
-}
-
-#[test]
-fn sizes_that_do_not_fit_are_refused() {
-    let refused = |signs: &[f64], sizes| Hadamard::<f64>::new(signs, sizes).err().unwrap().to_string();
-    assert_eq!(refused(&[1.0], (1, 1, 2)), "signs: expected 2 elements, got 1");
-    assert_eq!(refused(&[1.0; 6], (1, 1, 6)), "signs must have an order of Hadamard matrices, not 6");
-    let outcome = transform(&[1.0; 3], 3, 1.0, Side::Forward, &mut [0.0; 3], 1);
-    assert_eq!(outcome.unwrap_err().to_string(), "x must have an order of Hadamard matrices, not 3");
 }

@@ -37,7 +37,6 @@ use crate::argument;
 use crate::argument::{Argument, Array, Given, all};
 use crate::error::{Error, Result};
 use crate::kernels::{Buffer, column_norms2};
-use crate::operator::Operator;
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
 use num_traits::{Float, One};
@@ -143,14 +142,7 @@ pub(crate) fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     }
 }
 
-impl<T: Scalar> Operator<T> for Householder<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        if i == 0 { Array::Own(self.vectors) } else { self.last.array(i == 2) }
-    }
+operator! {
+    Householder, |own, i| [own.batch, own.n, own.n],
+    if i == 0 { Array::Own(own.vectors) } else { own.last.array(i == 2) }
 }

@@ -21,17 +21,3 @@ pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n, m] = tail(shapes[0]);
     if workload.gated { Route::Dense } else { plan(m, n, workload.steps, workload.batch) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_plan_follows_the_crossover() {
-        assert_eq!(plan(0, 8, 1, 1), Route::Factored);
-        assert_eq!(plan(39, 100, 100, 10), Route::Factored);
-        assert_eq!(plan(40, 100, 100, 10), Route::Dense);
-        assert_eq!(plan(49, 100, 10, 1), Route::Factored);
-        assert_eq!(plan(50, 100, 10, 1), Route::Dense);
-    }
-}

@@ -128,16 +128,9 @@ pub(crate) fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
     if axes.saturating_mul(4) <= columns || groups == 1 { Route::Factored } else { Route::Dense }
 }
 
-impl<T: Scalar> Operator<T> for Kronecker<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.p, self.q]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        self.factors.get(i).map_or(Array::None, |factor| Array::Own(factor.elements))
-    }
+operator! {
+    Kronecker, |own, i| [own.batch, own.p, own.q],
+    own.factors.get(i).map_or(Array::None, |factor| Array::Own(factor.elements))
 }
 
 impl<T: Scalar> Cpu<T> for Kronecker<'_, T> {

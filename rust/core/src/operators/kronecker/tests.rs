@@ -45,15 +45,3 @@ fn axes_equal_the_matrix() {
     }
     every_type!(all());
 }
-
-#[test]
-fn bad_factors_are_refused() {
-    let refused = |factors: &[Factor<'_, f64>]| Kronecker::new(factors, 1).err().unwrap().to_string();
-    assert_eq!(refused(&[]), "factors must hold at least one factor");
-    let empty = Factor { elements: &[], p: 0, q: 2 };
-    assert!(refused(&[empty]).starts_with("factors: expected at least one row"));
-    let short = Factor { elements: &[1.0], p: 2, q: 1 };
-    assert_eq!(refused(&[short]), "factors: expected 2 elements, got 1");
-    let wide = Factor { elements: &[1.0; 1 << 10], p: 1, q: 1 << 10 };
-    assert!(refused(&[wide; 7]).starts_with("factors: expected sizes whose product fits in memory"));
-}

@@ -28,7 +28,6 @@ use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::Operator;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use crate::transition::{Route, Workload};
@@ -160,19 +159,12 @@ pub(crate) fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     Route::by_cost(work(&[8, layers, n]), n, workload)
 }
 
-impl<T: Scalar> Operator<T> for Mesh<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        match i {
-            0 => Array::Own(&[]),
-            1 => Array::Real(self.theta),
-            2 => self.phi.map_or(Array::None, Array::Real),
-            _ => self.last.array(i == 3),
-        }
+operator! {
+    Mesh, |own, i| [own.batch, own.n, own.n],
+    match i {
+        0 => Array::Own(&[]),
+        1 => Array::Real(own.theta),
+        2 => own.phi.map_or(Array::None, Array::Real),
+        _ => own.last.array(i == 3),
     }
 }

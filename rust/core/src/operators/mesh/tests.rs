@@ -107,25 +107,3 @@ fn sines_and_cosines_are_right_to_the_last_bits() {
     all::<f32>();
     all::<f64>();
 }
-
-#[test]
-fn bad_arguments_are_refused() {
-    let made = |n, count, kind, theta: &[f64]| {
-        let shape = [n, count, kind, 0];
-        let frame = Given { shape: &shape, array: Array::Own(&[]) };
-        let own = Given { shape: &[theta.len()], array: Array::Real(theta) };
-        let none = Given { shape: &[], array: Array::None };
-        Mesh::<f64>::of(&[frame, own, none, none, none])
-            .err()
-            .map_or(String::new(), |error| error.to_string())
-    };
-    assert_eq!(made(4, 2, 1, &[0.0; 3]), "");
-    assert_eq!(made(1, 1 << 40, 1, &[]), "");
-    assert!(made(4, 2, 1, &[0.0; 4]).starts_with("theta: expected"));
-    assert!(made(4, 1 << 40, 1, &[0.0; 4]).starts_with("theta: expected"));
-    assert!(made(2, 1 << 40, 2, &[0.0; 4]).starts_with("theta: expected"));
-    assert!(made(4, 2, 4, &[0.0; 3]).starts_with("frame must have kind"));
-    assert!(made(6, 2, 3, &[0.0; 6]).contains("power of two"));
-    assert!(made(0, 2, 1, &[]).starts_with("frame"));
-    assert!(made(3, 0, 1, &[]).starts_with("frame must have a layer"));
-}

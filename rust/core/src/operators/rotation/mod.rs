@@ -15,7 +15,6 @@ mod tests;
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all};
 use crate::error::{Error, Result};
-use crate::operator::Operator;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
 use crate::transition::{Route, Workload};
@@ -70,14 +69,7 @@ pub(crate) fn route(_shapes: &[&[usize]], _workload: Workload) -> Route {
     Route::Factored
 }
 
-impl<T: Scalar> Operator<T> for Rotation<'_, T> {
-    fn sizes(&self) -> [usize; 3] {
-        [self.batch, self.n, self.n]
-    }
-    fn arguments(&self) -> &'static [Argument] {
-        ARGUMENTS
-    }
-    fn argument(&self, i: usize) -> Array<'_, T> {
-        Array::Real(if i == 0 { self.start } else { self.end })
-    }
+operator! {
+    Rotation, |own, i| [own.batch, own.n, own.n],
+    Array::Real(if i == 0 { own.start } else { own.end })
 }

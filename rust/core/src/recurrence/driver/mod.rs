@@ -21,7 +21,7 @@ use super::time::timeline::Timeline;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::parallel::{Shared, stoppable};
+use crate::parallel::Shared;
 use crate::scalar::{Scalar, parts, parts_mut};
 use crate::scratch::{Arena, Scratch};
 use cell::{Cell, Pull};
@@ -83,7 +83,7 @@ impl<T: Scalar> Forward<'_, T> {
         let mut arrays = [written.states.map(parts_mut), saved];
         arrays.iter_mut().flatten().for_each(|array| want_huge_pages(array));
         let windows = memory.windows(schedule, line.width).written(arrays);
-        stoppable(budget.cancel, || {
+        budget.stoppable(|| {
             // SAFETY: the memory was cut for this call, and the arrays have their sizes.
             unsafe {
                 cell.fill();
@@ -151,7 +151,7 @@ impl<'c, T: Scalar> Backward<'c, T> {
             undo: pull.undo().map(|undo| (undo, parts(last).as_ptr())),
         });
         let source = replay.map(Source::Replay).or(copies.map(Source::Copies));
-        stoppable(budget.cancel, || {
+        budget.stoppable(|| {
             // SAFETY: the memory was cut for this call, and the arrays have their sizes.
             unsafe {
                 pull.fill();

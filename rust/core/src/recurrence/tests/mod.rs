@@ -7,9 +7,8 @@ mod memory;
 mod problem;
 mod refusals;
 mod textbook;
-mod threads;
 
-use super::{Checkpoint, ensemble};
+use super::Checkpoint;
 use crate::activation::Activation;
 use crate::activation::tests::all;
 use crate::budget::Budget;
@@ -165,53 +164,6 @@ fn a_few_steps_follow_the_textbook() {
     check::<f64>(plain(&CELLS[0]));
 }
 
-/// Derivatives of what the cell itself computes.
-#[test]
-fn gradients_are_differences() {
-    for case in variants(false, 4) {
-        let problem = Problem::<f64>::new(Case {
-            marks: if remembers(&case) { Marks::None } else { Marks::Own },
-            ..case
-        });
-        let results = problem.run(1, None).unwrap();
-        let loss = |problem: &Problem<f64>| -> f64 {
-            let found = problem.run(1, None).unwrap();
-            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-            dot(&found[0].1, &problem.ct) + dot(&found[2].1, &problem.memory_ct)
-        };
-        let mut moved = Problem::<f64>::new(problem.case);
-        for (i, (name, bar)) in results[3..].iter().enumerate() {
-            for (j, bar) in bar.iter().enumerate() {
-                let number = moved.numbers(i)[j];
-                let mut at = |by: f64| {
-                    moved.numbers(i)[j] = number + by;
-                    loss(&moved)
-                };
-                let quotient = (at(1e-5) - at(-1e-5)) / 2e-5;
-                moved.numbers(i)[j] = number;
-                assert!((quotient - bar).abs() < 1e-7, "{name}[{j}]: {bar} and {quotient}, {case}");
-            }
-        }
-    }
-}
-
-#[test]
-fn any_subset_of_gradients_can_be_had() {
-    for case in variants(false, 6) {
-        let mut problem = Problem::<f32>::new(case);
-        let all = problem.run(2, None).unwrap();
-        // each alone, and all others
-        for wanted in (0..all.len() - 3).flat_map(|i| [1 << i, !(1 << i)]) {
-            problem.wanted = wanted;
-            for (i, (found, all)) in problem.run(2, None).unwrap()[3..].iter().zip(&all[3..]).enumerate() {
-                let untouched = found.1.iter().all(|x| x.is_nan());
-                let right = if wanted >> i & 1 == 1 { found == all } else { untouched };
-                assert!(right, "{} of {wanted:b}, {case}", found.0);
-            }
-        }
-    }
-}
-
 /// The last states alone have the gradients of all states with cotangents at their ends; sequences without a step have h0.
 #[test]
 fn cotangents_of_the_last_states() {
@@ -227,31 +179,6 @@ fn cotangents_of_the_last_states() {
             }
             for checkpoint in [None, (!remembers(&case)).then_some(Checkpoint::Sqrt)] {
                 assert!(problem.run(2, checkpoint).unwrap() == results, "{checkpoint:?}, {case}");
-            }
-        }
-    }
-}
-
-/// Members of an ensemble have the bits of calls of their own.
-#[test]
-fn members_are_calls_of_their_own() {
-    for case in variants(false, 6) {
-        for sizes in [[4, 3, 2, 6], [2, 70, 1, 34]] {
-            let problem = Problem::<f32>::new(Case { sizes, ..case });
-            let own = problem.run(1, None).unwrap();
-            for threads in [1, 2, 3] {
-                let mut found: Vec<Option<Results>> = vec![None; 5];
-                ensemble::<f32, _>(
-                    found.iter_mut().collect(),
-                    sizes,
-                    &Budget::of(threads),
-                    |room, budget| {
-                        *room = Some(problem.results([budget; 2], None)?);
-                        Ok(())
-                    },
-                )
-                .unwrap();
-                assert!(found.iter().all(|found| found.as_ref() == Some(&own)), "{threads} threads, {case}");
             }
         }
     }

@@ -79,8 +79,6 @@ pub struct Problem<T: Scalar> {
     /// States and cotangents lie among those of other recurrences.
     pub beside: bool,
     pub memory_ct: Vec<T>,
-    /// Which gradients are wanted: of the cell, then of the operator.
-    pub wanted: u32,
 }
 
 /// The sizes of an argument.
@@ -108,18 +106,6 @@ pub fn remembers(case: &Case) -> bool {
     let cell = declared(case.cell.name).unwrap();
     let at = cell.settings.iter().position(|own| *own == cell.memory);
     at.is_some_and(|at| !case.settings[at].is_nan())
-}
-
-impl Problem<f64> {
-    /// The array of the i-th gradient.
-    pub fn numbers(&mut self, i: usize) -> &mut [f64] {
-        let held = match (i.checked_sub(self.arrays.len()), &mut self.operator) {
-            (Some(own), Some(operator)) => &mut operator.held[own].1,
-            _ => &mut self.arrays[i].1,
-        };
-        let (Held::Own(array) | Held::Real(array)) = held else { unreachable!("it has no gradient") };
-        array
-    }
 }
 
 impl<T: Scalar> Problem<T> {
@@ -185,8 +171,8 @@ impl<T: Scalar> Problem<T> {
         }
         let memory = if remembers(&case) { batch * n * n } else { 0 };
         let memory_ct = fill(memory, 1.0, 3);
-        let (of_last, beside, wanted) = (false, false, !0);
-        Problem { case, cell, arrays, operator, lengths, marks, ct, of_last, beside, memory_ct, wanted }
+        let (of_last, beside) = (false, false);
+        Problem { case, cell, arrays, operator, lengths, marks, ct, of_last, beside, memory_ct }
     }
 
     pub fn at(&self, name: &str) -> usize {
@@ -306,21 +292,16 @@ impl<T: Scalar> Problem<T> {
             _ => (Guarded::new(0), Guarded::new(0)),
         });
         let mut rooms: Vec<_> = rooms.collect();
-        let each = rooms.iter_mut().zip(&self.arrays).enumerate();
+        let each = rooms.iter_mut().zip(&self.arrays);
         let mut bars: Vec<_> = each
-            .map(|(i, ((own, real), (_, held)))| match held {
-                Held::Own(_) if self.wants(i) => Bar::Own(own.inner()),
-                Held::Real(_) if self.wants(i) => Bar::Real(real.inner()),
+            .map(|((own, real), (_, held))| match held {
+                Held::Own(_) => Bar::Own(own.inner()),
+                Held::Real(_) => Bar::Real(real.inner()),
                 _ => Bar::None,
             })
             .collect();
         let mut of_operator = self.operator.as_ref().map(Drawn::rooms);
         let mut own_bars = of_operator.as_mut().map_or(vec![], Drawn::bars);
-        for (i, bar) in own_bars.iter_mut().enumerate() {
-            if !self.wants(bars.len() + i) {
-                *bar = Bar::None;
-            }
-        }
         sequence_vjp(self.call(None), &outcome, &mut bars, &mut own_bars, backward)?;
         drop(bars);
         let states = if self.beside { alone(&states, width) } else { states };
@@ -331,10 +312,6 @@ impl<T: Scalar> Problem<T> {
         }
         results.extend(of_operator.iter().flat_map(numbers));
         Ok(results)
-    }
-
-    fn wants(&self, i: usize) -> bool {
-        self.wanted >> i & 1 == 1
     }
 }
 

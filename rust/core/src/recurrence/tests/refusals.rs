@@ -1,15 +1,11 @@
 //! Arguments that do not fit, and gradients of what was not given.
 
 use super::textbook::CELLS;
-use super::{Case, Marks, Matrix, Problem, plain, remembers, variants};
-use crate::activation::Activation;
+use super::{Case, Marks, Problem, plain, remembers, variants};
 use crate::argument::Bar;
 use crate::budget::Budget;
-use crate::recurrence::{
-    Checkpoint, Cotangent, Outcome, Trajectory, Written, pack, packed, sequence, sequence_vjp,
-};
-use crate::testing::drawn::{Drawn, Held};
-use crate::testing::near;
+use crate::recurrence::{Checkpoint, Cotangent, Outcome, Trajectory, Written, sequence, sequence_vjp};
+use crate::testing::drawn::Held;
 
 fn refusal(problem: &Problem<f32>) -> String {
     problem.run(1, None).err().map_or(String::new(), |error| error.to_string())
@@ -122,44 +118,4 @@ fn rooms_and_gradients_are_refused_by_name() {
             assert!(found.is_empty() == undoable, "{found}, {case}");
         }
     }
-}
-
-#[test]
-fn what_one_cell_refuses() {
-    let case = |name: &str| plain(CELLS.iter().find(|cell| cell.name == name).unwrap());
-    let own = |name: &'static str, array: &'static str, len: usize| {
-        refused(&case(name), |wrong| {
-            let at = wrong.at(array);
-            wrong.arrays[at].1 = Held::Own(vec![0.0; len]);
-        })
-    };
-    assert!(own("gru", "hidden_bias", 4).starts_with("hidden_bias"));
-    assert!(own("rum", "r0", 48).starts_with("r0"));
-    let rum = |settings, marks| refused(&Case { settings, marks, ..case("rum") }, |_| {});
-    assert!(rum(&[f64::NAN, 0.0], Marks::None).starts_with("eta"));
-    assert!(rum(&[1.0, f64::NAN], Marks::Plain).starts_with("starts"));
-    let lstm = Case { activation: Activation::Relu, ..case("lstm") };
-    assert!(refused(&lstm, |_| {}).starts_with("activation"));
-    let goru = Case { matrix: Matrix::Dense, ..case("goru") };
-    assert!(refused(&goru, |_| {}).contains("through its matrix only"));
-    let other = refused(&case("goru"), |wrong| wrong.operator = Some(Drawn::rows(3)));
-    assert!(other.starts_with("transition: "), "{other}");
-    let other = refused(&case("recurrence"), |wrong| wrong.operator = Some(Drawn::dense(5, 1.0)));
-    assert!(other.starts_with("transition: expected one operator 4 x 4, got 1 of 5 x 5"), "{other}");
-}
-
-/// V may be packed without W.
-#[test]
-fn some_of_the_packs_serve_too() {
-    let problem = Problem::<f32>::new(plain(&CELLS[0]));
-    let (all, of_v) = (problem.packs(), packed::<f32>(4, 2));
-    let states = |packs| problem.states(packs, &Budget::of(1)).unwrap();
-    assert!(states(Some(&all[..of_v])) == states(None));
-    // of a single step W is then read in place
-    let problem = Problem::<f32>::new(Case { sizes: [1, 2, 17, 33], ..plain(&CELLS[0]) });
-    let (packs, states) = (problem.packs(), |packs| problem.states(packs, &Budget::of(2)).unwrap());
-    near(&states(Some(&packs[..packed::<f32>(33, 17)])), &states(None), 1e-6, "V packed before");
-    let mut room = all;
-    assert!(pack(&[0.0f32; 8], 4, 3, &mut room[..of_v]).is_err());
-    assert!(pack(&[0.0f32; 8], 4, 2, &mut room[..1]).is_err());
 }

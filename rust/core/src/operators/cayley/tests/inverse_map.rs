@@ -3,9 +3,8 @@
 use super::Parameters;
 use crate::testing::every_type;
 use crate::operators::Last;
-use crate::operators::cayley::recover::check_size;
 use crate::operators::cayley::{Cayley, from_matrix};
-use crate::scalar::{Real, Scalar, c64};
+use crate::scalar::{Real, Scalar};
 use crate::{Budget, Cpu};
 
 /// Recovers, checks |A_ij| <= 1 (if D is chosen), transforms again and compares.
@@ -113,62 +112,4 @@ fn given<T: Scalar>() {
 #[test]
 fn the_parameters_of_a_given_last_factor_are_unique() {
     every_type!(given());
-}
-
-fn refusals<T: Scalar>() {
-    let one = |x: f64| T::real(T::Real::of(x));
-    let name = if T::PARTS == 1 { "signs" } else { "phases" };
-    let mut upper = [T::zero(); 1];
-    let ones = T::Real::of(if T::PARTS == 1 { 1.0 } else { 0.0 });
-    let mut refuse = |w: [f64; 4], last: [T::Real; 2], choose: bool| {
-        let mut d = [ones; 2];
-        let d = (T::PARTS == 2).then_some(&mut d[..]);
-        let mut last = last;
-        from_matrix(&w.map(one), &mut last, choose, &mut upper, d, (1, 2), 1e-4, 1, &|| false)
-            .unwrap_err()
-            .to_string()
-    };
-    for w in [[-1.0, 0.0, 0.0, -1.0], [0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, -1.0]] {
-        let text = refuse(w, [ones; 2], false);
-        assert!(text.starts_with(name) && text.contains("eigenvalue -1"), "{text}");
-    }
-    for w in [
-        [1.0, 1.0, 0.0, 1.0],
-        [2.0, 0.0, 0.0, 1.0],
-        [f64::NAN, 0.0, 0.0, 1.0],
-        [f64::INFINITY, 0.0, 0.0, 1.0],
-    ] {
-        for choose in [true, false] {
-            let text = refuse(w, [ones; 2], choose);
-            assert!(text.starts_with("w must be") && text.contains("tolerance"), "{text}");
-        }
-    }
-}
-
-#[test]
-fn matrices_without_parameters_are_refused() {
-    every_type!(refusals());
-}
-
-#[test]
-fn an_entry_that_is_no_number_is_refused_wherever_it_stands() {
-    for (sizes, good) in [
-        ([0.0, 1.0, 0.5], true),
-        ([f64::NAN, 1.0, 0.5], false),
-        ([0.5, f64::NAN, 0.0], false),
-        ([f64::INFINITY, 0.5, 1.0], false),
-    ] {
-        assert_eq!(check_size::<f64>(sizes.into_iter(), 2, 0).is_ok(), good, "{sizes:?}");
-    }
-}
-
-#[test]
-fn the_first_matrix_that_fails_is_named() {
-    let mut w = vec![c64::new(1.0, 0.0); 5];
-    w[2] = c64::new(2.0, 0.0);
-    w[4] = c64::new(3.0, 0.0);
-    let (mut phases, mut diagonal) = ([0.0; 5], [0.0; 5]);
-    let error = from_matrix(&w, &mut phases, true, &mut [], Some(&mut diagonal), (5, 1), 1e-8, 3, &|| false)
-        .unwrap_err();
-    assert!(error.to_string().contains("matrix 2"), "{error}");
 }

@@ -1,6 +1,5 @@
 //! The transform against textbook elimination with pivoting in double precision.
 
-mod accuracy;
 mod inverse_map;
 mod reference;
 mod values;

@@ -1,13 +1,13 @@
 //! W and its gradients equal the reference for every size, batch, thread count and last factor.
 
-use super::{Parameters, signs};
+use super::Parameters;
 use crate::argument::Bar;
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
 use crate::testing::rows::{Definition, check_defined};
 use crate::testing::square::unitarity;
-use crate::testing::{Random, every_type, within_work};
-use crate::{Budget, Cpu, Error, operators::cayley::Cayley};
+use crate::testing::{every_type, within_work};
+use crate::{Budget, Cpu, operators::cayley::Cayley};
 
 fn check<T: Scalar>(batch: usize, n: usize, last: usize, rows: usize) {
     if !within_work(&[batch, n, n, n]) {
@@ -51,57 +51,6 @@ fn matrices_and_gradients_equal_the_reference() {
     every_type!(all_sizes());
 }
 
-fn identity<T: Scalar>() {
-    for (batch, n) in [(1, 1), (3, 2), (40, 7), (20, 16), (1, 33), (2, 64), (1, 150)] {
-        let mut p = Parameters::<T>::random(batch, n, 0, 0.0);
-        let mut w = vec![T::zero(); batch * n * n];
-        p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
-        let delta = |e: usize| T::real(T::Real::of(f64::from(u8::from(e / n % n == e % n))));
-        assert!((0..w.len()).all(|e| w[e] == delta(e)), "W(0) = I, n {n}");
-        p.signs = Some(signs(&mut Random::new(n as u64 + 1), batch * n));
-        p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
-        let signs = p.signs.as_ref().unwrap();
-        let at = |e: usize| delta(e).scale(signs[e / (n * n) * n + e % n]);
-        assert!((0..w.len()).all(|e| w[e] == at(e)), "W(0) = D, n {n}");
-    }
-}
-
-#[test]
-fn no_rotation_is_exactly_the_last_factor() {
-    every_type!(identity());
-}
-
-fn threads<T: Scalar>() {
-    for (batch, n, scale) in [
-        (700, 4, 3.0),
-        (301, 8, 300.0),
-        (200, 13, 10.0),
-        (70, 32, 0.3),
-        (40, 40, 50.0),
-        (1, 150, 0.2),
-        (2, 200, 9.0),
-    ] {
-        if !within_work(&[batch, n, n, n]) {
-            continue;
-        }
-        let p = Parameters::<T>::random(batch, n, 2, scale);
-        let ct: Vec<T> = Random::new(n as u64 + 1).array(batch * n * n, 1.0);
-        let [one, others @ ..] = [1, 2, 3, 5].map(|threads| {
-            let (mut w, mut upper) = (vec![T::zero(); ct.len()], vec![T::zero(); p.upper.len()]);
-            p.view().matrix(&mut w, None, &Budget::of(threads)).unwrap();
-            let bars = &mut [Bar::Own(&mut upper)];
-            p.view().matrix_vjp(Some(&w), &ct, bars, &Budget::of(threads)).unwrap();
-            (w, upper)
-        });
-        assert!(others.iter().all(|other| *other == one), "batch {batch} n {n}: threads change the result");
-    }
-}
-
-#[test]
-fn threads_do_not_change_a_bit() {
-    every_type!(threads());
-}
-
 fn neighbours<T: Scalar>() {
     for n in [3, 4, 8, 15, 32] {
         let batch = 29;
@@ -133,20 +82,6 @@ fn neighbours<T: Scalar>() {
 #[test]
 fn neighbours_do_not_change_a_bit() {
     every_type!(neighbours());
-}
-
-#[test]
-fn bad_arguments_are_named() {
-    let (upper, row) = ([0.0f32; 3], [0.0f32; 3]);
-    let text = |r: crate::Result<Cayley<'_, f32>>| r.unwrap_err().to_string();
-    assert!(
-        text(Cayley::new(&upper, None, Last::None, 1, 4)).starts_with("upper: expected 6 elements, got 3")
-    );
-    assert!(text(Cayley::new(&upper, Some(&row), Last::None, 1, 3)).starts_with("diagonal must not"));
-    assert!(text(Cayley::new(&upper, None, Last::Signs(&row[..2]), 1, 3)).starts_with("signs: expected 3"));
-    let bad = [1.0, -1.0, 0.5];
-    assert!(text(Cayley::new(&upper, None, Last::Signs(&bad), 1, 3)).contains("got 0.5 at index 2"));
-    assert!(matches!(Cayley::new(&upper, None, Last::Phases(&row), 1, 3), Err(Error::Value { .. })));
 }
 
 #[test]

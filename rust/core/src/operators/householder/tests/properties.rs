@@ -2,48 +2,6 @@
 
 use super::*;
 
-#[test]
-fn matrices_are_unitary_to_rounding() {
-    fn one<T: Scalar>(n: usize, m: usize) {
-        let vectors: Vec<T> = Random::new(n as u64 + 1).array(n * m, 1.0);
-        let op = Householder::new(&vectors, Last::None, 1, n, m).unwrap();
-        let rows = 2 * n.max(m); // the identity and zeros, in the largest blocks
-        let (mut w, mut x) = (vec![T::default(); n * n], vec![T::default(); rows * n]);
-        x[..n * n].iter_mut().step_by(n + 1).for_each(|x| *x = T::one());
-        let mut c = x.clone();
-        op.matrix(&mut w, None, &Budget::of(2)).unwrap();
-        op.apply(&x, rows, Side::Forward, &mut c, None, &Budget::of(2)).unwrap();
-        for w in [&w, &c[..n * n]] {
-            let (e, bound) = (unitarity(w, n), 20.0 * (m as f64 / n as f64).sqrt());
-            assert!(e <= bound, "n {n} m {m} {}: e(W) = {e}", std::any::type_name::<T>());
-        }
-    }
-    for n in [1, 2, 3, 5, 8, 16, 31, 64, 100, 256] {
-        for m in [n, 500] {
-            if within_work(&[n, m.max(n), n]) && m >= n {
-                one::<f32>(n, m);
-                one::<f64>(n, m);
-                one::<c32>(n, m);
-            }
-        }
-    }
-}
-
-#[test]
-fn parallel_columns_are_harmless() {
-    let (n, m) = (12, 12);
-    let mut vectors: Vec<f32> = Random::new(4).array(n * m, 1.0);
-    for i in 0..n {
-        for j in 1..m {
-            vectors[i * m + j] = vectors[i * m] * (1.0 + j as f32) + 1e-6 * vectors[i * m + j];
-        }
-    }
-    let op = Householder::new(&vectors, Last::None, 1, n, m).unwrap();
-    let mut w = vec![0f32; n * n];
-    op.matrix(&mut w, None, &Budget::of(1)).unwrap();
-    assert!(unitarity(&w, n) <= 20.0);
-}
-
 /// W does not depend on the lengths of the columns, gradients scale inversely: up to rounding, and for powers of two whose squares are
 /// normal numbers to the last bit.
 fn lengths<T: Scalar>((n, m): (usize, usize), scale: impl Fn(usize) -> f64, exact: bool) {
@@ -83,47 +41,6 @@ fn lengths_of_columns_from_tiny_to_huge() {
     lengths::<c32>((9, 5), ends(2e-18, 1e18), false);
     lengths::<f64>((9, 5), ends(1e-150, 1e150), false);
     lengths::<c64>((9, 5), ends(1e-150, 1e150), false);
-}
-
-#[test]
-fn check_finds_the_first_column_that_is_no_reflection() {
-    fn found<T: Scalar>(bad: f64) -> Option<(usize, usize)> {
-        let (n, m) = (3, 4);
-        let mut vectors: Vec<T> = Random::new(8).array(2 * n * m, 1.0);
-        for i in 0..n {
-            vectors[n * m + i * m + 2] = T::real(T::Real::of(bad));
-        }
-        Householder::new(&vectors, Last::None, 2, n, m).unwrap().check().unwrap()
-    }
-    for bad in [0.0, 1e-22, 1e22] {
-        assert_eq!(found::<f32>(bad), Some((1, 2)));
-        assert_eq!(found::<c32>(bad), Some((1, 2)));
-    }
-    for bad in [0.0, 1e-170, 1e170] {
-        assert_eq!(found::<f64>(bad), Some((1, 2)));
-        assert_eq!(found::<c64>(bad), Some((1, 2)));
-    }
-    for fine in [1.0, 1e-15, 1e15, f64::NAN, f64::INFINITY] {
-        assert_eq!(found::<f32>(fine), None);
-        assert_eq!(found::<f64>(fine), None);
-    }
-    assert_eq!(Householder::<f32>::new(&[], Last::None, 2, 0, 3).unwrap().check().unwrap(), Some((0, 0)));
-    assert_eq!(Householder::<f32>::new(&[], Last::None, 2, 3, 0).unwrap().check().unwrap(), None);
-}
-
-#[test]
-fn sizes_and_kinds_are_checked() {
-    let v = [1f32; 12];
-    assert!(Householder::new(&v, Last::None, 1, 4, 2).is_err());
-    assert!(Householder::new(&v, Last::Sign(&[1.0]), 2, 3, 2).is_err());
-    assert!(Householder::new(&v, Last::Phases(&[0.0; 6]), 2, 3, 2).is_err());
-    let op = Householder::new(&v, Last::None, 2, 3, 2).unwrap();
-    let one = Budget::of(1);
-    assert!(op.matrix(&mut [0.0; 17], None, &one).is_err());
-    assert!(op.apply(&[0.0; 12], 2, Side::Forward, &mut [0.0; 11], None, &one).is_err());
-    let mut bar = [0.0; 2];
-    let wrong = &mut [Bar::None, Bar::Real(&mut bar)];
-    assert!(op.matrix_vjp(None, &[0.0; 18], wrong, &one).is_err());
 }
 
 /// Skipping known zeros does not change the matrix or its gradient, also beyond one block of k.

@@ -54,18 +54,3 @@ fn recovered_reflections_give_the_matrix_back() {
     }
     every_type!(all());
 }
-
-#[test]
-fn what_is_not_orthogonal_is_refused() {
-    let mut vectors = [0f32; 2];
-    for w in [[1.0f32, 0.0, 0.0, 1.1], [f32::NAN, 0.0, 0.0, 1.0]] {
-        let error = from_matrix(&w, 1, 2, 1e-3, &mut vectors, &mut [0.0], &|| false).unwrap_err().to_string();
-        assert!(error.starts_with("w must be orthogonal: max |W^H W - I| of matrix 0 is "), "{error}");
-    }
-    let w = [c32::new(2.0, 0.0)];
-    let error = from_matrix(&w, 1, 1, 1e-3, &mut [], &mut [0.0], &|| false).unwrap_err().to_string();
-    assert!(
-        error.starts_with("w must be unitary") && error.contains("tolerance 1.0e-3; nearest=True"),
-        "{error}"
-    );
-}

@@ -5,13 +5,6 @@ use super::reference::definition;
 use super::*;
 use crate::testing::rows::{Definition, check_defined};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum LastFactor {
-    None,
-    Sign,
-    Phases,
-}
-
 /// Thread counts tried for a shape: barriers are slow on busy cores, so not all for every shape.
 fn thread_counts(n: usize, m: usize) -> &'static [usize] {
     match (n + 3 * m) % 8 {
@@ -21,19 +14,15 @@ fn thread_counts(n: usize, m: usize) -> &'static [usize] {
     }
 }
 
-/// One shape, and where its columns may be those of a trapezoid, this too.
-fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, factor: LastFactor) {
+/// One shape with a last factor (0: none, 1: a sign, 2: phases), and where its columns may be those of a trapezoid, this too.
+fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, factor: usize) {
     if !within_work(&[batch, n, m, n + rows]) {
         return;
     }
     let mut random = Random::new((n * 1000 + m * 10 + rows) as u64 * 0x9e3779b97f + 77);
     let mut vectors: Vec<T> = random.array(batch * n * m, 1.0);
     let (sign, phases) = (random.array::<T::Real>(batch, 3.0), random.array::<T::Real>(batch * n, 3.0));
-    let last = match factor {
-        LastFactor::None => Last::None,
-        LastFactor::Sign => Last::Sign(&sign),
-        LastFactor::Phases => Last::Phases(&phases),
-    };
+    let last = [Last::None, Last::Sign(&sign), Last::Phases(&phases)][factor];
     let growth = (1.0 + m as f64).sqrt() * (1.0 + rows as f64).sqrt().min(4.0) * 12.0;
     let eps = T::Real::EPS.f64();
     for trapezoid in [false, true] {
@@ -55,16 +44,8 @@ fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, factor: LastF
             every: 1,
             threads: thread_counts(n, m),
         };
-        let what = format!("trapezoid {trapezoid} batch {batch} n {n} m {m} rows {rows} {factor:?}");
+        let what = format!("trapezoid {trapezoid} batch {batch} n {n} m {m} rows {rows} last factor {factor}");
         check_defined(&op, rows, &definition, &what);
-    }
-}
-
-fn last_factors<T: Scalar>() -> &'static [LastFactor] {
-    if T::PARTS == 1 {
-        &[LastFactor::None, LastFactor::Sign]
-    } else {
-        &[LastFactor::None, LastFactor::Sign, LastFactor::Phases]
     }
 }
 
@@ -72,34 +53,33 @@ fn every_shape<T: Scalar>() {
     for n in 1..=40 {
         for m in [0, 1, 2, n / 2, n - 1, n, n + 3] {
             let rows = [0, 1, 2, 3, 7, 12, 50][(n + m) % 7];
-            let last_factors = last_factors::<T>();
-            check::<T>(1 + (n + m) % 2, n, m, rows, last_factors[(n * 7 + m) % last_factors.len()]);
+            check::<T>(1 + (n + m) % 2, n, m, rows, (n * 7 + m) % (1 + T::PARTS));
         }
     }
     for rows in [0, 1, 2, 3, 7, 9, 50] {
-        for factor in last_factors::<T>() {
-            check::<T>(3, 8, 2, rows, *factor);
-            check::<T>(1, 17, 19, rows, *factor);
-            check::<T>(1, 70, 66, rows, *factor);
+        for factor in 0..=T::PARTS {
+            check::<T>(3, 8, 2, rows, factor);
+            check::<T>(1, 17, 19, rows, factor);
+            check::<T>(1, 70, 66, rows, factor);
         }
     }
     for n in [63, 64, 65, 130] {
         for m in [5, n - 1, n, n + 3] {
-            check::<T>(1, n, m, 10, *last_factors::<T>().last().unwrap());
+            check::<T>(1, n, m, 10, T::PARTS);
         }
     }
-    check::<T>(1, 130, 10, 300, LastFactor::Sign);
-    check::<T>(1, 40, 150, 140, LastFactor::Sign);
-    check::<T>(1, 9, 7, 1100, LastFactor::None);
-    check::<T>(9, 20, 6, 5, LastFactor::None);
-    check::<T>(40, 33, 33, 2, LastFactor::Sign);
+    check::<T>(1, 130, 10, 300, 1);
+    check::<T>(1, 40, 150, 140, 1);
+    check::<T>(1, 9, 7, 1100, 0);
+    check::<T>(9, 20, 6, 5, 0);
+    check::<T>(40, 33, 33, 2, 1);
     for (n, m) in [(1, 5), (2, 9), (3, 40), (16, 70)] {
         for rows in [1, 12, 90] {
-            check::<T>(2, n, m, rows, *last_factors::<T>().last().unwrap());
+            check::<T>(2, n, m, rows, T::PARTS);
         }
     }
-    check::<T>(0, 4, 3, 2, LastFactor::None);
-    check::<T>(2, 1, 0, 2, LastFactor::Sign);
+    check::<T>(0, 4, 3, 2, 0);
+    check::<T>(2, 1, 0, 2, 1);
 }
 
 #[test]
