@@ -34,8 +34,7 @@ class Operations(Protocol):
 def computed_there(call: Operations, given: Tensors) -> tuple[Tensor, ...]:
     """The results of a call, with its gradient recorded where one is wanted."""
     if any(wanted(given)) and not is_inference_mode_enabled():
-        found: tuple[Tensor, ...] = _Recorded.apply(call, *aliased(given))  # type: ignore[no-untyped-call]
-        return found
+        return _Recorded.apply(call, *aliased(given))  # type: ignore[no-untyped-call]
     return call.run(given, False)[0]
 
 

@@ -58,8 +58,7 @@ def was_trained(module: nn.Module, name: str) -> bool:
     """Whether a module's own parameter was trained before an adapter came."""
     p = module._parameters[name]
     assert p is not None
-    trained: bool = vars(p).get(NOTE, vars(module).get(NOTE, {}).get(name, p.requires_grad))
-    return trained
+    return vars(p).get(NOTE, vars(module).get(NOTE, {}).get(name, p.requires_grad))
 
 
 @contextmanager

@@ -262,8 +262,7 @@ class Stepping:
         if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
             return self._parted(found[1])
         check_step(self, input)
-        last: Tensor = self(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
-        return last
+        return self(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
 
     def cached(self) -> AbstractContextManager[None]:
         """A context in which W is formed once, for calls of the layer and of :meth:`step`.

@@ -60,8 +60,7 @@ def ensemble(
     axes = [None if t is None or t.shape[0] == 1 else 0 for t in every]
     if how is DEVICE and 0 in axes:
         given = [t if t is None or axis == 0 else t[0] for t, axis in zip(every, axes, strict=True)]
-        together: Results = torch.func.vmap(partial(SEQUENCE.formula, call), tuple(axes))(*given)
-        return together
+        return torch.func.vmap(partial(SEQUENCE.formula, call), tuple(axes))(*given)
     if how in WITHOUT_KERNELS or how is GRAPH or call.checkpoint != "none":
         each = [computed(SEQUENCE, how, backend, call, member(every, i)) for i in range(members)]
         return tuple([torch.stack(parts) for parts in zip(*each, strict=True)])
