@@ -12,14 +12,7 @@ from .history import Flags, History
 
 
 def prepared(
-    law: Law,
-    weight: None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    activation_bias: None,
+    law: Law, weight: None, x: Tensor, w: Tensor, u: Tensor, b: Tensor | None, h0: Tensor | None, activation_bias: None
 ) -> tuple[Tensor, Tensor, None, tuple[Tensor, ...]]:
     """d of all steps, the first state, no activation's bias; W."""
     drive, (first,), _ = formula(law, weight, x, w, u, b, h0, activation_bias)

@@ -220,12 +220,7 @@ _looked_up = lru_cache(1024)(_checked)
 
 
 def _placed(
-    declaration: Cell,
-    tensors: Given,
-    sizes: Sizes,
-    parts: tuple[int, int],
-    marks: Tensor | None,
-    state: Tensor | None,
+    declaration: Cell, tensors: Given, sizes: Sizes, parts: tuple[int, int], marks: Tensor | None, state: Tensor | None
 ) -> tuple[Given, Tensor | None, Tensor | None]:
     """The arrays with an entry for each sequence, and the members of an ensemble, or the blocks, as first axis.
 
