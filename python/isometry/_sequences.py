@@ -4,8 +4,6 @@ make one call.
 In an ensemble the kernels take every array with the members as first axis, of size 1 where one serves all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -124,7 +122,7 @@ class Call(NamedTuple):
         steps, batch, n = self.shape
         return self.empty(count, steps, batch, n) if count and self.place != "gpu" else None
 
-    def member(self, i: int) -> Call:
+    def member(self, i: int) -> "Call":
         """The call of the i-th member alone."""
         part: Callable[[Any], Any] = lambda a: None if a is None else a[i if len(a) > 1 else 0, ...]
         route = self.route

@@ -1,7 +1,5 @@
 """Tensors that ``fully_shard`` has divided among processes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

@@ -4,8 +4,6 @@ The formulas leave a record of each of their operations. Where fewer do, because
 the forward and the backward pass are written out as torch operations here; gradients of gradients follow the formula.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 

@@ -5,8 +5,6 @@ a class for every recorded call and flattens all arguments at every level; here 
 then tensors or None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

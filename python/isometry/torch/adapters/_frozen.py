@@ -4,8 +4,6 @@ Each module notes which of its own parameters were trained, so that copies and p
 which may come under another name or to another module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

@@ -3,8 +3,6 @@
 They take half precision only, and have no second derivatives: those are of the formula, in float32.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -3,8 +3,6 @@
 The formula of a cell gives the input of its steps, the state they start from, and the step itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 

@@ -2,8 +2,6 @@
 arguments, orders, marks. Such a call reads the parameters at every call, unlike steps inside `cached`.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

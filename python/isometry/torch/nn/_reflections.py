@@ -4,8 +4,6 @@ Where the gradient is zero, weight decay shortens u without turning it, until it
 type. An operator refuses such vectors; a layer scales them, which changes no reflection.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

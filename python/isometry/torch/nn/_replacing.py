@@ -4,8 +4,6 @@ A call of a model reads its registered submodules. A compiled call, a wrapper th
 that holds a layer beside the registered one read what they were given, so a layer put in that place is never called.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial

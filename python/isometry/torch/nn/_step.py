@@ -1,7 +1,5 @@
 """A call of a kernel on one time step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 

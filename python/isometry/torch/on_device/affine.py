@@ -1,7 +1,5 @@
 """h <- phi(W h + d_t), or W h + d_t with an activation of the input, which is then part of d."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

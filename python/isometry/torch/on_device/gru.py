@@ -1,7 +1,5 @@
 """h <- z * h + (1 - z) * c with gates z and r; c = phi(W_h (r * h) + d) or phi(r * (W_h h + c_h) + d)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

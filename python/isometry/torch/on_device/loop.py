@@ -3,8 +3,6 @@
 Past its end a sequence keeps its state: states there are hidden from the result, and no cotangent reaches them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """c <- f * c + i * g, h = o * tanh(c), with gates i, f, g, o of W h + d; states are (h, c)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -4,8 +4,6 @@ a and b are e and tau normalised, w = (a + b) / |a + b|. Without the memory of r
 as in docs/math/rotation.md.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

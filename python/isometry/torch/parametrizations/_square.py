@@ -11,8 +11,6 @@ As many steps are launched as norms of 256 need; beyond that s is no larger. Eac
 unitary; steps of Newton and Schulz take it back, and that of W.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

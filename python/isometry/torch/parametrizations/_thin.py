@@ -6,8 +6,6 @@ V T V^H; 1 / tau is half of the diagonal of V^H V where they are real. P^{-1} = 
 has the gradient -P^H P_bar P^H, that of an exponential is a block of an exponential of twice the size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ The arrays of all units are divided among the blocks, the states put side by sid
 those of each of its three parts.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

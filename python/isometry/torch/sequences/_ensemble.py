@@ -1,7 +1,5 @@
 """An ensemble: recurrences of the same sizes, with arrays or an operator of their own, in one call of the kernels."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -1,8 +1,6 @@
 """Shared by all functions over a sequence: check the arguments, bring them to one dtype, sort the sequences, make one
 call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any

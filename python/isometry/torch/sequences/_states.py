@@ -1,8 +1,6 @@
 """What a call over a sequence returns and keeps of its states: all, the last of each sequence, or those at the borders
 of segments, from which a backward pass obtains the others again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
