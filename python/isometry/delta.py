@@ -13,8 +13,6 @@ from isometry._backend import Place, serve
 from isometry._rules import check, check_delta, check_gpu
 from isometry.gpu import _calls
 
-__all__ = ["delta_rule", "delta_rule_vjp"]
-
 _NAMES = ("q", "k", "v", "beta", "g", "initial_state")
 
 
