@@ -11,7 +11,7 @@ from torch import Tensor
 from ..._cells._declaration import Cell
 from ..operators._block_diagonal import diagonal
 
-Given = dict[str, Tensor | None]
+Given = dict[str, Any]  # tensors, None for one that is not given
 
 
 def whole_shape(shape: Any, factors: Any, heads: int) -> Any:

@@ -30,7 +30,6 @@ def written(
     last, end = empty(shape[1:], dtype) if call.last and not marked else (None, None)
     if not marked:
         result = states if last is None else last
-        assert result is not None
         return result, states if saving else None, whole if last is None else (whole, end, None, None)  # type: ignore[return-value]
     kept, rows = empty(borders(call, shape), dtype)
     return kept[-1] if states is None else states, kept, (whole, rows[-1], rows[:-1], call.checkpoint)
