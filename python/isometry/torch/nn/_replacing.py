@@ -128,6 +128,26 @@ def _content(cell: CellType) -> Any:
         return None
 
 
+def replace(model: nn.Module, made: Mapping[Any, Any]) -> None:
+    """Puts other modules in all places of some."""
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if child in made:
+                setattr(parent, name, made[child])
+
+
+def weights_of_others(model: nn.Module, leaving: Collection[Any]) -> dict[Tensor, str]:
+    """The parameters of the modules that stay, with their names in the model."""
+    every = [(path, module) for path, module in model.named_modules() if module not in leaving]
+    return {p: f"{path}.{name}" for path, own in every for name, p in own._parameters.items() if p is not None}
+
+
+def check_module(argument: str, module: object) -> None:
+    """Refuse what is no module."""
+    if not isinstance(module, nn.Module):
+        check.kind(argument, "a torch.nn.Module", module)
+
+
 def check_weight(argument: str, weight: Any) -> None:
     """A weight that is taken over: dense, real, of a precision that the package computes in or widens, and whole."""
     if not isinstance(weight, Tensor):

@@ -125,11 +125,9 @@ def backward(
     call: Any, arrays: Sequence[Any], saved: tuple[Tensor, ...], found: Tensor, ct: Tensor, wanted: Sequence[bool]
 ) -> list[Tensor | None]:
     """The wanted gradients of the prepared arrays."""
-    detached = [None if t is None else t.detach() for t in arrays]
+    detached: list[Any] = [None if t is None else t.detach() for t in arrays]
     cell = _steps(call, detached)
-    h0 = detached[1]
-    assert h0 is not None
-    cell.start(History(found, h0, call[3]), saved)
+    cell.start(History(found, detached[1], call[3]), saved)
     first = _backward_steps(ct, call, cell, found)
     drive, of_h0, *others = wanted
     drive_bar, *bars = cell.gradients((drive, *others))

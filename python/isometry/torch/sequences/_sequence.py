@@ -104,8 +104,8 @@ def run(
     if members is None:
         results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
     else:
-        around = state, marks, None if ends is None else ends[None]
-        results = ensemble(how, backend, call, values, factors, around, members, blocks=bool(blocks))
+        every = *values, *factors, state, marks, None if ends is None else ends[None]
+        results = ensemble(how, backend, call, every, members, blocks=bool(blocks))
     states, memory = results if len(results) > 1 else (results[0], None)
     if last and not call.last:
         states = last_of(states, ends, reverse, tensors[declaration.state[0]])
