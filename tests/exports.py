@@ -2,7 +2,7 @@
 the core by `make exports`.
 
 Type checkers and editors read imports and `__all__` as text: so they stand in the files, and a test compares them with
-the list.
+the list. `isometry` and `isometry.torch` export all that their packages of operators export.
 """
 
 import ast
@@ -16,16 +16,13 @@ from subprocesses import ROOT
 PACKAGES = {
     "python/isometry/operators/__init__.py": "isometry.operators.",
     "python/isometry/torch/operators/__init__.py": ".",
-    "python/isometry/__init__.py": "isometry.operators.",
-    "python/isometry/torch/__init__.py": ".operators.",
 }
 #: The list of the pages of mathematics: a table of the operators, and all pages.
 PAGES = "docs/math/README.md"
-#: The packages that export what belongs to a cell, and its line there; in one of them the line is that of all cells.
+#: The packages that export what belongs to a cell, and its line there.
 CELL_PACKAGES = {
     "python/isometry/__init__.py": "from isometry.{stem} import {names}",
     "python/isometry/torch/sequences/__init__.py": "from .{stem} import {names}",
-    "python/isometry/torch/__init__.py": "from .sequences import {names}",
     "python/isometry/torch/nn/__init__.py": "from .{stem} import {names}",
 }
 STATEMENT = r"(?m)^from \S+ import (?:\(\n(?:    .*\n)*\)|[^(\n]*)\n"
@@ -44,7 +41,6 @@ def exported(text, prefix, named):
         rf"from {re.escape(prefix)}[a-z]\w* import [A-Z]\w+": [
             f"from {prefix}{stem} import {name}" for stem, name in sorted(named.items())
         ],
-        r"    [A-Z]\w+,": [f"    {name}," for name in names],
         r'    "[A-Z]\w+",': [f'    "{name}",' for name in names],
     }
     for old, new in lines.items():
@@ -85,17 +81,13 @@ def exported_cells(path, text, named, before):
         return {stem: [stem, f"{stem}_vjp"] if kind == "isometry" else [stem] for stem in own}
 
     def lines(own):
-        found = {stem: ", ".join(exports) for stem, exports in names(own).items()}
-        found = {"": ", ".join(sorted(found))} if kind == "torch" else found
-        return {CELL_PACKAGES[path].format(stem=stem, names=exports) + "\n" for stem, exports in found.items()}
+        line = CELL_PACKAGES[path] + "\n"
+        return {line.format(stem=stem, names=", ".join(exports)) for stem, exports in names(own).items()}
 
     every = lambda own: {name for exports in names(own).values() for name in exports}
     statements = re.findall(STATEMENT, text)
-    if kind == "torch":
-        text = text.replace(*lines(before), *lines(named))
-    else:
-        own = sorted({*statements} - lines(before) | lines(named), key=lambda line: line.split()[1])
-        text = text.replace("".join(statements), "".join(own))
+    own = sorted({*statements} - lines(before) | lines(named), key=lambda line: line.split()[1])
+    text = text.replace("".join(statements), "".join(own))
     start, listed, end = re.split(r"(?<=^__all__ = )(\[[^]]*\])", text, flags=re.M)
     all_names = sorted({*ast.literal_eval(listed)} - every(before) | every(named), key=in_order)
     quoted = [f'"{name}"' for name in all_names]

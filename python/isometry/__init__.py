@@ -4,7 +4,7 @@ Vectors are in the last axis; the dtype determines the field. `isometry.torch` h
 
 """
 
-from isometry import gpu, linalg, metrics, tasks
+from isometry import gpu, linalg, metrics, operators, tasks
 from isometry._backend import use_backend
 from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
@@ -18,25 +18,7 @@ from isometry.hadamard import hadamard_transform
 from isometry.lem import lem, lem_vjp
 from isometry.lstm import lstm, lstm_vjp
 from isometry.metrics import orthogonality_error
-from isometry.operators import (
-    Adjoint,
-    BlockDiagonal,
-    BoundedSvd,
-    Cayley,
-    Circulant,
-    Columns,
-    Composition,
-    Dense,
-    Exponential,
-    FourierProduct,
-    Givens,
-    Hadamard,
-    Householder,
-    Kronecker,
-    Mesh,
-    Operator,
-    Rotation,
-)
+from isometry.operators import *  # noqa: F403
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
 from isometry.rum import rum, rum_vjp
@@ -44,23 +26,6 @@ from isometry.runs import load_run
 from isometry.stiefel import cayley_step
 
 __all__ = [
-    "Adjoint",
-    "BlockDiagonal",
-    "BoundedSvd",
-    "Cayley",
-    "Circulant",
-    "Columns",
-    "Composition",
-    "Dense",
-    "Exponential",
-    "FourierProduct",
-    "Givens",
-    "Hadamard",
-    "Householder",
-    "Kronecker",
-    "Mesh",
-    "Operator",
-    "Rotation",
     "__version__",
     "activate",
     "activate_vjp",
@@ -98,3 +63,4 @@ __all__ = [
     "tasks",
     "use_backend",
 ]
+__all__ += operators.__all__

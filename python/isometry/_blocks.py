@@ -1,7 +1,5 @@
 """A recurrence over a `BlockDiagonal`: an ensemble of recurrences, each over its own piece of the state."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -66,7 +66,6 @@ def gradients(
     _core.sequence_vjp(*call.given(), out, cts_of_results, tuple(bars.values()), of_operator, call.place, call.members)
     if call.inside and route is not None:
         both = bars[cell.matrices]
-        assert both is not None
         bars[cell.matrices], route.bars[0][...] = both[..., :-1, :, :], both[..., -1, :, :]
     start_bar = bars.pop(START_STATE)
     bars |= {} if unpacked is None else unpacked(bars)

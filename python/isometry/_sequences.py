@@ -4,8 +4,6 @@ make one call.
 In an ensemble the kernels take every array with the members as first axis, of size 1 where one serves all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -33,7 +31,7 @@ from isometry._rules import check, check_recurrence
 from isometry.gpu import _calls
 from isometry.operators._operator import Operator
 
-Given = dict[str, Array | None]
+Given = dict[str, Any]  # arrays, None for one that is not given
 #: From the arrays of a public function to those of the kernel, or from gradients of these to those of the former.
 Form = Callable[[Given], Given]
 
@@ -124,7 +122,7 @@ class Call(NamedTuple):
         steps, batch, n = self.shape
         return self.empty(count, steps, batch, n) if count and self.place != "gpu" else None
 
-    def member(self, i: int) -> Call:
+    def member(self, i: int) -> "Call":
         """The call of the i-th member alone."""
         part: Callable[[Any], Any] = lambda a: None if a is None else a[i if len(a) > 1 else 0, ...]
         route = self.route
@@ -282,7 +280,7 @@ def prepared(
         for a in own_state or ():
             finite(START_STATE, a if a.ndim < 3 + (members is not None) else _marks.at(a, options.starts))
         finite("ct", memory_ct)
-    arrays = _kernel_arrays(cell, given, own_state, batch, n, members, packed)
+    arrays = _kernel_arrays(cell, given, right, packed)
     for name, array in arrays.items():
         if array is not None:
             if order is not None and name in _SEQUENCES:
@@ -301,7 +299,6 @@ def prepared(
     if call.inside and route is not None:
         (matrix,), name = route.arguments, cell.matrices
         own = arrays[name]
-        assert own is not None
         arrays[name] = ready(joined([own, matrix if members is None else matrix[:, None]], -3), dtype)
     return call, own_state
 
@@ -314,16 +311,9 @@ def serve_cell(cell: Cell, backend: str | None) -> Place:
     return serve(backend)
 
 
-def _kernel_arrays(
-    cell: Cell,
-    given: Given,
-    own_state: tuple[Array, ...] | None,
-    batch: int,
-    n: int,
-    members: int | None,
-    packed: Form | None,
-) -> Given:
+def _kernel_arrays(cell: Cell, given: Given, right: Checked, packed: Form | None) -> Given:
     """The arrays with the members as first axis and one entry per sequence, the parts of a state side by side."""
+    members, (_, batch, n), _, own_state, *_ = right
     arrays = given.copy()
     if members is not None:
         for array in cell.arrays:

@@ -90,8 +90,7 @@ def _marked(marks: Array, last: Any, lengths: Array | None, reverse: bool) -> tu
 
 def _wrong(gap: Array, bound: Array) -> Array:
     """Whether too many entries of each step are off."""
-    found: Array = (gap > bound[:, None]).sum(1) > _ALLOWED * gap.shape[1]
-    return found
+    return (gap > bound[:, None]).sum(1) > _ALLOWED * gap.shape[1]
 
 
 def _largest(a: Array | None) -> float:

@@ -28,8 +28,6 @@ from isometry._arrays import (
 from isometry._rules import check, check_recurrence
 from isometry.gpu import _calls, _rows
 
-__all__ = ["activate", "activate_vjp"]
-
 
 def activate(
     z: ArrayLike, name: str, *, bias: ArrayLike | None = None, slope: float = 0.1, check_finite: bool = True

@@ -6,8 +6,6 @@ import numpy as np
 
 from isometry import _core, _threads
 
-__all__ = ["show_config"]
-
 
 def show_config() -> None:
     """Print the version of the package, the instruction set of the kernels and the number of threads.

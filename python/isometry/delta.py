@@ -13,8 +13,6 @@ from isometry._backend import Place, serve
 from isometry._rules import check, check_delta, check_gpu
 from isometry.gpu import _calls
 
-__all__ = ["delta_rule", "delta_rule_vjp"]
-
 _NAMES = ("q", "k", "v", "beta", "g", "initial_state")
 
 
@@ -198,7 +196,6 @@ def delta_rule_vjp(
     cts = []
     for name, shape, form in (("o_bar", out, "(B, T, HV, V)"), ("state_bar", states, "(N, HV, K, V)")):
         ct = arrays[name]
-        assert ct is not None
         check.exact(name, ct.shape, shape, form)
         cts.append(ready(ct, dtype))
     inputs = call[0]
@@ -215,7 +212,7 @@ def delta_rule_vjp(
     }
 
 
-def _taken(given: dict[str, Any], check_finite: bool) -> dict[str, Array | None]:
+def _taken(given: dict[str, Any], check_finite: bool) -> dict[str, Any]:
     """The arguments as real arrays."""
     optional, check_finite = ("g", "initial_state"), check.flag("check_finite", check_finite)
     if _calls.resident(*given.values()):

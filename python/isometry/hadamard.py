@@ -11,8 +11,6 @@ from isometry._objects.hadamard import of_rows
 from isometry._rules import check
 from isometry.gpu import _calls, _rows
 
-__all__ = ["hadamard_transform"]
-
 
 def hadamard_transform(
     x: ArrayLike, scale: float = 1.0, *, out: Array | None = None, check_finite: bool = True

@@ -167,13 +167,11 @@ def lstm_vjp(
 def _packed(arrays: Given) -> Given:
     """The kernel takes the rows of all gates in one matrix."""
     w, u, b = arrays["w"], arrays["u"], arrays["b"]
-    assert w is not None and u is not None
     rows: Given = {name: a.reshape(*a.shape[:-3], 4 * a.shape[-2], a.shape[-1]) for name, a in (("w", w), ("u", u))}
     return arrays | rows | {"b": None if b is None else b.reshape(*b.shape[:-2], -1)}
 
 
 def _unpacked(bars: Given) -> Given:
     w, u, b = bars["w"], bars["u"], bars["b"]
-    assert w is not None and u is not None
     rows: Given = {name: a.reshape(*a.shape[:-2], 4, w.shape[-1], a.shape[-1]) for name, a in (("w", w), ("u", u))}
     return rows | {"b": None if b is None else b.reshape(*b.shape[:-1], 4, -1)}

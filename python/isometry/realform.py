@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from isometry._arrays import Array, complex_type, taken, taken_real
 from isometry._rules import check
 
-__all__ = ["complex_matrix", "complex_state", "real_input", "real_matrix", "real_state"]
-
 
 def real_matrix(w: ArrayLike) -> Array:
     """Return the real form of a complex matrix.

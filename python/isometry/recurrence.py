@@ -18,8 +18,6 @@ from isometry._rules import check
 from isometry._sequences import Options
 from isometry.operators._operator import Operator
 
-__all__ = ["recurrence", "recurrence_vjp"]
-
 
 def recurrence(
     transition: Operator,

@@ -207,7 +207,6 @@ def rum_vjp(
 def _packed(arrays: Given) -> Given:
     """The kernel takes U and U_e as one array, and their biases too."""
     weight, own, bias, b = (arrays.pop(name) for name in ("embed_weight", "u", "embed_bias", "b"))
-    assert weight is not None and own is not None
     n = weight.shape[-2]
     if b is not None or bias is not None:
         zero = np.zeros(2 * n, own.dtype)
@@ -218,7 +217,6 @@ def _packed(arrays: Given) -> Given:
 
 def _unpacked(bars: Given) -> Given:
     u, b = bars["u"], bars["b"]
-    assert u is not None
     cut = u.shape[-2] // 3 * 2
     biases = (None, None) if b is None else (b[..., :cut], b[..., cut:])
     return {"u": u[..., :cut, :], "embed_weight": u[..., cut:, :], "b": biases[0], "embed_bias": biases[1]}

@@ -9,8 +9,6 @@ import numpy as np
 
 from isometry._arrays import Array
 
-__all__ = ["load_run"]
-
 
 @dataclass(frozen=True)
 class Run:

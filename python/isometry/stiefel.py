@@ -9,8 +9,6 @@ from isometry._arrays import Array, all_finite, common, field_of_result, taken
 from isometry._rules import check_stiefel
 from isometry.operators import Cayley, Dense
 
-__all__ = ["cayley_step"]
-
 
 def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite: bool = True) -> Array:
     """One step of gradient descent along a curve of orthogonal or unitary matrices.

@@ -14,8 +14,8 @@ from torch import Tensor, randn
 
 import isometry.torch as it
 from harness.row import Bar, Row
-from isometry._cells.gru import setting
-from isometry.torch.sequences._sequence import run
+from isometry._cells.gru import GRU, setting
+from isometry.torch.sequences._sequence import Options, run
 from rows.torch import formulas, sides
 from rows.torch.sides import loop
 
@@ -83,7 +83,7 @@ def gru() -> Row:
     def ours(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
         given = {"x": x, "w": w, "u": u, "b": b, "h0": None, "hidden_bias": None}
         given |= {"activation_bias": None, "start_state": None}
-        return run("gru", None, given, setting("before", None), "tanh", 0.1, None, False, None, heads=HEADS)[0]
+        return run(GRU, None, given, Options("tanh", 0.1, setting("before"), None, False, heads=HEADS))[0]
 
     def by_loop(product: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
         def states(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:

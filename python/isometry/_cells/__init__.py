@@ -7,11 +7,9 @@ from isometry._cells._declaration import Cell
 
 def public(name: str) -> Cell:
     """The cell of that name with the arrays of its function."""
-    found: Cell = getattr(import_module(f"isometry._cells.{name}"), name.upper())
-    return found
+    return getattr(import_module(f"isometry._cells.{name}"), name.upper())
 
 
 def declaration(name: str) -> Cell:
     """The cell of that name with the arrays of its kernel, as layers call it: `STACKED` of a module that has it."""
-    found: Cell = getattr(import_module(f"isometry._cells.{name}"), "STACKED", None) or public(name)
-    return found
+    return getattr(import_module(f"isometry._cells.{name}"), "STACKED", None) or public(name)

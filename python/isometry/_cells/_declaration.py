@@ -130,20 +130,13 @@ class Cell:
         at, axis = self.n_at
         return shapes[at][axis]
 
-    def known(
-        self,
-        shapes: tuple[Shape | None, ...],
-        transition: tuple[Shape, Shape] | None,
-        complex_: bool,
-        activation: str,
-        slope: float,
-    ) -> tuple[int, int, int, int | None]:
-        """`sizes`, looked up, for sizes that have a hash."""
+    def known(self, *kinds: Any) -> tuple[int, int, int, int | None]:
+        """`sizes`, looked up, for kinds that have a hash."""
         try:
-            return self._known(shapes, transition, complex_, activation, slope)  # type: ignore[no-any-return]
+            return self._known(*kinds)
         except TypeError:  # what has no hash is no name or number, and refused below, as what was refused above
             pass
-        return self.sizes(shapes, transition, complex_, activation, slope)
+        return self.sizes(*kinds)
 
     def sizes(
         self,

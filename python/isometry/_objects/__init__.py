@@ -7,5 +7,4 @@ from isometry._objects._declaration import Declaration
 
 def declaration(stem: str) -> Declaration:
     """The declaration of an object, by its name in the core."""
-    found: Declaration = getattr(import_module(f"isometry._objects.{stem}"), stem.upper())
-    return found
+    return getattr(import_module(f"isometry._objects.{stem}"), stem.upper())

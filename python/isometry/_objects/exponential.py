@@ -6,8 +6,5 @@ A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), 
 from isometry._objects._declaration import Declaration, Determinant
 
 EXPONENTIAL = Declaration(
-    "Exponential",
-    "exponential",
-    determinant=Determinant(turns={"diagonal": 1}),
-    saves_matrix=True,
+    "Exponential", "exponential", determinant=Determinant(turns={"diagonal": 1}), saves_matrix=True
 )

@@ -9,12 +9,7 @@ from isometry._objects._declaration import Declaration, Determinant
 from isometry._rules import check
 
 GIVENS = Declaration(
-    "Givens",
-    "givens",
-    empty=("m",),
-    checked=("frame", "pairs"),
-    required=3,
-    determinant=Determinant(),
+    "Givens", "givens", empty=("m",), checked=("frame", "pairs"), required=3, determinant=Determinant()
 )
 
 

@@ -2,9 +2,4 @@
 
 from isometry._objects._declaration import Declaration, Determinant
 
-ROTATION = Declaration(
-    "Rotation",
-    "rotation",
-    required=2,
-    determinant=Determinant(),
-)
+ROTATION = Declaration("Rotation", "rotation", required=2, determinant=Determinant())

@@ -13,8 +13,6 @@ from isometry._rules import check, check_gpu
 from isometry._rules.masks import unmasked
 from isometry.gpu.adapters import built
 
-__all__ = ["Array"]
-
 #: The types of arrays on the GPU.
 SINGLE = np.dtype(np.float32), np.dtype(np.complex64)
 

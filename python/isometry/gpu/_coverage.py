@@ -2,8 +2,6 @@
 
 from isometry import _core
 
-__all__ = ["has_cell", "has_object"]
-
 
 def has_cell(name: str) -> bool:
     """Whether there are kernels for a cell, or for its form without an operator."""

@@ -3,8 +3,6 @@
 from isometry import _core
 from isometry.gpu.adapters import built
 
-__all__ = ["statistics"]
-
 
 def statistics() -> dict[str, int]:
     """Counts of what this process has done on the GPU: dispatches, copies, submissions, waits, bytes.

@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 from isometry import _core
 
-__all__ = ["Adapter", "adapters", "reset", "synchronize"]
-
 
 class Adapter(NamedTuple):
     """A GPU as its driver describes it."""

@@ -1,7 +1,5 @@
 """The two arrays that an error compares."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -77,6 +77,5 @@ class Combined(Immutable):
     def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         if place == "gpu" and _calls.resident(w_bar, *self._members()):
             here = w_bar.download() if type(w_bar) is gpu.Array else w_bar
-            found: Gradients = _calls.sent(self._local()._pull_matrices(None, here, serve("cpu")))
-            return found
+            return _calls.sent(self._local()._pull_matrices(None, here, serve("cpu")))
         return self._pull_formed(w, w_bar, place)

@@ -1,7 +1,5 @@
 """What inverse maps read: matrices that are orthogonal or unitary, or projected before."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy.typing import ArrayLike

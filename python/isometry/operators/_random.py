@@ -1,7 +1,5 @@
 """Shared by the `random` constructors: the dtype, which determines the field, the generator, stacks, Haar matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 

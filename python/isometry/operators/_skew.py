@@ -1,7 +1,5 @@
 """Full skew matrices, packed."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

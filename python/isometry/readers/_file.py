@@ -55,8 +55,7 @@ def mono(path: Path_, samples: Array, channels: int) -> Array:
         wide = samples.astype(np.float64)
     if not (np.abs(wide) <= LARGEST).all():  # NaN compares false
         wrong(path, f"has a sample that is not a number of at most {LARGEST:g} in units of full scale")
-    mean: Array = wide.reshape(-1, channels).mean(axis=1)
-    return mean
+    return wide.reshape(-1, channels).mean(axis=1)
 
 
 def rate(path: Path_, value: int) -> int:

@@ -82,8 +82,7 @@ def _parsed(path: Path_, file: IO[bytes] | gzip.GzipFile, most: int) -> Array:
     body = _exactly(path, file, size, told)
     if file.read(1):
         wrong(path, f"is too long for what its header says: {told}")
-    array: Array = np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
-    return array
+    return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _exactly(path: Path_, file: IO[bytes] | gzip.GzipFile, size: int, what: str) -> bytes:

@@ -92,13 +92,11 @@ def _chunks(path: Path_, data: bytes) -> dict[bytes, bytes]:
 def _numbers(body: bytes, coding: int, bits: int) -> Array:
     """Samples in units of full scale."""
     if coding == FLOATS:
-        numbers: Array = np.frombuffer(body, f"<f{bits // 8}")
-        return numbers
+        return np.frombuffer(body, f"<f{bits // 8}")
     if bits == 8:
         return (np.frombuffer(body, np.uint8) - 128.0) / 128
     if bits == 24:  # as the upper three bytes of 32 bits
         wide = np.zeros((len(body) // 3, 4), np.uint8)
         wide[:, 1:] = np.frombuffer(body, np.uint8).reshape(-1, 3)
         body, bits = wide.tobytes(), 32
-    scaled: Array = np.frombuffer(body, f"<i{bits // 8}") / 2.0 ** (bits - 1)
-    return scaled
+    return np.frombuffer(body, f"<i{bits // 8}") / 2.0 ** (bits - 1)

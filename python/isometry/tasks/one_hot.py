@@ -40,5 +40,4 @@ def one_hot(ids: ArrayLike, classes: int) -> Array:
     classes = check.count("classes", classes, 1)
     if ids.min(initial=0) < 0 or ids.max(initial=0) >= classes:
         check_tasks.outside("ids", 0, classes - 1)
-    indicator: Array = (ids[..., None] == np.arange(classes)).astype(np.float64)
-    return indicator
+    return (ids[..., None] == np.arange(classes)).astype(np.float64)

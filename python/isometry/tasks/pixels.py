@@ -46,5 +46,4 @@ def pixels(images: ArrayLike, permutation: ArrayLike | None = None, *, check_fin
         if order.shape != (len(x),) or not np.array_equal(np.sort(order), np.arange(len(x))):
             check_tasks.not_permutation(len(x))
         x = x[order]
-    scaled: Array = x[..., None].astype(np.float64) / 255
-    return scaled
+    return x[..., None].astype(np.float64) / 255

@@ -9,31 +9,13 @@ from .. import _core, _threads, config
 from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
-from . import linalg, optim
+from . import linalg, operators, optim, sequences
 from .activations import activate
 from .delta import delta_rule
 from .hadamard import hadamard_transform
-from .operators import (
-    Adjoint,
-    BlockDiagonal,
-    BoundedSvd,
-    Cayley,
-    Circulant,
-    Columns,
-    Composition,
-    Dense,
-    Exponential,
-    FourierProduct,
-    Givens,
-    Hadamard,
-    Householder,
-    Kronecker,
-    Mesh,
-    Operator,
-    Rotation,
-)
+from .operators import *  # noqa: F403
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
-from .sequences import cornn, goru, gru, lem, lstm, recurrence, rum
+from .sequences import *  # noqa: F403
 from .stiefel import cayley_step
 
 from . import adapters, fla, init, nn, parametrizations  # isort: skip  (the layers import the names above)
@@ -72,40 +54,18 @@ def show_config() -> None:
 
 
 __all__ = [
-    "Adjoint",
-    "BlockDiagonal",
-    "BoundedSvd",
-    "Cayley",
-    "Circulant",
-    "Columns",
-    "Composition",
-    "Dense",
-    "Exponential",
-    "FourierProduct",
-    "Givens",
-    "Hadamard",
-    "Householder",
-    "Kronecker",
-    "Mesh",
-    "Operator",
-    "Rotation",
     "__version__",
     "activate",
     "adapters",
     "cayley_step",
     "complex_matrix",
     "complex_state",
-    "cornn",
     "delta_rule",
     "fla",
     "get_num_threads",
-    "goru",
-    "gru",
     "hadamard_transform",
     "init",
-    "lem",
     "linalg",
-    "lstm",
     "nn",
     "optim",
     "orthogonality_error",
@@ -113,9 +73,9 @@ __all__ = [
     "real_input",
     "real_matrix",
     "real_state",
-    "recurrence",
-    "rum",
     "set_num_threads",
     "show_config",
     "use_backend",
 ]
+__all__ += operators.__all__
+__all__ += sequences.__all__

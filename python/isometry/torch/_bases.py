@@ -7,8 +7,6 @@ where ||B^H B - I|| is below 1/2, as for any rounding, else by `procrustes`.
 
 # ruff: noqa: ARG002  the interface of `Plan`
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Tensors that ``fully_shard`` has divided among processes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor
@@ -14,8 +12,7 @@ def is_divided(t: Tensor) -> bool:
 
 def gathered(t: Any) -> Tensor:
     """The whole tensor; all processes call it."""
-    whole: Tensor = t.full_tensor() if is_divided(t) else t
-    return whole
+    return t.full_tensor() if is_divided(t) else t
 
 
 def divided(t: Tensor, like: Any) -> Tensor:
@@ -36,5 +33,4 @@ def of_part(whole: Tensor, like: Any) -> Tensor:
     mesh = like.device_mesh
     known = DTensor.from_local(whole, mesh, [Replicate()] * mesh.ndim, run_check=False)
     part: Any = known.redistribute(placements=like.placements)
-    found: Tensor = part.to_local()
-    return found
+    return part.to_local()

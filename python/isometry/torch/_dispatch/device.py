@@ -4,8 +4,6 @@ The formulas leave a record of each of their operations. Where fewer do, because
 the forward and the backward pass are written out as torch operations here; gradients of gradients follow the formula.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -34,8 +32,7 @@ class Operations(Protocol):
 def computed_there(call: Operations, given: Tensors) -> tuple[Tensor, ...]:
     """The results of a call, with its gradient recorded where one is wanted."""
     if any(wanted(given)) and not is_inference_mode_enabled():
-        found: tuple[Tensor, ...] = _Recorded.apply(call, *aliased(given))  # type: ignore[no-untyped-call]
-        return found
+        return _Recorded.apply(call, *aliased(given))  # type: ignore[no-untyped-call]
     return call.run(given, False)[0]
 
 

@@ -5,8 +5,6 @@ a class for every recorded call and flattens all arguments at every level; here 
 then tensors or None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,8 +53,7 @@ class _Recorded(SingleLevelFunction):
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
-        found: tuple[Tensor | None, ...] = ctx.function.backward(ctx, *cts)
-        return found
+        return ctx.function.backward(ctx, *cts)
 
 
 def through(function: type[Function], value: object, *tensors: Tensor | None) -> tuple[Tensor, ...]:
@@ -66,8 +63,7 @@ def through(function: type[Function], value: object, *tensors: Tensor | None) ->
     the tensors, and returns results and their axes.
     """
     if not REACHED or functorch.peek_interpreter_stack() is None:
-        found: tuple[Tensor, ...] = function.apply(value, *aliased(tensors))
-        return found
+        return function.apply(value, *aliased(tensors))
     return _through(function, value, alive(tensors))
 
 
@@ -80,10 +76,7 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
     top = functorch.peek_interpreter_stack()
     if top is None:
         recording = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-        found: tuple[Tensor, ...] = (
-            function.apply(value, *aliased(tensors)) if recording else function.forward(value, *tensors)
-        )
-        return found
+        return function.apply(value, *aliased(tensors)) if recording else function.forward(value, *tensors)
     number = top.level()
     if top.key() == functorch.TransformType.Grad:
         level = functorch.CGradInterpreterPtr(top)  # a pointer to `top`

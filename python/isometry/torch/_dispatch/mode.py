@@ -14,8 +14,6 @@ FORMULA      Whatever else observes or replaces torch's operations (forward mode
 ===========  ================================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum, auto
 

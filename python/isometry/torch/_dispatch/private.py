@@ -4,8 +4,6 @@ A release of torch may drop any of them. A mode that can then not be asked count
 computes, slower and right; where a part of the passage through torch.func is missing, the formula computes there.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

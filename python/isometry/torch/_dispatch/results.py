@@ -1,7 +1,5 @@
 """The results of a plan in the mode of a call."""
 
-from __future__ import annotations
-
 from .function import aliased
 from .graph import in_graph
 from .mode import DEVICE, GRAPH, KERNEL, RECORDED, TRACED, TRANSFORMED, Mode

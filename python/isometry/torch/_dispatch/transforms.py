@@ -81,8 +81,7 @@ class PlanCall(NamedTuple):
             return one(*tensors)
         shared = [t is None or t.shape[0] != self.stack for t in tensors]
         members = [t[0] if t is not None and all_share else t for t, all_share in zip(tensors, shared, strict=True)]
-        found: tuple[Tensor, ...] = vmap(one, tuple([None if all_share else 0 for all_share in shared]))(*members)
-        return found
+        return vmap(one, tuple([None if all_share else 0 for all_share in shared]))(*members)
 
 
 class _Pull(NamedTuple):
@@ -229,8 +228,7 @@ def _by_formula(call: PlanCall, tensors: Tensors, cts: Tensors, wanted: Sequence
         return tuple([t for t, ct in zip(call.formula(*at), cts, strict=True) if ct is not None])
 
     known = tuple([ct for ct in cts if ct is not None])
-    found: tuple[Tensor, ...] = vjp(some, *[tensors[i] for i in places])[1](known)
-    return found
+    return vjp(some, *[tensors[i] for i in places])[1](known)
 
 
 def _spread(grads: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:

@@ -4,8 +4,6 @@ Each module notes which of its own parameters were trained, so that copies and p
 which may come under another name or to another module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -58,8 +56,7 @@ def was_trained(module: nn.Module, name: str) -> bool:
     """Whether a module's own parameter was trained before an adapter came."""
     p = module._parameters[name]
     assert p is not None
-    trained: bool = vars(p).get(NOTE, vars(module).get(NOTE, {}).get(name, p.requires_grad))
-    return trained
+    return vars(p).get(NOTE, vars(module).get(NOTE, {}).get(name, p.requires_grad))
 
 
 @contextmanager

@@ -95,8 +95,7 @@ class HRA(Adapter):
         arithmetic(x, self.vectors, linear.in_features)
         if self._on_weight(x):
             return functional.linear(x, self._turned_weight().to(linear.weight.dtype), linear.bias)
-        y: Tensor = linear(self.rotate(x))
-        return y
+        return linear(self.rotate(x))
 
     def rotate(self, x: Tensor) -> Tensor:
         """H x for rows x (..., in_features), in the dtype of x."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._rules import check
-from ..nn._replacing import unseen
+from ..nn._replacing import check_module, replace, unseen
 from ._adapter import Adapter, kind_name
 from ._frozen import all_or_nothing, freeze, restore
 from .hra import HRA
@@ -68,7 +68,7 @@ def attach(
     ['linear1.upper', 'linear2.upper']
     """
     check.choice("kind", kind, *KINDS)
-    _check_model(model)
+    check_module("model", model)
     if isinstance(model, nn.Linear | Adapter):
         raise TypeError(f"model must contain the layers: {kind}(layer) adapts a single one")
     for name, p in model.named_parameters():
@@ -87,7 +87,7 @@ def attach(
                 made[layer] = KINDS[kind](layer, **options).train(layer.training)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{name}: {error}") from error
-    _replace(model, made)
+    replace(model, made)
     counts = [0, 0]
     own = {
         p
@@ -190,7 +190,7 @@ def adapter_state_dict(model: nn.Module) -> dict[str, Tensor]:
     >>> model.load_state_dict(it.adapters.adapter_state_dict(model), strict=False).unexpected_keys
     []
     """
-    _check_model(model)
+    check_module("model", model)
     state, found = model.state_dict(), dict[str, Tensor]()
     for name, _ in adapters(model):
         start = f"{name}." if name else ""
@@ -244,24 +244,9 @@ def _nothing(model: nn.Module, word: str, free: Sequence[str], adapted: Sequence
     return f"targets: no linear layer is called {word!r}; there is {', '.join(map(repr, near)) or 'none at all'}"
 
 
-def _replace(model: nn.Module, by: dict[Any, Any]) -> None:
-    """Puts other modules in the places of some."""
-    for parent in list(model.modules()):
-        if parent in by.values():
-            continue
-        for name, child in list(parent._modules.items()):
-            if child in by:
-                setattr(parent, name, by[child])
-
-
-def _check_model(model: object) -> None:
-    if not isinstance(model, nn.Module):
-        check.kind("model", "a torch.nn.Module", model)
-
-
 def _ended(model: nn.Module, instead: Callable[[Adapter], nn.Linear]) -> nn.Module:
     """The model with its adapters replaced, trained as before them."""
-    _check_model(model)
+    check_module("model", model)
     if isinstance(model, Adapter):
         raise TypeError("model must contain the adapters: that of a single layer has linear and merge()")
     names = dict(reversed([(adapter, name) for name, adapter in adapters(model)]))
@@ -276,7 +261,7 @@ def _ended(model: nn.Module, instead: Callable[[Adapter], nn.Linear]) -> nn.Modu
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from error
     modules = list(model.modules())
-    _replace(model, by)
+    replace(model, by)
     restore(modules)
     for adapter, layer in by.items():
         for name, p in layer.named_parameters(recurse=False):

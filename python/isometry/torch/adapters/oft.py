@@ -83,8 +83,7 @@ class OFT(Adapter):
 
     def forward(self, x: Tensor) -> Tensor:
         """linear(R x) for rows x (..., in_features)."""
-        y: Tensor = self.linear(self.rotate(x))
-        return y
+        return self.linear(self.rotate(x))
 
     def rotate(self, x: Tensor) -> Tensor:
         """R x for rows x (..., in_features), in the dtype of x."""

@@ -100,24 +100,12 @@ def turned(first: bool, old: bool | None) -> bool:
     return check.flag("transpose_state_layout", old)
 
 
-def computed(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor,
-    g: Tensor | None,
-    scale: float | None,
-    initial_state: Tensor | None,
-    output_final_state: bool,
-    normalise: bool,
-    cu_seqlens: Ends | None,
-    turned: bool = False,
-    householders: int = 1,
-) -> tuple[Tensor, Tensor | None]:
-    """`delta_rule` in this order of arguments; the state only if asked for."""
+def computed(*given: Any, turned: bool = False, householders: int = 1) -> tuple[Tensor, Tensor | None]:
+    """`delta_rule` in the order of arguments that fla has; the state only if asked for."""
+    q, k, v, beta, g, scale, initial_state, output_final_state, normalise, cu_seqlens = given
     kept, own = check.flag("output_final_state", output_final_state), check.flag("use_qk_l2norm_in_kernel", normalise)
     if turned and axes("initial_state", initial_state, 4) is not None:
-        initial_state = initial_state.mT  # type: ignore[union-attr]
+        initial_state = initial_state.mT
     o, state = delta_rule(
         q, k, v, beta, g=g, householders=householders, scale=scale, initial_state=initial_state,
         cu_seqlens=cu_seqlens, normalise=own,

@@ -3,8 +3,6 @@
 They take half precision only, and have no second derivatives: those are of the formula, in float32.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -25,10 +23,9 @@ _KEY = 256
 _OLDEST = (0, 5)
 
 
-def computed(options: Options, tensors: Sequence[Tensor | None], ends: Tensor | None) -> tuple[Tensor, ...] | None:
+def computed(options: Options, tensors: Sequence[Any], ends: Tensor | None) -> tuple[Tensor, ...] | None:
     """Outputs and states by the library; None where it is missing, or does not compute these arguments."""
     q, k, v, *_ = tensors
-    assert q is not None and k is not None and v is not None
     if not q.is_cuda or q.dtype not in HALF or not q.dtype is k.dtype is v.dtype or mode(*tensors) is not DEVICE:
         return None
     name = _name(options, tensors)
@@ -38,10 +35,9 @@ def computed(options: Options, tensors: Sequence[Tensor | None], ends: Tensor | 
     return computed_there(_LibraryCall(name, options, ends), tensors)
 
 
-def _name(options: Options, tensors: Sequence[Tensor | None]) -> str | None:
+def _name(options: Options, tensors: Sequence[Any]) -> str | None:
     """Its function for these arguments."""
     q, _, v, _, g, _ = tensors
-    assert q is not None and v is not None
     grouped, m = q.shape[2] != v.shape[2], options.householders
     if g is not None and g.ndim == 4:
         return "kda.chunk_kda" if m == 1 else None

@@ -2,8 +2,6 @@
 
 # ruff: noqa: ARG002  the interface of `Plan`
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -50,7 +48,6 @@ class DeltaRule(Plan):
 
     def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> Sequence[Any]:
         q, _, v, *_, ends = tensors
-        assert q is not None and v is not None
         batch, tokens, _, key = q.shape
         value_heads, value = v.shape[2:]
         out, count = (batch, tokens, value_heads, value), batch if ends is None else ends.shape[0] - 1

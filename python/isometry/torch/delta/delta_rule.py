@@ -182,14 +182,13 @@ def real(name: str, value: Any) -> Tensor:
     return value
 
 
-def _taken(given: Sequence[Any]) -> tuple[list[Tensor | None], torch.dtype, torch.dtype]:
+def _taken(given: Sequence[Any]) -> tuple[list[Any], torch.dtype, torch.dtype]:
     """The arguments as real tensors, the dtype of the computation, and that of the outputs."""
-    tensors = [
+    tensors: list[Any] = [
         None if value is None and name in ("g", "initial_state") else real(name, value)
         for name, value in zip(_NAMES, given, strict=True)
     ]
     q, _, v, *_ = tensors
-    assert q is not None and v is not None
     computed_in = lambda dtype: torch.float32 if dtype in HALF else dtype
     dtype = computed_in(q.dtype)
     for name, t in zip(_NAMES, tensors, strict=True):

@@ -160,7 +160,7 @@ def chunk_gated_delta_rule(
     beta = rates(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
     v_first = turned(state_v_first, transpose_state_layout)
     own = (scale, initial_state, output_final_state, use_qk_l2norm_in_kernel)
-    return computed(q, k, v, beta, g, *own, ends(cu_seqlens, cu_seqlens_cpu), v_first)
+    return computed(q, k, v, beta, g, *own, ends(cu_seqlens, cu_seqlens_cpu), turned=v_first)
 
 
 def fused_recurrent_gated_delta_rule(
@@ -217,7 +217,7 @@ def fused_recurrent_gated_delta_rule(
     beta = rates(ones(v) if beta is None else beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
     v_first = turned(state_v_first, transpose_state_layout)
     own = (scale, initial_state, output_final_state, use_qk_l2norm_in_kernel)
-    return computed(q, k, v, beta, gate, *own, cu_seqlens, v_first)
+    return computed(q, k, v, beta, gate, *own, cu_seqlens, turned=v_first)
 
 
 def chunk_gated_delta_product(
@@ -373,7 +373,7 @@ def fused_recurrent_kda(
     beta = rates(beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
     v_first = turned(state_v_first, transpose_state_layout)
     own = (scale, initial_state, output_final_state, use_qk_l2norm_in_kernel)
-    return computed(q, k, v, beta, gate, *own, cu_seqlens, v_first)
+    return computed(q, k, v, beta, gate, *own, cu_seqlens, turned=v_first)
 
 
 __all__ = [

@@ -4,8 +4,6 @@ Of no rows too, which releases of torch with MKL refuse in single precision (2.1
 parameters").
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The order of derivatives that a formula has."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 

@@ -1,7 +1,5 @@
 """Scales of tensors, constant for derivatives."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

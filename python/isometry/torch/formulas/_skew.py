@@ -1,7 +1,5 @@
 """A skew-symmetric or skew-Hermitian matrix from its packed triangle."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -41,8 +41,7 @@ def triangular(m: Tensor, b: Tensor, *, upper: bool, unit: bool = False, left: b
 def solve(m: Tensor, b: Tensor) -> Tensor:
     """M^{-1} B, without the check for a zero pivot, for which a device would have to be waited for."""
     if not by_products(m):
-        found: Tensor = torch.linalg.solve_ex(m, b)[0]
-        return found
+        return torch.linalg.solve_ex(m, b)[0]
     return _refined(m, _inverse(m, None), b)
 
 
@@ -55,8 +54,7 @@ def _inverse(m: Tensor, upper: bool | None) -> Tensor:
     """That of an upper or lower triangle, or of any matrix."""
     if upper:
         return _inverse(m.mT, False).mT
-    found: Tensor = _Inverse.apply(m, upper is None)  # type: ignore[no-untyped-call]
-    return found
+    return _Inverse.apply(m, upper is None)  # type: ignore[no-untyped-call]
 
 
 class _Inverse(Function):
@@ -96,8 +94,7 @@ def _general(m: Tensor) -> Tensor:
         real = torch.cat((torch.cat((m.real, -m.imag), -1), torch.cat((m.imag, m.real), -1)), -2)
         return torch.complex(*_general(real)[..., :n].split(n, -2))
     eye = torch.eye(n, dtype=m.dtype, device=m.device).expand_as(m).contiguous()
-    found: Tensor = torch.linalg.solve_ex(m, eye)[0]
-    return found
+    return torch.linalg.solve_ex(m, eye)[0]
 
 
 def _of_triangle(m: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """The activations by name; the table is in docs/math/recurrence.md."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """W = U diag(sigma) V^H,  sigma_i = 1 + margin tanh(logits_i / 2) = (1 - margin) + 2 margin sigmoid(logits_i)."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ._precision import full_precision

@@ -1,7 +1,5 @@
 """W = F^H diag(e^{i phases}) F with the unitary discrete Fourier transform F."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

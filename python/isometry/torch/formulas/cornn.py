@@ -1,6 +1,6 @@
 """z <- z + dt (tanh(.) - gamma y - epsilon z), y <- y + dt z; the definition is in `isometry._cells.cornn`."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,17 +8,9 @@ from torch import Tensor
 from .sequence import Carried, Law, Step, first
 
 
-def formula(
-    law: Law,
-    _weight: None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    _activation_bias: None,
-) -> tuple[Tensor, Carried, Step]:
+def formula(law: Law, _weight: None, *arrays: Any) -> tuple[Tensor, Carried, Step]:
     """U x + b of all steps, the first state (y, z), and a step."""
+    x, w, u, b, h0, _ = arrays
     dt, gamma, epsilon = law.settings
     n, both = w.shape[-1], torch.cat((w[0], w[1]), -1).mT
     drive = x @ u.mT

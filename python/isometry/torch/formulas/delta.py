@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,19 +26,9 @@ _LARGE = {torch.float32: 80.0, torch.float64: 700.0}
 
 
 @full_precision
-def delta_rule(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor,
-    g: Tensor | None,
-    initial_state: Tensor | None,
-    ends: list[int] | None,
-    householders: int,
-    scale: float,
-    normalise: bool,
-) -> tuple[Tensor, Tensor]:
+def delta_rule(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     """Outputs (B, T, HV, V) and states (N, HV, K, V)."""
+    g, initial_state, ends, householders, scale, normalise = rest
     if normalise:
         q, k = unit(q), unit(k)
     q = q * scale

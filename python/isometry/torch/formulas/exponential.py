@@ -7,8 +7,6 @@ Squarings double the distance from unitary. A step of Newton and Schulz, X + X (
 unitary matrix as it is.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """W = D3 R2 F^-1 D2 P R1 F D1: diagonals, reflections, a permutation, and Fourier transforms."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """W = G_1 G_2 ... G_m: plane rotations at chosen pairs of coordinates."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

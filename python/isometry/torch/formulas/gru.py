@@ -1,6 +1,6 @@
 """h <- z * h + (1 - z) * c, with gates z and r; the definition is in `isometry._cells.gru`."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,18 +8,9 @@ from torch import Tensor
 from .sequence import Carried, Law, Step, first
 
 
-def formula(
-    law: Law,
-    weight: Tensor | None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    hidden_bias: Tensor | None,
-    activation_bias: Tensor | None,
-) -> tuple[Tensor, Carried, Step]:
+def formula(law: Law, weight: Tensor | None, *arrays: Any) -> tuple[Tensor, Carried, Step]:
     """U x + b of all gates and steps, the first state, and a step; W_h is the third of w unless it is given."""
+    x, w, u, b, h0, hidden_bias, activation_bias = arrays
     (after,) = law.settings
     n = w.shape[-1]
     b, hidden_bias = apart(b, hidden_bias)

@@ -1,7 +1,5 @@
 """Hadamard transforms by butterflies, and W = H_n D_k ... H_n D_1."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

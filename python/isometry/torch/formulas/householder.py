@@ -1,7 +1,5 @@
 """W = (I - U T^{-1} U^H) E,  T = striu(U^H U) + diag(U^H U) / 2: a product of Householder reflections."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """W = W_0 (x) W_1 (x) ... (x) W_{F-1}: a Kronecker product, applied factor by factor."""
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

@@ -1,6 +1,6 @@
 """z <- (1 - dt s_1) * z + dt s_1 * tanh(.), then y from z; the definition is in `isometry._cells.lem`."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,19 +8,10 @@ from torch import Tensor
 from .sequence import Carried, Law, Step, first
 
 
-def formula(
-    law: Law,
-    _weight: None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    _activation_bias: None,
-) -> tuple[Tensor, Carried, Step]:
+def formula(law: Law, _weight: None, *arrays: Any) -> tuple[Tensor, Carried, Step]:
     """U x + b of all gates and steps, the first state (y, z), and a step."""
+    x, w, u, b, h0, _ = arrays
     (dt,) = law.settings
-    assert dt is not None
     n, of_state = w.shape[-1], w.flatten(0, 1).mT
     drive = x @ u.flatten(0, 1).mT
     drive = drive if b is None else drive + b.flatten()

@@ -6,8 +6,6 @@ V is a below its diagonal, with ones on it. Nothing divides by tau or by 1 - tau
 `geqrf`, takes one column after another.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import pad

@@ -1,6 +1,6 @@
 """c <- f * c + i * g, h = o * tanh(c), with gates i, f, g and o; the definition is in `isometry._cells.lstm`."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,17 +8,9 @@ from torch import Tensor
 from .sequence import Carried, Law, Step, first
 
 
-def formula(
-    _law: Law,
-    _weight: None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    _activation_bias: None,
-) -> tuple[Tensor, Carried, Step]:
+def formula(_law: Law, _weight: None, *arrays: Any) -> tuple[Tensor, Carried, Step]:
     """U x + b of all gates and steps, the first state (h, c), and a step."""
+    x, w, u, b, h0, _ = arrays
     n = w.shape[-1]
     drive = x @ u.mT
     drive = drive if b is None else drive + b

@@ -1,7 +1,5 @@
 """W = D F_1 F_2 ... F_L: layers of 2 x 2 blocks on pairs of coordinates."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

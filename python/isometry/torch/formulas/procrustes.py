@@ -8,8 +8,6 @@ W <- P(W + W Y + (A - W W^H A) V S^{-1} V^H),  Y = V [(V^H (W^H A - A^H W) V)_ij
 P(X) = X (3 I - X^H X) / 2.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

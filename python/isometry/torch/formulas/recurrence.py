@@ -1,22 +1,15 @@
 """h <- phi(W h + V x_t + b), or W h + phi(V x_t + b)."""
 
-from __future__ import annotations
+from typing import Any
 
 from torch import Tensor
 
 from .sequence import Carried, Law, Step, first
 
 
-def formula(
-    law: Law,
-    weight: Tensor,
-    x: Tensor,
-    input_weight: Tensor,
-    h0: Tensor | None,
-    bias: Tensor | None,
-    activation_bias: Tensor | None,
-) -> tuple[Tensor, Carried, Step]:
+def formula(law: Law, weight: Tensor, *arrays: Any) -> tuple[Tensor, Carried, Step]:
     """V x + b of all steps, the first state, and a step."""
+    x, input_weight, h0, bias, activation_bias = arrays
     (on_input,) = law.settings
     drive = x @ input_weight.mT
     drive = drive if bias is None else drive + bias

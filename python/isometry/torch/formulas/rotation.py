@@ -1,7 +1,5 @@
 """The rotation of one direction to another: R = H(w) H(ah), w = ah + bh normalised."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -3,7 +3,7 @@
 u (3n, d) and b (3n,) have the rows of u, tau and e.
 """
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,19 +12,9 @@ from .rotation import reflections, turned_rows, unit
 from .sequence import Carried, Law, Step, first
 
 
-def formula(
-    law: Law,
-    weight: None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    r0: Tensor | None,
-    activation_bias: Tensor | None,
-) -> tuple[Tensor, Carried, Step]:
+def formula(law: Law, _weight: None, *arrays: Any) -> tuple[Tensor, Carried, Step]:
     """U x + b of all steps, the first state and memory, and a step."""
-    del weight
+    x, w, u, b, h0, r0, activation_bias = arrays
     memory, eta = law.settings
     n, batch = w.shape[-1], x.shape[1]
     drive = x @ u.mT

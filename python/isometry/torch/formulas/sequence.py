@@ -3,10 +3,8 @@
 The formula of a cell gives the input of its steps, the state they start from, and the step itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,7 +18,7 @@ class Law(NamedTuple):
 
     activation: str
     slope: float
-    settings: tuple[float | None, ...]  # the cell's own, in the order of its declaration
+    settings: tuple[Any, ...]  # numbers and None, the cell's own, in the order of its declaration
     last: bool = False  # the last state of each sequence is wanted, not all
 
     def phi(self, z: Tensor, bias: Tensor | None) -> Tensor:

@@ -1,7 +1,5 @@
 """Results in tensors of the caller, as torch's `out=`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -5,8 +5,6 @@ Arrays come with no batch axis or with one, all of one dtype; the settings are t
 
 # ruff: noqa: ARG002  the interface of `Plan`
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

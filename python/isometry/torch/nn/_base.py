@@ -20,7 +20,7 @@ from .._dispatch.mode import autocast
 from ..operators._operator import dense
 from ..sequences._blocks import whole
 from ..sequences._cells import CELLS, NOTHING
-from ..sequences._sequence import run
+from ..sequences._sequence import Options, run
 from ._contract import (
     Output,
     Sweep,
@@ -125,14 +125,13 @@ class RecurrentLayer(Stepping, LayerParameters):
         """
         return self._by_kernel(sweep)[0]
 
-    def _by_kernel(self, sweep: Sweep, **more: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def _by_kernel(self, sweep: Sweep, **more: Tensor | None) -> tuple[Tensor, Any]:
         """What the kernel of one recurrence gives, the memory after the states too; with more arrays of its cell."""
         suffix, x, h0, lengths, reverse, output, checkpoint, starts, start_state = sweep
         cell, settings, activation, slope, arrays = self._kernel(suffix)  # type: ignore[misc]
         given = {**NOTHING[cell], **arrays, **more, "x": x, "h0": h0, "start_state": start_state}
-        law = settings, activation, slope, lengths, reverse, None
-        how: dict[str, Any] = {"checkpoint": checkpoint, "output": output, "starts": starts, "heads": self._heads}
-        return run(cell, self._operator(suffix), given, *law, **how)
+        law = activation, slope, settings, lengths, reverse, starts, None, checkpoint, output, self._heads
+        return run(CELLS[cell].declaration, self._operator(suffix), given, Options(*law))
 
     def _operator(self, _suffix: str) -> Any:
         """W of one recurrence, where an operator stands in its cell."""
@@ -143,11 +142,11 @@ class RecurrentLayer(Stepping, LayerParameters):
         states = self._run(sweep)
         return states, last_state(states, sweep)
 
-    def _kernel(self, suffix: str) -> Kernel | OneStep | None:
-        """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
+    def _kernel(self, suffix: str) -> Kernel | OneStep:
+        """The kernel of one recurrence, or a step made of it."""
         raise NotImplementedError(f"{type(self).__name__} must define _kernel()")
 
-    def _as_stored(self, suffix: str) -> Kernel | OneStep | None:
+    def _as_stored(self, suffix: str) -> Kernel | OneStep:
         """The same for calls of the kernels alone, which may take parameters as they are where `_kernel` adds some."""
         return self._kernel(suffix)
 
@@ -155,9 +154,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         """A recurrent weight with the blocks of its heads in whole matrices."""
         if self._heads == 1:
             return w
-        found = whole(CELLS[self._cell].declaration, {"w": w})["w"]
-        assert found is not None
-        return found
+        return whole(CELLS[self._cell].declaration, {"w": w})["w"]
 
     def __prepare_scriptable__(self) -> None:
         """What torch.jit.script calls first."""

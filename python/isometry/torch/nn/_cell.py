@@ -1,7 +1,5 @@
 """A layer whose parameters are the arrays of its cell."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ... import _core

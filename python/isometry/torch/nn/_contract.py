@@ -1,7 +1,5 @@
 """The keywords and checks of ``torch.nn.RNN``, in its order and wording: programs and their tests may rely on both."""
 
-from __future__ import annotations
-
 import numbers
 import warnings
 from collections.abc import Sequence

@@ -144,11 +144,3 @@ def _filled(target: nn.Parameter, source: Tensor, arranged: Callable[[Tensor], T
     vars(target).update(vars(source))
     target.requires_grad_(source.requires_grad)
     return target
-
-
-def replace(model: nn.Module, made: Mapping[Any, Any]) -> None:
-    """Puts new modules in all places of others."""
-    for parent in list(model.modules()):
-        for name, child in list(parent._modules.items()):
-            if child in made:
-                setattr(parent, name, made[child])

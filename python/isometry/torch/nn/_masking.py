@@ -1,7 +1,5 @@
 """Calls of a layer with a mask: steps at which a sequence does not advance."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

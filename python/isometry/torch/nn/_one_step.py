@@ -2,44 +2,19 @@
 arguments, orders, marks. Such a call reads the parameters at every call, unlike steps inside `cached`.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from ..._backend import Place
 from .._dispatch.function import HALF
 from .._dispatch.mode import KERNEL, RECORDED, mode
-from .._dispatch.results import computed
-from ..sequences._cells import Call
-from ..sequences._plan import SEQUENCE
-from ._step import OneStep, Steps, call_of, step_of
+from ._step import OneStep, Step, call_of, step_of, stepped
 from ._streaming import held
 
 #: Dtypes of the weights of real layers.
 _WEIGHTS = (*HALF, torch.float32, torch.float64)
-
-
-class Recorded(NamedTuple):
-    """A step whose gradients are recorded, without x and h0."""
-
-    call: Call
-    tensors: list[Tensor | None]
-    h0_at: int
-    own: tuple[Tensor, ...]
-    start: Tensor | None  # h0 where no state is given
-    units: int  # numbers of a state that are the output
-
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], _at: Place) -> tuple[Tensor, Tensor]:
-        """The output, which is the states or their first numbers, and the states."""
-        tensors, h0 = list(self.tensors), self.start if h0 is None else h0
-        x = x if x.dim() == 3 else x.unsqueeze(0)
-        tensors[0], tensors[self.h0_at] = x, None if h0 is None else h0.expand(x.shape[1], shape[-1])
-        states = computed(SEQUENCE, RECORDED, None, self.call, (*tensors, *self.own, None, None, None))[0].view(shape)
-        return states if self.units == shape[-1] else states[..., : self.units], states
 
 
 def of_one_step(layer: Any, input: Tensor, hx: Tensor | None) -> tuple[Tensor, Tensor] | None:
@@ -84,7 +59,7 @@ def _run(layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] |
     for kernel, own, start in kernels:
         stem = "dense" if own else ""
         if how is KERNEL:
-            each.append(step_of(layer, kernel, (stem, own), start))
+            each.append(step_of(layer, kernel, (stem, own), start).run)
         else:
-            each.append(Recorded(*call_of(kernel, stem), own, start, layer.hidden_size))
-    return Steps(each, torch.float32 if stored in HALF else stored, stored).run(layer, x, state)
+            each.append(Step(*call_of(kernel, stem), own, start, layer.hidden_size).recorded)
+    return stepped(layer, x, state, each, torch.float32 if stored in HALF else stored, stored)

@@ -4,8 +4,6 @@ Where the gradient is zero, weight decay shortens u without turning it, until it
 type. An operator refuses such vectors; a layer scales them, which changes no reflection.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -40,9 +38,8 @@ def built(make: Callable[..., Operator], arguments: Sequence[Argument], values: 
     return make(*values)
 
 
-def signed(vectors: Tensor, sign: Tensor | float | None) -> Tensor:
+def signed(vectors: Tensor, sign: Any) -> Tensor:
     """The square trapezoid of n - 1 vectors, with the sign at the end of its last column."""
-    assert sign is not None
     last = vectors.new_zeros(*vectors.shape[:-1], 1)
     last[..., -1, 0] = sign
     return torch.cat((vectors, last), -1)

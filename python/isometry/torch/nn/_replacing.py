@@ -4,8 +4,6 @@ A call of a model reads its registered submodules. A compiled call, a wrapper th
 that holds a layer beside the registered one read what they were given, so a layer put in that place is never called.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
@@ -128,6 +126,26 @@ def _content(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # a variable that has no value yet
         return None
+
+
+def replace(model: nn.Module, made: Mapping[Any, Any]) -> None:
+    """Puts other modules in all places of some."""
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):
+            if child in made:
+                setattr(parent, name, made[child])
+
+
+def weights_of_others(model: nn.Module, leaving: Collection[Any]) -> dict[Tensor, str]:
+    """The parameters of the modules that stay, with their names in the model."""
+    every = [(path, module) for path, module in model.named_modules() if module not in leaving]
+    return {p: f"{path}.{name}" for path, own in every for name, p in own._parameters.items() if p is not None}
+
+
+def check_module(argument: str, module: object) -> None:
+    """Refuse what is no module."""
+    if not isinstance(module, nn.Module):
+        check.kind(argument, "a torch.nn.Module", module)
 
 
 def check_weight(argument: str, weight: Any) -> None:

@@ -1,7 +1,5 @@
 """Constructors of layers for messages and `help`: under the name of the class, with the keywords that they pass on."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterable

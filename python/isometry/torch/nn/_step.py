@@ -1,9 +1,7 @@
 """A call of a kernel on one time step."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,11 +9,12 @@ from torch import Tensor
 from ... import _core
 from ..._backend import Place
 from .._dispatch.function import HALF, Array, arrays, empty, place, readable
-from .._dispatch.mode import autocast
+from .._dispatch.mode import RECORDED, autocast
 from .._dispatch.plan import full, member
+from .._dispatch.results import computed
 from ..sequences._blocks import divided, pieces
 from ..sequences._cells import CELLS, NAMES, NOTHING, Call, forward
-from ..sequences._plan import _joined
+from ..sequences._plan import SEQUENCE, _joined
 
 
 class Kernel(NamedTuple):
@@ -27,30 +26,23 @@ class Kernel(NamedTuple):
     slope: float
     arrays: dict[str, Tensor | None]
 
-    @property
-    def remembers(self) -> bool:
-        """Whether the cell has a memory beside its state, which a step would have to return."""
-        return CELLS[self.cell].declaration.memory(*self.settings)
 
-
-class OneStep(Protocol):
-    """One time step of a recurrence."""
-
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place, /) -> tuple[Tensor, Tensor]:
-        """The output after x (B, d) or (1, B, d), and the states, of this shape."""
+#: One time step of a recurrence: from x (B, d) or (1, B, d), h0, the shape of the states and the place of the kernel to
+#: the output and the states.
+OneStep: TypeAlias = Callable[[Tensor, Tensor | None, tuple[int, ...], Place], tuple[Tensor, Tensor]]
 
 
 class Step(NamedTuple):
     """A call of a kernel on one time step, without x and h0."""
 
     call: Call
-    tensors: Sequence[Array | None]
-    own: tuple[Array | None, ...]
+    tensors: Sequence[Any]
     h0_at: int
+    own: tuple[Any, ...]
     start: Tensor | None  # h0 where no state is given
-    packs: Array | None  # the matrices, as the kernel reads them; None where it packs them itself
     units: int  # numbers of a state that are the output
-    blocks: int | None  # of the matrices, each a recurrence of its own piece of the state; None for whole matrices
+    packs: Array | None = None  # the matrices, as the kernel reads them; None where it packs them itself
+    blocks: int | None = None  # of the matrices, each a recurrence of its own piece of the state; None for whole ones
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
         """The output, which is the states or their first numbers, and the states."""
@@ -75,33 +67,38 @@ class Step(NamedTuple):
             return states, states
         return states[..., : self.units], states
 
+    def recorded(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], _at: Place) -> tuple[Tensor, Tensor]:
+        """The same where gradients are recorded."""
+        tensors, h0 = list(self.tensors), self.start if h0 is None else h0
+        x = x if x.dim() == 3 else x.unsqueeze(0)
+        tensors[0], tensors[self.h0_at] = x, None if h0 is None else h0.expand(x.shape[1], shape[-1])
+        states = computed(SEQUENCE, RECORDED, None, self.call, (*tensors, *self.own, None, None, None))[0].view(shape)
+        return states if self.units == shape[-1] else states[..., : self.units], states
 
-class Steps(NamedTuple):
-    """The steps of all recurrences of a layer, and the dtypes of states and weights."""
 
-    each: Sequence[OneStep]
-    kind: torch.dtype
-    stored: torch.dtype
+def stepped(
+    layer: Any, x: Tensor, state: Tensor | None, each: Sequence[OneStep], kind: torch.dtype, stored: torch.dtype
+) -> tuple[Tensor, Tensor] | None:
+    """The output after x (B, d), (1, B, d) or (d,), and the states; None where they do not fit.
 
-    def run(self, layer: Any, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor] | None:
-        """The output after x (B, d), (1, B, d) or (d,), and the states; None where they do not fit."""
-        each, kind, stored = self
-        at, count, rank = place(None), len(each), x.dim()
-        shape = (count, *x.shape[rank == 3 : -1], *layer._state)
-        fits = 0 < rank < 4 and x.shape[-1] == layer.input_size and 0 not in shape
-        if at == "gpu" or not fits or not (state is None or state.shape == shape):
-            return None
-        half = stored in HALF
-        if (half and autocast(x.device)) or (count > 1 and layer.dropout and layer.training):
-            return None
-        before = (None,) * count if state is None else (state if state.dtype is kind else state.to(kind)).unbind(0)
-        x, shape, states = x if rank > 1 else x.unsqueeze(0), (1, *shape[1:]), []
-        x = x if x.dtype is kind else x.to(kind)
-        for one, h0 in zip(each, before, strict=True):
-            x, last = one.run(x, h0, shape, at)
-            states.append(last)
-        new = last if count == 1 else torch.cat(states)
-        return (x.to(stored), new.to(stored)) if half else (x, new)
+    `each` are the steps of all recurrences of a layer, then the dtypes of states and weights.
+    """
+    at, count, rank = place(None), len(each), x.dim()
+    shape = (count, *x.shape[rank == 3 : -1], *layer._state)
+    fits = 0 < rank < 4 and x.shape[-1] == layer.input_size and 0 not in shape
+    if at == "gpu" or not fits or not (state is None or state.shape == shape):
+        return None
+    half = stored in HALF
+    if (half and autocast(x.device)) or (count > 1 and layer.dropout and layer.training):
+        return None
+    before = (None,) * count if state is None else (state if state.dtype is kind else state.to(kind)).unbind(0)
+    x, shape, states = x if rank > 1 else x.unsqueeze(0), (1, *shape[1:]), []
+    x = x if x.dtype is kind else x.to(kind)
+    for one, h0 in zip(each, before, strict=True):
+        x, last = one(x, h0, shape, at)
+        states.append(last)
+    new = last if count == 1 else torch.cat(states)
+    return (x.to(stored), new.to(stored)) if half else (x, new)
 
 
 def call_of(kernel: Kernel, stem: str) -> tuple[Call, list[Tensor | None], int]:
@@ -138,4 +135,4 @@ def step_of(
         matrices = arrays([matrix for parts in each for matrix in operands(*parts)])
         _, packs = empty((_core.pack(matrices),), packed.to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, packs)  # type: ignore[arg-type, type-var]
-    return Step(call, arrays(plain), arrays(own), at, start, packs, layer.hidden_size, blocks)
+    return Step(call, arrays(plain), at, arrays(own), start, layer.hidden_size, packs, blocks)

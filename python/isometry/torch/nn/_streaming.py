@@ -31,7 +31,7 @@ from ..operators.dense import Dense
 from ..sequences._blocks import whole
 from ..sequences._cells import CELLS
 from ._contract import accepted, check_step
-from ._step import Kernel, Step, Steps, step_of
+from ._step import Kernel, OneStep, Step, step_of, stepped
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40
@@ -54,7 +54,7 @@ class Held:
         self._layer = layer
         self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int, bool]] = []
         self._transitions: dict[tuple[str, bool, bool], Any] = {}
-        self._steps: Steps | None = None
+        self._steps: tuple[list[OneStep], torch.dtype, torch.dtype] | None = None
         self._accepted: tuple[torch.dtype, ...] = ()  # dtypes of inputs and states
 
     def _fresh(self) -> bool:
@@ -117,21 +117,20 @@ class Held:
             return None
         if self._steps is None:
             self._steps = self._prepare()
-        return self._steps.run(layer, x, state) if self._steps.each else None
+        return stepped(layer, x, state, *self._steps) if self._steps[0] else None
 
     @torch.no_grad()
-    def _prepare(self) -> Steps:
-        """Makes the steps; none for a layer that has no kernel of a step."""
-        layer = self._layer
-        serves = not layer.bidirectional and layer._runs_as_defined
-        kernels = [layer._kernel(suffix) for suffix in layer._suffixes if serves]
-        each = [
-            self._made(suffix, kernel) if isinstance(kernel, Kernel) else kernel
-            for suffix, kernel in zip(layer._suffixes, kernels, strict=False)
-            if kernel is not None and not (isinstance(kernel, Kernel) and kernel.remembers)
-        ]
+    def _prepare(self) -> tuple[list[OneStep], torch.dtype, torch.dtype]:
+        """Makes the steps, none for a layer that has no kernel of a step, and the dtypes of states and weights."""
+        layer, each = self._layer, []
+        for suffix in layer._suffixes if not layer.bidirectional and layer._runs_as_defined else ():
+            kernel = layer._kernel(suffix)
+            if not isinstance(kernel, Kernel):
+                each.append(kernel)
+            elif not CELLS[kernel.cell].declaration.memory(*kernel.settings):  # a step would have to return it
+                each.append(self._made(suffix, kernel).run)
         stored, kind = layer.weight_ih_l0.dtype, layer._weight_dtype
-        return Steps(each, kind.to_complex() if layer.is_complex else kind, stored)
+        return each, kind.to_complex() if layer.is_complex else kind, stored
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
         layer, heads = self._layer, self._layer._heads
@@ -262,8 +261,7 @@ class Stepping:
         if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
             return self._parted(found[1])
         check_step(self, input)
-        last: Tensor = self(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
-        return last
+        return self(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
 
     def cached(self) -> AbstractContextManager[None]:
         """A context in which W is formed once, for calls of the layer and of :meth:`step`.

@@ -4,8 +4,6 @@ Its methods run as they are: ``super().forward(...)`` is then ours. What such a 
 layers have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from types import CellType, CodeType, FunctionType

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import torch
@@ -20,6 +21,7 @@ from ..formulas._precision import full_precision
 from ..formulas.delta import softplus_gate
 from ._base import RecurrentLayer
 from ._contract import LayerKeywords, Sweep, check_step
+from ._step import OneStep
 from ._streaming import held_for_steps
 
 #: The two linear maps, each a weight and its bias, and the factor of the gates (`softplus_gate`).
@@ -206,9 +208,19 @@ class DeltaProduct(RecurrentLayer):
         # computed sequence by sequence
         return output.contiguous() if isinstance(output, Tensor) else output, last
 
-    def _kernel(self, suffix: str) -> _Step:
+    def _kernel(self, suffix: str) -> OneStep:
         start = self._start(suffix)
-        return _Step(self, self._weights(suffix), None if start is None else start.detach())
+        return partial(self._stepped, self._weights(suffix), None if start is None else start.detach())
+
+    @full_precision
+    def _stepped(
+        self, weights: _Weights, start: Tensor | None, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place
+    ) -> tuple[Tensor, Tensor]:
+        """The output after x (B, d) or (1, B, d), and the states of this shape; `start` is h0 where none is given."""
+        x, h0 = x.flatten(0, -2), start if h0 is None else h0
+        h0, options = None if h0 is None else h0.expand(len(x), *self._state), Options(self.householders, 1.0, True)
+        (o, state), _ = DELTA_RULE.run(options, (*self._drawn(weights, x.unsqueeze(1)), h0, None), False, at)
+        return o.flatten(1), state if state.shape == shape else state.unsqueeze_(0)  # no view: it is the caller's
 
     def _outcome(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
         return self._swept(sweep.x, sweep)
@@ -292,25 +304,6 @@ class DeltaProduct(RecurrentLayer):
         time = int(self.batch_first and input.dim() == 2)
         output, state = self(input.unsqueeze(time), hx)
         return (output if self.last_only else output.squeeze(time)), state
-
-
-class _Step(NamedTuple):
-    """One step of one recurrence."""
-
-    layer: DeltaProduct
-    weights: _Weights
-    start: Tensor | None  # h0 where no state is given
-
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
-        """The output after x (B, d) or (1, B, d), and the states, of this shape."""
-        return self._computed(x.flatten(0, -2), h0 if h0 is not None else self.start, shape, at)
-
-    @full_precision
-    def _computed(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
-        layer, options = self.layer, Options(self.layer.householders, 1.0, True)
-        h0 = None if h0 is None else h0.expand(x.shape[0], *layer._state)
-        (o, state), _ = DELTA_RULE.run(options, (*layer._drawn(self.weights, x.unsqueeze(1)), h0, None), False, at)
-        return o.flatten(1), state if state.shape == shape else state.unsqueeze_(0)  # no view: it is the caller's
 
 
 def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tensor]:

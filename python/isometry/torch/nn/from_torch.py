@@ -12,8 +12,8 @@ from torch.nn.utils import parametrize
 
 from ..._rules import check
 from ._base import RecurrentLayer
-from ._conversion import CELLS, LAYERS, Prepared, Way, prepared, replace, to_ours
-from ._replacing import unseen
+from ._conversion import CELLS, LAYERS, Prepared, Way, prepared, to_ours
+from ._replacing import check_module, replace, unseen, weights_of_others
 from ._subclasses import rebased, unfit
 
 _NAMES = {kind.__name__ for kind in (nn.RNNBase, nn.RNNCellBase, nn.RNNCell, *LAYERS, *CELLS)}
@@ -99,8 +99,7 @@ def from_torch(module: nn.Module, *, cells: bool = False, subclasses: bool = Fal
     >>> report.left
     [('b', 'is a GRUCell, which cells=True converts')]
     """
-    if not isinstance(module, nn.Module):
-        check.kind("module", "a torch.nn.Module", module)
+    check_module("module", module)
     asked = check.flag("cells", cells), check.flag("subclasses", subclasses)
     report = check.flag("report", report)
     theirs, why = _standing(module, *asked)
@@ -193,13 +192,7 @@ def _ready(
 ) -> dict[nn.Module, Prepared]:
     """The new layers, without values; ``stay`` gets those that are refused, and those that share weights with them."""
     while True:
-        others = {
-            p: f"{path}.{name}"
-            for path, each in model.named_modules()
-            if each not in layers or each in stay
-            for name, p in each._parameters.items()
-            if p is not None
-        }
+        others = weights_of_others(model, layers.keys() - stay.keys())
         ready, before = {}, len(stay)
         for each, theirs in layers.items():
             if each in stay:

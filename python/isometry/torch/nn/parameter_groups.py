@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..._rules import check
+from ._replacing import check_module
 
 
 def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: float | Tensor) -> list[dict[str, Any]]:
@@ -37,8 +37,7 @@ def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: flo
     >>> [(group["lr"], len(group["params"])) for group in optimizer.param_groups]
     [(0.001, 4), (0.0001, 1)]
     """
-    if not isinstance(module, nn.Module):
-        check.kind("module", "a torch.nn.Module", module)
+    check_module("module", module)
     own = {id(p) for layer in module.modules() for p in getattr(layer, "recurrent_parameters", tuple)()}
     fast = [p for p in module.parameters() if id(p) not in own]
     slow = [p for p in module.parameters() if id(p) in own]

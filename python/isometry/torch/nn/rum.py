@@ -161,7 +161,6 @@ class RUM(CellLayer):
             h0, r0 = (None if t is None else self._widened(t[number]) for t in (h, memory))
             h0 = self._start(suffix) if h0 is None else h0
             x, r = self._by_kernel(Sweep(suffix, x, h0), r0=r0)
-            assert r is not None
             new.append(self._rounded(x))
             memories.append(self._rounded(r))
             if self.dropout and self.training:

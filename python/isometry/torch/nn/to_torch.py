@@ -7,10 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..._rules import check
 from ._base import RecurrentLayer
-from ._conversion import CELLS, LAYERS, OURS, Way, prepared, replace, to_theirs
-from ._replacing import unseen
+from ._conversion import CELLS, LAYERS, OURS, Way, prepared, to_theirs
+from ._replacing import check_module, replace, unseen, weights_of_others
 from .gru import GRU
 from .rnn import RNN
 
@@ -59,8 +58,7 @@ def to_torch(module: nn.Module) -> Any:
       (0): GRU(3, 8)
     )
     """
-    if not isinstance(module, nn.Module):
-        check.kind("module", "a torch.nn.Module", module)
+    check_module("module", module)
     if isinstance(module, RecurrentLayer) or not module._modules:
         return prepared(module, "layer", _way(module, "layer"), {}).filled({})
     layers = {each: path for path, each in module.named_modules() if isinstance(each, RecurrentLayer)}
@@ -71,13 +69,7 @@ def to_torch(module: nn.Module) -> Any:
     names = layers | weights
     for each, why in unseen(module, names).items():
         raise NotImplementedError(f"to_torch: {names[each]!r} {why}")
-    others = {
-        p: f"{path}.{name}"
-        for path, each in module.named_modules()
-        if each not in layers
-        for name, p in each._parameters.items()
-        if p is not None
-    }
+    others = weights_of_others(module, layers)
     ready = {each: prepared(each, repr(path), ways[each], others) for each, path in layers.items()}
     copies: dict[Tensor, nn.Parameter] = {}
     replace(module, {each: one.filled(copies) for each, one in ready.items()})

@@ -1,28 +1,17 @@
 """h <- phi(W h + d_t), or W h + d_t with an activation of the input, which is then part of d."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..formulas.recurrence import formula
-from ..formulas.sequence import Law
 from .activation import IDENTITY, Phi
 from .history import Flags, History
 
 
-def prepared(
-    law: Law,
-    weight: Tensor,
-    x: Tensor,
-    input_weight: Tensor,
-    h0: Tensor | None,
-    bias: Tensor | None,
-    activation_bias: Tensor | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[Tensor, ...]]:
-    """d of all steps, the first state, the activation's bias, W."""
-    drive, *_ = formula(law, weight, x, input_weight, h0, bias, activation_bias)
-    return drive, h0, activation_bias, (weight,)
+def matrices(weight: Tensor, *_: Any) -> tuple[Tensor]:
+    """W."""
+    return (weight,)
 
 
 class Steps:

@@ -5,8 +5,6 @@ What does not depend on the steps is traced, and fused with what is around it. T
 own, and a Function connects them. Nothing in them waits for a value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isnan, nan
 from typing import Any

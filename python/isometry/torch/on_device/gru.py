@@ -1,30 +1,18 @@
 """h <- z * h + (1 - z) * c with gates z and r; c = phi(W_h (r * h) + d) or phi(r * (W_h h + c_h) + d)."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..formulas.gru import formula
-from ..formulas.sequence import Law
 from .activation import Phi
 from .history import Flags, History
 
 
-def prepared(
-    law: Law,
-    weight: Tensor | None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    hidden_bias: Tensor | None,
-    activation_bias: Tensor | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[Tensor | None, ...]]:
-    """d of all steps, the first state, the activation's bias; c_h, W_z and W_r, W_h."""
-    drive, *_ = formula(law, weight, x, w, u, b, h0, hidden_bias, activation_bias)
-    return drive, h0, activation_bias, (hidden_bias, w[:2].flatten(0, 1), w[2] if weight is None else weight)
+def matrices(weight: Tensor | None, *arrays: Any) -> tuple[Tensor | None, ...]:
+    """c_h, W_z and W_r, W_h."""
+    _, w, *_, hidden_bias, _ = arrays
+    return hidden_bias, w[:2].flatten(0, 1), w[2] if weight is None else weight
 
 
 class Steps:

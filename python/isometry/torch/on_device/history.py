@@ -1,7 +1,5 @@
 """The states of all steps, with those before them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

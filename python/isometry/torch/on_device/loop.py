@@ -3,32 +3,30 @@
 Past its end a sequence keeps its state: states there are hidden from the result, and no cotangent reaches them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..formulas import sequence
 from ..formulas._precision import full_precision
-from ..formulas.sequence import Law
+from ..formulas.sequence import Formula, Law, states
 from . import affine, gru, lstm, rum
 from .activation import Phi
 from .history import History
 
-#: By the name of a cell: `prepared`, what does not depend on the steps; its `Steps`; its `formula`, for gradients of
-#: gradients.
+#: By the name of a cell: the `matrices` that its `Steps` take, and these.
 CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru, "lstm": lstm, "rum": rum}
+FORMULAS: dict[str, Formula] = {cell: import_module(f"isometry.torch.formulas.{cell}").formula for cell in CELLS}
 
 
 def prepared(call: Any, given: Sequence[Any]) -> tuple[Any, ...]:
     """What does not depend on the steps: the input of all steps, the first state, the activation's bias, matrices."""
     cell, law, *_ = call
-    drive, h0, own, matrices = CELLS[cell].prepared(law, *given)
-    return drive, sequence.first(h0, drive, matrices[-1].shape[-1]), own, *matrices
+    drive, (h0, *_), _ = FORMULAS[cell](law, *given)
+    return drive, h0, given[-1], *CELLS[cell].matrices(*given)
 
 
 def _visible(found: Tensor, inside: Tensor | None) -> Tensor:
@@ -99,7 +97,7 @@ class Loop(NamedTuple):
         """The same in operations that autograd records one by one."""
         cell, law, inside, reverse = self
         lengths = None if inside is None else inside.sum(0).squeeze(-1)
-        return sequence.states(CELLS[cell].formula, law, lengths, reverse, *given)[:1]
+        return states(FORMULAS[cell], law, lengths, reverse, *given)[:1]
 
 
 @full_precision
@@ -127,11 +125,9 @@ def backward(
     call: Any, arrays: Sequence[Any], saved: tuple[Tensor, ...], found: Tensor, ct: Tensor, wanted: Sequence[bool]
 ) -> list[Tensor | None]:
     """The wanted gradients of the prepared arrays."""
-    detached = [None if t is None else t.detach() for t in arrays]
+    detached: list[Any] = [None if t is None else t.detach() for t in arrays]
     cell = _steps(call, detached)
-    h0 = detached[1]
-    assert h0 is not None
-    cell.start(History(found, h0, call[3]), saved)
+    cell.start(History(found, detached[1], call[3]), saved)
     first = _backward_steps(ct, call, cell, found)
     drive, of_h0, *others = wanted
     drive_bar, *bars = cell.gradients((drive, *others))

@@ -1,29 +1,17 @@
 """c <- f * c + i * g, h = o * tanh(c), with gates i, f, g, o of W h + d; states are (h, c)."""
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..formulas.lstm import formula
-from ..formulas.sequence import Law
 from .activation import Phi
 from .history import Flags, History
 
 
-def prepared(
-    law: Law,
-    weight: None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    activation_bias: None,
-) -> tuple[Tensor, Tensor, None, tuple[Tensor, ...]]:
-    """d of all steps, the first state, no activation's bias; W."""
-    drive, (first,), _ = formula(law, weight, x, w, u, b, h0, activation_bias)
-    return drive, first, None, (w,)
+def matrices(_weight: None, _x: Tensor, w: Tensor, *_: Any) -> tuple[Tensor]:
+    """W."""
+    return (w,)
 
 
 class Steps:

@@ -4,32 +4,19 @@ a and b are e and tau normalised, w = (a + b) / |a + b|. Without the memory of r
 as in docs/math/rotation.md.
 """
 
-from __future__ import annotations
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..formulas.rotation import unit
-from ..formulas.rum import formula
-from ..formulas.sequence import Law
 from .activation import Phi
 from .history import Flags, History
 
 
-def prepared(
-    law: Law,
-    weight: None,
-    x: Tensor,
-    w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
-    h0: Tensor | None,
-    r0: None,
-    activation_bias: Tensor | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[Tensor, ...]]:
-    """d and e of all steps, the first state, the activation's bias, W."""
-    drive, *_ = formula(law, weight, x, w, u, b, h0, r0, activation_bias)
-    return drive, h0, activation_bias, (w,)
+def matrices(_weight: None, _x: Tensor, w: Tensor, *_: Any) -> tuple[Tensor]:
+    """W."""
+    return (w,)
 
 
 def along(u: Tensor, x: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """The states of a cell: one operation of autograd, or of a compiled graph."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling

@@ -96,8 +96,7 @@ class Expressions(Expression):
 
     def _determinant(self, backend: str | None) -> Tensor:
         """`det`, which may have fewer batch axes."""
-        found: Tensor = _determinants.of_matrix(torch, self.matrix(backend=backend), self._unitary(False))
-        return found
+        return _determinants.of_matrix(torch, self.matrix(backend=backend), self._unitary(False))
 
     # -------------------------------------------------------- tensors held
 
@@ -215,5 +214,4 @@ def kind_of(
     """The dtype of a part of an operator of dtype `operator` when that is converted to `target`."""
     if target is None:
         return None
-    found: torch.dtype = getattr(torch, converted(dtype_name(operator), dtype_name(own), dtype_name(target), real))
-    return found
+    return getattr(torch, converted(dtype_name(operator), dtype_name(own), dtype_name(target), real))

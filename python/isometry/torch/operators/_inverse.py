@@ -1,7 +1,5 @@
 """Arrays of the inverse maps that run in NumPy, on the host."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

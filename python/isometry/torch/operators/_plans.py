@@ -92,7 +92,6 @@ class Matrix(_Object):
 
     def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> tuple[Shape]:
         first = tensors[0]
-        assert first is not None
         batch = first.dim() - self.rank
         return ((*first.shape[:batch], *settings) if batch else settings,)
 

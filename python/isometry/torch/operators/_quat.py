@@ -4,8 +4,6 @@ Lengths are those of vectors divided by a number that is held constant, since re
 are series, whose errors are of the order of eps^(3/2), and whose derivatives are right up to order 5.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

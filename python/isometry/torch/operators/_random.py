@@ -1,7 +1,5 @@
 """Shared by the `random` constructors: their keywords, random numbers of a dtype on a device, stacks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, TypedDict

@@ -1,7 +1,5 @@
 """Full skew matrices, packed."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -107,12 +107,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
 
     @classmethod
     def from_matrix(
-        cls,
-        w: Tensor,
-        *,
-        first: Literal["left", "right"] = "left",
-        nearest: bool = False,
-        tol: float | None = None,
+        cls, w: Tensor, *, first: Literal["left", "right"] = "left", nearest: bool = False, tol: float | None = None
     ) -> Mesh:
         """The brick mesh of n layers that is an orthogonal or unitary matrix; not differentiable.
 

@@ -11,8 +11,6 @@ As many steps are launched as norms of 256 need; beyond that s is no larger. Eac
 unitary; steps of Newton and Schulz take it back, and that of W.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,39 +23,42 @@ from ..formulas._precision import full_precision
 
 def weight(formula: Callable[..., tuple[Tensor, ...]], x: Tensor, base: Tensor | None) -> Tensor:
     """B exp(A) for a square X (..., n, n); the formula has the same tensors."""
-    return computed_there(_Weight(formula), (x, base))[0]
+    return computed_there(Written(formula, _forward, _backward), (x, base))[0]
 
 
-class _Weight(NamedTuple):
-    """A call; its tensors are X and the base."""
+class Written(NamedTuple):
+    """A map whose forward and backward pass are written out; its tensors are X and the base."""
 
     formula: Callable[..., tuple[Tensor, ...]]
+    forward: Callable[..., tuple[Tensor, tuple[Tensor, ...]]]  # from X and the base to W and what is saved
+    backward: Callable[..., Tensor]  # from the cotangent, these and what was saved to the gradient of X
 
     def run(self, given: Sequence[Any], saving: bool) -> tuple[tuple[Tensor], tuple[Tensor, ...]]:
-        """W; nothing is saved."""
+        """W, and what is saved."""
         del saving
-        return (_forward(*given),), ()
+        w, saved = self.forward(*given)
+        return (w,), saved
 
     def pull(
         self, given: Sequence[Any], saved: Sequence[Any], wanted: Sequence[bool], cts: Sequence[Any]
     ) -> tuple[Tensor | None, ...]:
         """The gradient of X."""
-        del saved, wanted
-        x, base = given
-        return _backward(x, base, cts[0]), None
+        del wanted
+        return self.backward(cts[0], given, saved), None
 
 
 _NORM, _STEPS = 4, 6
 
 
 @full_precision
-def _forward(x: Tensor, base: Tensor | None) -> Tensor:
+def _forward(x: Tensor, base: Tensor | None) -> tuple[Tensor, tuple[Tensor, ...]]:
     w = unitary(torch.matrix_exp(_skew(matrices(x))))
-    return (w if base is None else torch.bmm(matrices(base), w)).reshape(x.shape)
+    return (w if base is None else torch.bmm(matrices(base), w)).reshape(x.shape), ()
 
 
 @full_precision
-def _backward(x: Tensor, base: Tensor | None, ct: Tensor) -> Tensor:
+def _backward(ct: Tensor, given: Sequence[Any], _saved: Sequence[Any]) -> Tensor:
+    x, base = given
     a, n, along = _skew(matrices(x)), x.shape[-1], matrices(ct)
     if base is not None:
         along = torch.bmm(matrices(base).mH, along)

@@ -6,9 +6,8 @@ V T V^H; 1 / tau is half of the diagonal of V^H V where they are real. P^{-1} = 
 has the gradient -P^H P_bar P^H, that of an exponential is a block of an exponential of twice the size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,36 +17,14 @@ from .._dispatch.device import computed_there
 from ..formulas._precision import doubled, full_precision
 from ..formulas._solve import solve, triangular
 from ._signs import of_bits
-from ._square import matrices, unitary
+from ._square import Written, matrices, unitary
 
 Saved = tuple[Tensor, ...]
 
 
 def weight(name: str, formula: Callable[..., tuple[Tensor, ...]], x: Tensor, base: Tensor | None) -> Tensor:
     """B M(X) for a thin X (..., n, k), by the map of this name; the formula has the same tensors."""
-    return computed_there(_Weight(name, formula), (x, base))[0]
-
-
-class _Weight(NamedTuple):
-    """A call; its tensors are X and the packed base."""
-
-    name: str
-    formula: Callable[..., tuple[Tensor, ...]]
-
-    def run(self, given: Sequence[Any], saving: bool) -> tuple[tuple[Tensor], Saved]:
-        """W, and what the map and the base save."""
-        del saving
-        x, base = given
-        w, saved = _forward(matrices(x), self.name, None if base is None else matrices(base))
-        return (w.reshape(given[0].shape),), saved
-
-    def pull(
-        self, given: Sequence[Any], saved: Sequence[Any], wanted: Sequence[bool], cts: Sequence[Any]
-    ) -> tuple[Tensor | None, ...]:
-        """The gradient of X."""
-        del wanted
-        ct, base = cts[0], given[1]
-        return _backward(matrices(ct), self.name, base is not None, tuple(saved)).reshape(ct.shape), None
+    return computed_there(Written(formula, partial(_forward, name), partial(_backward, name)), (x, base))[0]
 
 
 def _diagonal(t: Tensor) -> Tensor:
@@ -55,8 +32,10 @@ def _diagonal(t: Tensor) -> Tensor:
 
 
 @full_precision
-def _forward(x: Tensor, name: str, base: Tensor | None) -> tuple[Tensor, Saved]:
+def _forward(name: str, x: Tensor, base: Tensor | None) -> tuple[Tensor, Saved]:
+    """W, and what the map and the packed base save."""
     turn: Reflections | None
+    shape, x, base = x.shape, matrices(x), None if base is None else matrices(base)
     if name == "householder":
         every = _reflections(x if base is None else torch.cat((x, base)))
         parts = zip(*[t.tensor_split((len(x),)) for t in every], strict=True)
@@ -65,15 +44,18 @@ def _forward(x: Tensor, name: str, base: Tensor | None) -> tuple[Tensor, Saved]:
     else:
         w, saved = _SKEW[name][0](x)
         turn = None if base is None else _reflections(base)
-    return (w, saved) if base is None or turn is None else (turn.apply_(w), (*saved, *turn))
+    if base is not None and turn is not None:
+        w, saved = turn.apply_(w), (*saved, *turn)
+    return w.reshape(shape), saved
 
 
 @full_precision
-def _backward(ct: Tensor, name: str, based: bool, saved: Saved) -> Tensor:
-    if based:
+def _backward(name: str, ct: Tensor, given: Sequence[Any], saved: Sequence[Tensor]) -> Tensor:
+    shape, ct = ct.shape, matrices(ct)
+    if given[1] is not None:
         saved, turn = saved[:-_PARTS], Reflections(*saved[-_PARTS:])
         ct = turn.adjoint(ct)
-    return _product_gradient(ct, *saved) if name == "householder" else _SKEW[name][1](ct, *saved)
+    return (_product_gradient if name == "householder" else _SKEW[name][1])(ct, *saved).reshape(shape)
 
 
 # ---------------------------------------------------------------- reflections

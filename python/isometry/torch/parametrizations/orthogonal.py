@@ -21,8 +21,6 @@ from .._stored import Contiguous, arrange
 from . import _maps
 from ._signs import settle, settle_part, trained_signs
 
-__all__ = ["orthogonal"]
-
 
 def orthogonal(
     module: nn.Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True

@@ -4,8 +4,6 @@ The arrays of all units are divided among the blocks, the states put side by sid
 those of each of its three parts.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor
@@ -13,7 +11,7 @@ from torch import Tensor
 from ..._cells._declaration import Cell
 from ..operators._block_diagonal import diagonal
 
-Given = dict[str, Tensor | None]
+Given = dict[str, Any]  # tensors, None for one that is not given
 
 
 def whole_shape(shape: Any, factors: Any, heads: int) -> Any:

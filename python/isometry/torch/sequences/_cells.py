@@ -1,7 +1,5 @@
 """The computation of the declared cells: their formulas, and the call of their kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple

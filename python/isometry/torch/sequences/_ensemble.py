@@ -1,7 +1,5 @@
 """An ensemble: recurrences of the same sizes, with arrays or an operator of their own, in one call of the kernels."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch
@@ -39,29 +37,17 @@ def arranged(
     return made, marks, state
 
 
-def ensemble(
-    how: Mode,
-    backend: str | None,
-    call: Call,
-    tensors: Tensors,
-    factors: Tensors,
-    around: Tensors,
-    members: int,
-    *,
-    blocks: bool,
-) -> Results:
+def ensemble(how: Mode, backend: str | None, call: Call, tensors: Tensors, members: int, *, blocks: bool) -> Results:
     """The states (E, T, B, n) of all members, and their memories; graphs, modes that observe torch's operations and a
     checkpoint compute them one by one. On another device, where each operation is a launch, they share all operations.
 
-    `around` are the state before marked steps, the marks, the lengths. With `blocks` the states lie beside one another
-    in memory.
+    With `blocks` the states lie beside one another in memory.
     """
-    every = (*[None if t is None else t.contiguous() for t in (*tensors, *factors, *around)],)
+    every = tuple([None if t is None else t.contiguous() for t in tensors])
     axes = [None if t is None or t.shape[0] == 1 else 0 for t in every]
     if how is DEVICE and 0 in axes:
         given = [t if t is None or axis == 0 else t[0] for t, axis in zip(every, axes, strict=True)]
-        together: Results = torch.func.vmap(partial(SEQUENCE.formula, call), tuple(axes))(*given)
-        return together
+        return torch.func.vmap(partial(SEQUENCE.formula, call), tuple(axes))(*given)
     if how in WITHOUT_KERNELS or how is GRAPH or call.checkpoint != "none":
         each = [computed(SEQUENCE, how, backend, call, member(every, i)) for i in range(members)]
         return tuple([torch.stack(parts) for parts in zip(*each, strict=True)])

@@ -7,8 +7,6 @@ cell declares, and W if it was formed; or with a checkpoint, some states (`_stat
 saves none: its backward computes them first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isnan, nan
 from typing import Any, TypeAlias

@@ -1,11 +1,9 @@
 """Shared by all functions over a sequence: check the arguments, bring them to one dtype, sort the sequences, make one
 call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,45 +20,46 @@ from .._dispatch.results import computed
 from ..operators._block_diagonal import BlockDiagonal
 from ..operators._operator import Operator, dense, integers, real_tensor, tensor
 from ._blocks import divided, joined, whole, whole_shape
-from ._cells import CELLS, Call
+from ._cells import Call
 from ._ensemble import arranged, ensemble
 from ._plan import SEQUENCE
 from ._states import last_of
 
-Given = dict[str, Tensor | None]
-
-
+Given = dict[str, Any]  # tensors, None for one that is not given
 #: Steps, sequences, n, and the members of an ensemble.
 Sizes = tuple[int, int, int, int | None]
 #: The activation, its slope, the settings of the cell, the checkpoint, the output.
 Law = tuple[str, float, tuple[float | None, ...], str, str]
 
 
+class Options(NamedTuple):
+    """The arguments that are no tensors of a cell."""
+
+    activation: str
+    slope: float
+    settings: tuple[float | None, ...]
+    lengths: Tensor | Sequence[int] | None
+    reverse: bool
+    starts: Any = None
+    backend: str | None = None
+    checkpoint: str = "none"
+    output: str = "states"
+    heads: int = 1  # the blocks (heads, ...) by which block-diagonal matrices are given
+
+
 def run(
-    cell: str,
+    declaration: Cell,
     transition: Operator | None,
-    given: dict[str, Any],
-    settings: tuple[float | None, ...],
-    activation: str,
-    slope: float,
-    lengths: Tensor | Sequence[int] | None,
-    reverse: bool,
-    backend: str | None,
+    given: Given,
+    options: Options,
     packed: Callable[[Given], Given] | None = None,
-    *,
-    checkpoint: str = "none",
-    output: str = "states",
-    starts: Any = None,
-    own: Cell | None = None,
-    heads: int = 1,
 ) -> tuple[Tensor, Tensor | None]:
     """The states of a cell, or the last of each sequence, and the memory after them if it has one.
 
-    `given` are the user's arrays by name, and "start_state", the state before the steps that `starts` marks; `packed`
-    brings them into the order of the kernel. `own` declares the user's arrays where they are not the kernel's. With
-    `heads` the matrices are block-diagonal, and given by their blocks (heads, ...).
+    `given` are the arrays that are declared by name, and "start_state", the state before the steps that `starts` marks;
+    `packed` brings them into the order of the kernel.
     """
-    declaration = own or CELLS[cell].declaration
+    activation, slope, settings, lengths, reverse, starts, backend, checkpoint, output, heads = options
     if backend is not None:
         check.backend(backend)
     if declaration.cpu_only:
@@ -99,17 +98,15 @@ def run(
     how, stem, factors = _transition(transition, dtype, backend, (*values, ends, state, marks))
     if marks is not None and declaration.memory(*settings):
         how = FORMULA  # the kernels obtain a memory from the one after it, which a mark has made anew
-    call = Call(cell, stem, activation, float(slope), settings, reverse, checkpoint, last)
+    call = Call(declaration.name, stem, activation, float(slope), settings, reverse, checkpoint, last)
     if (members is not None and checkpoint == "none") or how is TRANSFORMED:  # where all states are kept
         call = call._replace(checkpoint="none", last=False)
-    results: Tensors
     if members is None:
         results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
     else:
-        around = state, marks, None if ends is None else ends[None]
-        results = ensemble(how, backend, call, values, factors, around, members, blocks=bool(blocks))
+        every = *values, *factors, state, marks, None if ends is None else ends[None]
+        results = ensemble(how, backend, call, every, members, blocks=bool(blocks))
     states, memory = results if len(results) > 1 else (results[0], None)
-    assert states is not None
     if last and not call.last:
         states = last_of(states, ends, reverse, tensors[declaration.state[0]])
     if order is not None:  # the user's order of the sequences
@@ -120,9 +117,11 @@ def run(
     return states if members is None or last else states.movedim(0, 1), memory
 
 
-def both_parts(declaration: Cell, given: dict[str, Any], *law: Any, **options: Any) -> tuple[Tensor, Tensor]:
-    """The states of a cell whose state has two parts; the arguments are those of `run` from its settings on."""
-    states, _ = run(declaration.name, None, given, *law, own=declaration, **options)
+def both_parts(
+    declaration: Cell, given: Given, options: Options, packed: Callable[[Given], Given] | None = None
+) -> tuple[Tensor, Tensor]:
+    """The states of a cell whose state has two parts."""
+    states, _ = run(declaration, None, given, options, packed)
     first, second = [part.clone(memory_format=torch.contiguous_format) for part in states.chunk(2, -1)]
     return first, second
 
@@ -220,12 +219,7 @@ _looked_up = lru_cache(1024)(_checked)
 
 
 def _placed(
-    declaration: Cell,
-    tensors: Given,
-    sizes: Sizes,
-    parts: tuple[int, int],
-    marks: Tensor | None,
-    state: Tensor | None,
+    declaration: Cell, tensors: Given, sizes: Sizes, parts: tuple[int, int], marks: Tensor | None, state: Tensor | None
 ) -> tuple[Given, Tensor | None, Tensor | None]:
     """The arrays with an entry for each sequence, and the members of an ensemble, or the blocks, as first axis.
 

@@ -1,8 +1,6 @@
 """What a call over a sequence returns and keeps of its states: all, the last of each sequence, or those at the borders
 of segments, from which a backward pass obtains the others again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -32,7 +30,6 @@ def written(
     last, end = empty(shape[1:], dtype) if call.last and not marked else (None, None)
     if not marked:
         result = states if last is None else last
-        assert result is not None
         return result, states if saving else None, whole if last is None else (whole, end, None, None)  # type: ignore[return-value]
     kept, rows = empty(borders(call, shape), dtype)
     return kept[-1] if states is None else states, kept, (whole, rows[-1], rows[:-1], call.checkpoint)

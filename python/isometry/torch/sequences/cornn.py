@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor
 
 from ..._cells.cornn import CORNN, setting
-from ._sequence import both_parts
+from ._sequence import Options, both_parts
 
 
 def cornn(
@@ -107,5 +107,5 @@ def cornn(
     (torch.Size([20, 5, 8]), torch.Size([20, 5, 8]))
     """
     given = {"x": x, "w": w, "u": u, "b": b, "y0": y0, "z0": z0, "activation_bias": None, "start_state": start_state}
-    law = setting(dt, gamma, epsilon), "tanh", 0.0, lengths, reverse, backend
-    return both_parts(CORNN, given, *law, checkpoint=checkpoint, output=output, starts=starts)
+    options = Options("tanh", 0.0, setting(dt, gamma, epsilon), lengths, reverse, starts, backend, checkpoint, output)
+    return both_parts(CORNN, given, options)

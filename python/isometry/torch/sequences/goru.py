@@ -7,9 +7,12 @@ from typing import Literal
 
 from torch import Tensor
 
+from ..._cells.goru import GORU
+from ..._cells.gru import setting
 from ..._rules import check
 from ..operators._operator import Operator
-from .gru import gated
+from ._sequence import Options, run
+from .gru import either
 
 
 def goru(
@@ -131,9 +134,8 @@ def goru(
     """
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator of isometry.torch", transition)
+    own, u, b = setting(reset), either("u", u, input_weight=input_weight), either("b", b, bias=bias)
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None}
-    given["activation_bias"], given["start_state"] = activation_bias, start_state
-    aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
-    return gated(
-        transition, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output, starts
-    )
+    given |= {"activation_bias": activation_bias, "start_state": start_state}
+    options = Options(activation, slope, own, lengths, reverse, starts, backend, checkpoint, output)
+    return run(GORU, transition, given, options)[0]

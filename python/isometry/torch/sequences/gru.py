@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor
 
-from ..._cells.gru import setting
-from ..operators._operator import Operator
-from ._sequence import run
+from ..._cells.gru import GRU, setting
+from ._sequence import Options, run
 
 
 def gru(
@@ -125,33 +124,16 @@ def gru(
     >>> torch.allclose(it.gru(x, w, u, b, h0=torch.ones(8)), torch.tensor(1.0))
     True
     """
+    own, u, b = setting(reset, hidden_bias), either("u", u, input_weight=input_weight), either("b", b, bias=bias)
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias}
-    given["activation_bias"], given["start_state"] = activation_bias, start_state
-    aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
-    return gated(None, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output, starts)
+    given |= {"activation_bias": activation_bias, "start_state": start_state}
+    options = Options(activation, slope, own, lengths, reverse, starts, backend, checkpoint, output)
+    return run(GRU, None, given, options)[0]
 
 
-def gated(
-    transition: Operator | None,
-    given: dict[str, Any],
-    aliases: dict[str, tuple[str, Any]],
-    reset: str,
-    activation: str,
-    slope: float,
-    lengths: Tensor | Sequence[int] | None,
-    reverse: bool,
-    backend: str | None,
-    checkpoint: str,
-    output: str,
-    starts: Tensor | None,
-) -> Tensor:
-    """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
-    own = setting(reset, given["hidden_bias"])
-    for name, (other, value) in aliases.items():
-        if value is not None:
-            if given[name] is not None:
-                raise TypeError(f"{name} and {other} are the same argument: give one of them")
-            given[name] = value
-    cell = "gru" if transition is None else "goru"
-    rest = activation, slope, lengths, reverse, backend
-    return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]
+def either(name: str, value: Tensor | None, **instead: Tensor | None) -> Tensor | None:
+    """An argument that may be given under another name."""
+    ((other, own),) = instead.items()
+    if value is not None and own is not None:
+        raise TypeError(f"{name} and {other} are the same argument: give one of them")
+    return value if own is None else own

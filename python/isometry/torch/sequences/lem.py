@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor
 
 from ..._cells.lem import LEM, setting
-from ._sequence import both_parts
+from ._sequence import Options, both_parts
 
 
 def lem(
@@ -86,5 +86,5 @@ def lem(
     (torch.Size([20, 5, 8]), torch.Size([20, 5, 8]))
     """
     given = {"x": x, "w": w, "u": u, "b": b, "y0": y0, "z0": z0, "activation_bias": None, "start_state": start_state}
-    law = setting(dt), "tanh", 0.0, lengths, reverse, backend
-    return both_parts(LEM, given, *law, checkpoint=checkpoint, output=output, starts=starts)
+    options = Options("tanh", 0.0, setting(dt), lengths, reverse, starts, backend, checkpoint, output)
+    return both_parts(LEM, given, options)

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor
 
 from ..._cells.lstm import LSTM
-from ._sequence import Given, both_parts
+from ._sequence import Given, Options, both_parts
 
 #: Arrays with an entry for each gate, and how many axes come after its rows.
 _ROWS = ("w", 1), ("u", 1), ("b", 0)
@@ -111,8 +111,8 @@ def lstm(
     True
     """
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "c0": c0, "activation_bias": None, "start_state": start_state}
-    law = (), "tanh", 0.0, lengths, reverse, backend, _packed
-    return both_parts(LSTM, given, *law, checkpoint=checkpoint, output=output, starts=starts)
+    options = Options("tanh", 0.0, (), lengths, reverse, starts, backend, checkpoint, output)
+    return both_parts(LSTM, given, options, _packed)
 
 
 def _packed(tensors: Given) -> Given:

@@ -7,9 +7,10 @@ from typing import Literal
 
 from torch import Tensor
 
+from ..._cells.recurrence import RECURRENCE
 from ..._rules import check
 from ..operators._operator import Operator
-from ._sequence import run
+from ._sequence import Options, run
 
 
 def recurrence(
@@ -127,7 +128,7 @@ def recurrence(
         check.kind("transition", "an operator of isometry.torch", transition)
     check.choice("activation_on", activation_on, "all", "input")
     given = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias}
-    given["activation_bias"], given["start_state"] = activation_bias, start_state
+    given |= {"activation_bias": activation_bias, "start_state": start_state}
     own = (activation_on == "input",)
-    rest = activation, slope, lengths, reverse, backend
-    return run("recurrence", transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]
+    options = Options(activation, slope, own, lengths, reverse, starts, backend, checkpoint, output)
+    return run(RECURRENCE, transition, given, options)[0]

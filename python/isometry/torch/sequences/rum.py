@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..._cells.rum import RUM, setting
-from ._sequence import Given, beside, run
+from ._sequence import Given, Options, beside, run
 
 
 def rum(
@@ -136,15 +136,15 @@ def rum(
     True
     """
     given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
-    given["activation_bias"], given["start_state"] = activation_bias, start_state
-    law = setting(lam, eta, r0), activation, slope, lengths, reverse, backend, _packed
-    return run("rum", None, given, *law, checkpoint=checkpoint, output=output, starts=starts, own=RUM)
+    given |= {"activation_bias": activation_bias, "start_state": start_state}
+    own = setting(lam, eta, r0)
+    options = Options(activation, slope, own, lengths, reverse, starts, backend, checkpoint, output)
+    return run(RUM, None, given, options, _packed)
 
 
 def _packed(tensors: Given) -> Given:
     """The kernels take U and U_e stacked, and their biases too."""
     weight, own, bias = tensors.pop("embed_weight"), tensors["u"], tensors.pop("embed_bias")
-    assert weight is not None and own is not None
     b, n, join = tensors["b"], weight.shape[-2], torch.cat if weight.dim() == 2 else beside
     if b is not None or bias is not None:
         b = own.new_zeros(2 * n) if b is None else b
