@@ -69,18 +69,11 @@ def _row(entry: Mapping[str, Any]) -> str:
     near, *_, far = (value or 0.0 for value in entry["gradient"])
     name = f"{title(entry['model'])}, {entry['cell']}" + (", changed" if entry["instead"] else "")
     agreement, curvature = (math.nan if v is None else v for v in (entry["agreement"][-1], entry["curvature"]))
-    cells = [
-        name,
-        f"{entry['hidden']:,}",
-        f"{entry['updates']:,}",
-        "" if entry["loss"] is None else figure(entry["loss"]),
-        figure(far / near if near else math.nan),
-        ", ".join(figure(value if value > SMALLEST else 0.0) for value in entry["singular"][-1]),
-        figure(agreement),
-        f"{100 * entry['closed']:.0f} %",
-        ", ".join(figure(value) for value in entry["norms"]),
-        figure(curvature),
-    ]
+    cells = [name, f"{entry['hidden']:,}", f"{entry['updates']:,}"]
+    cells += ["" if entry["loss"] is None else figure(entry["loss"]), figure(far / near if near else math.nan)]
+    cells += [", ".join(figure(value if value > SMALLEST else 0.0) for value in entry["singular"][-1])]
+    cells += [figure(agreement), f"{100 * entry['closed']:.0f} %"]
+    cells += [", ".join(map(figure, entry["norms"])), figure(curvature)]
     return f"| {' | '.join(cells)} |"
 
 
