@@ -11,7 +11,6 @@ its matrix must be another one and orthogonal. geotorch is measured where it is 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import statistics
 import warnings
@@ -20,11 +19,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations, parametrize
+from torch.nn.utils import parametrize
 
 import isometry.torch as it
 from harness.report import facts, version
 from harness.timing import alternate
+from weights import Make, ways
 
 SECONDS, ROUNDS = 8.0, 5  # of a column in all; samples of a side at least
 UNITS, STEPS, BATCH = 190, 1000, 20  # of the recurrent layers
@@ -35,8 +35,6 @@ COLUMNS = {
     "4096 of 4 x 4": (4096, 4, 4),
     "RNN layer": (UNITS, UNITS),
 }
-
-Make = Callable[[nn.Module, str], nn.Module]
 
 
 class Weight(nn.Module):
@@ -61,75 +59,42 @@ class Operator(nn.Module):
         return self.kind(self.array).matrix()
 
 
-def ours(name: str, shape: tuple[int, ...]) -> nn.Module:
-    """The package's side of a column of matrices."""
-    n = shape[-1]
-    if name == "isometry Cayley":
-        return Operator(it.Cayley, torch.randn(*shape[:-2], n * (n - 1) // 2) * 0.05)
-    return Operator(it.Householder, torch.randn(shape))
-
-
 def theirs() -> dict[str, Make]:
-    """The sides that turn a module's weight into an orthogonal one."""
-
-    def by_torch(kind: str) -> Make:
-        return lambda module, name: parametrizations.orthogonal(module, name, kind)
-
-    makes = {f"torch {kind}": by_torch(kind) for kind in ("cayley", "householder", "matrix_exp")}
-    if importlib.util.find_spec("geotorch"):
-        import geotorch
-
-        def by_geotorch(kind: str) -> Make:
-            return lambda module, name: geotorch.orthogonal(module, name, triv=kind)
-
-        makes |= {f"geotorch {kind}": by_geotorch(kind) for kind in ("cayley", "expm")}
-    return makes
+    return {name: make for name, make in ways().items() if not name.startswith("isometry")}
 
 
 def matrices(shape: tuple[int, ...]) -> Iterator[tuple[str, Callable[[], None]]]:
     """Every side of a column of matrices: W and its gradient."""
-    cotangent = torch.randn(shape)
-    modules = {name: ours(name, shape) for name in ("isometry Cayley", "isometry Householder")}
+    n, cotangent = shape[-1], torch.randn(shape)
+    cayley = Operator(it.Cayley, torch.randn(*shape[:-2], n * (n - 1) // 2) * 0.05)
+    modules = {"isometry Cayley": cayley, "isometry Householder": Operator(it.Householder, torch.randn(shape))}
     modules |= {name: make(Weight(*shape), "weight") for name, make in theirs().items()}
     for name, module in modules.items():
-
-        def step(module: nn.Module = module) -> None:
-            module.zero_grad()
-            (module() * cotangent).sum().backward()
-
-        checked(name, module, step, module)
-        yield name, step
+        yield name, checked(name, module, module, cotangent, module)
 
 
 def layers() -> Iterator[tuple[str, Callable[[], None]]]:
     """Every side of a recurrent layer with tanh: all states and all gradients."""
     x, cotangent = torch.randn(STEPS, BATCH, 2), torch.randn(STEPS, BATCH, UNITS)
-    own = {
-        "isometry Cayley": it.nn.ScoRNN(2, UNITS, nonlinearity="tanh"),
-        "isometry Householder": it.nn.ORNN(2, UNITS, nonlinearity="tanh"),
-    }
-    for name, layer in own.items():
-
-        def step(layer: nn.Module = layer) -> None:
-            layer.zero_grad()
-            (layer(x)[0] * cotangent).sum().backward()
-
-        checked(name, layer, step, layer.recurrent_matrix)
-        yield name, step
+    for name, kind in (("isometry Cayley", it.nn.ScoRNN), ("isometry Householder", it.nn.ORNN)):
+        own = kind(2, UNITS, nonlinearity="tanh")
+        yield name, checked(name, own, lambda own=own: own(x)[0], cotangent, own.recurrent_matrix)
     for name, make in theirs().items():
-        layer = make(nn.RNN(2, UNITS), "weight_hh_l0")
-
-        def cached(layer: nn.Module = layer) -> None:
-            layer.zero_grad()
-            with parametrize.cached():
-                (layer(x)[0] * cotangent).sum().backward()
-
-        checked(name, layer, cached, lambda layer=layer: layer.weight_hh_l0)
-        yield name, cached
+        layer: Any = make(nn.RNN(2, UNITS), "weight_hh_l0")
+        states, matrix = lambda layer=layer: layer(x)[0], lambda layer=layer: layer.weight_hh_l0
+        yield name, checked(name, layer, states, cotangent, matrix)
 
 
-def checked(name: str, module: nn.Module, step: Callable[[], None], matrix: Callable[[], Tensor]) -> None:
-    """Raise unless a training step changes W, and leaves it orthogonal."""
+def checked(
+    name: str, module: nn.Module, call: Callable[[], Tensor], cotangent: Tensor, matrix: Callable[[], Tensor]
+) -> Callable[[], None]:
+    """The step of a side; an error unless a training step changes W, and leaves it orthogonal."""
+
+    def step() -> None:
+        module.zero_grad()
+        with parametrize.cached():
+            (call() * cotangent).sum().backward()
+
     before = matrix().detach().clone()
     optimiser = torch.optim.AdamW(module.parameters(), 1e-2, weight_decay=0.0)
     step()
@@ -138,6 +103,7 @@ def checked(name: str, module: nn.Module, step: Callable[[], None], matrix: Call
     error = float((w.mT @ w - torch.eye(w.shape[-1])).abs().max())
     if not error < ORTHOGONAL or not (w - before).abs().max() > 1e-4:
         raise ArithmeticError(f"{name}: |W^T W - I| reaches {error:.1e} after a step")
+    return step
 
 
 def measured() -> dict[str, dict[str, float]]:
@@ -154,14 +120,11 @@ def measured() -> dict[str, dict[str, float]]:
 
 def decay() -> dict[str, float]:
     """|W W^T - I| of a linear layer 8 -> 4, all by default, after a step of AdamW with its default weight decay."""
-    makes = {"torch": lambda layer: parametrizations.orthogonal(layer)}
-    if importlib.util.find_spec("geotorch"):
-        import geotorch
-
-        makes["geotorch"] = lambda layer: geotorch.orthogonal(layer, "weight")
-    found = {}
-    for name, make in makes.items():
-        layer = make(nn.Linear(8, 4, bias=False))
+    makes, found = ways(), {}
+    for name, default in (("torch", "householder"), ("geotorch", "expm")):
+        if (make := makes.get(f"{name} {default}")) is None:
+            continue
+        layer: Any = make(nn.Linear(8, 4, bias=False), "weight")
         optimiser = torch.optim.AdamW(layer.parameters())
         layer(torch.randn(5, 8)).square().sum().backward()
         optimiser.step()

@@ -25,6 +25,7 @@ from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
+from isometry.cli import plots
 from isometry.integrations.sb3 import RecurrentPolicy
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs/figures"
@@ -74,12 +75,7 @@ def trained(policy: str, seed: int, steps: int) -> dict[str, Any]:
 
 def draw(results: dict[str, Any]) -> None:
     """The picture."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+    figure, ((axes,),) = plots.sheet(3)
     for policy, colour in COLOURS.items():
         label = TITLES[policy]
         for name, run in results.items():

@@ -45,16 +45,8 @@ Key = tuple[str, str]  # group, row
 Samples = dict[Key, list[list[float]]]  # for each process
 
 
-class Verdict(NamedTuple):
-    """One row: medians of both builds, their ratio, the spread of A, minima, and the verdict."""
-
-    a: float
-    b: float
-    ratio: float
-    spread: float
-    least_a: float
-    least_b: float
-    word: str
+#: One row: medians of both builds, their ratio, the spread of A, minima, and the verdict.
+Verdict = tuple[float, float, float, float, float, float, str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -193,19 +185,18 @@ def table(quantity: Quantity, a: Samples, b: Samples, beyond: float) -> int:
     # a quantity that one process alone has found has no spread
     both = [key for key in a if min(len(a[key]), len(b.get(key, ()))) > 1]
     found = {key: verdict(a[key], b[key], beyond, quantity.center) for key in both}
-    found = {key: row for key, row in found.items() if max(row.a, row.b) >= quantity.least}
+    found = {key: row for key, row in found.items() if max(row[:2]) >= quantity.least}
     if not found:
         return 0
     heads = (f"A {quantity.unit}", f"B {quantity.unit}", "B/A", "A/A", "least A", "least B", "B/A")
     print("\n" + LIST.format(quantity.name, *heads, "").rstrip())
-    for key, row in found.items():
-        one, two, least_a, least_b = (f"{x * quantity.factor:.4g}" for x in (row.a, row.b, row.least_a, row.least_b))
-        ratios = f"{row.ratio:.3f}", f"{row.spread:.1%}", f"{row.least_b / row.least_a:.3f}"
-        columns = (one, two, *ratios[:2], least_a, least_b, ratios[2], row.word)
+    for key, (*_, ratio, noise, low, other, word) in found.items():
+        one, two, least_a, least_b = (f"{x * quantity.factor:.4g}" for x in (*found[key][:2], low, other))
+        columns = (one, two, f"{ratio:.3f}", f"{noise:.1%}", least_a, least_b, f"{other / low:.3f}", word)
         print(LIST.format(": ".join(key), *columns).rstrip())
-    mean = math.exp(statistics.fmean(math.log(row.ratio) for row in found.values()))
-    worse = sum(row.word == WORSE for row in found.values())
-    blind = sum(row.spread > beyond for row in found.values())
+    _, _, ratios, spreads, _, _, words = zip(*found.values(), strict=True)
+    mean, worse = math.exp(statistics.fmean(map(math.log, ratios))), words.count(WORSE)
+    blind = sum(noise > beyond for noise in spreads)
     print(f"{len(found)} rows, geometric mean of B/A {mean:.3f}; {worse} worse by more than {beyond:.1%} and A/A; "
           f"in {blind} A/A alone is more than {beyond:.1%}")  # fmt: skip
     return worse
@@ -222,7 +213,7 @@ def verdict(
     one, two, noise = center(own), center(other), spread(own, center)
     ratio, allowed = two / one, beyond + noise
     word = WORSE if ratio > 1 + allowed else "better" if ratio < 1 - allowed else ""
-    return Verdict(one, two, ratio, noise, min(map(min, a)), min(map(min, b)), word)
+    return one, two, ratio, noise, min(map(min, a)), min(map(min, b)), word
 
 
 def spread(values: Sequence[float], center: Callable[[Sequence[float]], float] = statistics.median) -> float:

@@ -10,7 +10,6 @@ out.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import isometry.torch as it
+from weights import ways
 
 SIZE, INPUTS, BATCH = 16, 3, 4
 LAYERS = ("ScoRNN", "ExpRNN", "ORNN", "SoftORNN", "ScuRNN", "URNN", "EURNN", "KRU", "GRU", "GORU", "LSTM", "RUM")
@@ -111,21 +111,9 @@ def per_chunk(gated: bool) -> tuple[int, int]:
 
 
 def weights() -> dict[str, Callable[[nn.Linear], nn.Module]]:
-    """Ways to a thin orthogonal weight; geotorch's where it is installed."""
-    made: dict[str, Callable[[nn.Linear], nn.Module]] = {}
-    for name in ("householder", "cayley", "matrix_exp"):
-        for peer, law in (("isometry", it.parametrizations), ("torch", nn.utils.parametrizations)):
-            made[f"{name}, {peer}"] = lambda layer, law=law, name=name: law.orthogonal(layer, orthogonal_map=name)
-    if importlib.util.find_spec("geotorch"):
-        import geotorch
-
-        def by_geotorch(triv: str, layer: nn.Linear) -> nn.Module:
-            geotorch.orthogonal(layer, "weight", triv=triv)
-            return layer
-
-        for name, triv in (("cayley", "cayley"), ("matrix_exp", "expm")):
-            made[f"{name}, geotorch"] = partial(by_geotorch, triv)
-    return made
+    """Ways to a thin orthogonal weight."""
+    named = {", ".join(reversed(name.replace("expm", "matrix_exp").split())): make for name, make in ways().items()}
+    return {name: partial(make, name="weight") for name, make in named.items()}
 
 
 def of_weight(parametrised: Callable[[nn.Linear], nn.Module]) -> tuple[int, int, float]:

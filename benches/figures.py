@@ -22,7 +22,7 @@ from typing import Any
 
 from isometry.cli import plots
 from measure import counts, fastest
-from reproduction.pictures import shrink
+from reproduction.pictures import save
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
@@ -30,7 +30,6 @@ README, SPEED, MEASUREMENTS = ROOT / "README.md", ROOT / "docs/speed.md", ROOT /
 RUNS = {"scornn": "ScoRNN", "lstm": "LSTM"}
 HEAD = "times as fast as the fastest torch peer measured"
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"
-WIDTH = 6  # inches: letters of 8 points are still read on a telephone
 TITLES = {
     "recurrence": "recurrent layer, against loops over W and torch.nn.RNN",
     "gru": "GRU layer",
@@ -81,14 +80,9 @@ def ratios(group: str, found: dict[str, Any]) -> list[tuple[str, float]]:
 
 def draw_speeds(path: Path, found: dict[str, Any]) -> None:
     """Ratios as bars from 1 on a logarithmic axis, by group."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     groups = {group: pairs for group in TITLES if (pairs := ratios(group, found))}
     lines = sum(1 + len(pairs) for pairs in groups.values())
-    figure = Figure(figsize=(WIDTH, 0.7 + 0.2 * lines), layout="constrained")
-    FigureCanvasAgg(figure)
-    axis = figure.subplots()
+    figure, ((axis,),) = plots.sheet(0.7 + 0.2 * lines)
     ticks: list[tuple[int, str]] = []
     heads: dict[str, Any] = {"fontsize": 8.5, "weight": "bold", "color": INK}
     y = 0
@@ -113,8 +107,7 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
     machine = found["machine"]
     said = f"{machine['processor']}, {threads(machine)}, torch {machine['torch']}"
     axis.set_xlabel(f"{HEAD}\nforward and backward, float32; {said}", fontsize=8, loc="right")
-    figure.savefig(path, dpi=150)
-    shrink(path)
+    save(figure, path)
 
 
 def short(group: str, name: str) -> str:
@@ -138,14 +131,11 @@ def short(group: str, name: str) -> str:
 
 def draw_beside(path: Path, found: dict[str, Any]) -> None:
     """Milliseconds of every side, one panel for each weight."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     sides = {name: row for name, row in found["milliseconds"].items() if name in SIDES}
     names = list(next(iter(sides.values())))
-    figure = Figure(figsize=(WIDTH, 2.1 * ((len(names) + 1) // 2)), layout="constrained")
-    FigureCanvasAgg(figure)
-    for axis, name in zip(figure.subplots((len(names) + 1) // 2, 2).flat, names, strict=False):
+    rows = (len(names) + 1) // 2
+    figure, axes = plots.sheet(2.1 * rows, rows, 2)
+    for axis, name in zip(axes.flat, names, strict=False):
         values = [row[name] for row in sides.values()]
         axis.barh(list(sides), values, color=[OURS if side.startswith("isometry") else PEER for side in sides])
         for y, value in enumerate(values):
@@ -156,8 +146,7 @@ def draw_beside(path: Path, found: dict[str, Any]) -> None:
         axis.tick_params(labelsize=7.5, length=0)
         axis.spines[["top", "right", "left", "bottom"]].set_visible(False)
     figure.supxlabel(f"milliseconds, forward and backward\n{where(found['machine'])}", fontsize=7.5)
-    figure.savefig(path, dpi=150)
-    shrink(path)
+    save(figure, path)
 
 
 def draw_copying(path: Path) -> None:

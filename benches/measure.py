@@ -32,11 +32,8 @@ FIGURES = ROOT / "docs/figures"
 GROUPS = tuple(SHOWN)
 MODELS = ("scornn", "lstm")
 RATES = ("torch.mm", LIMIT)  # measured with every row for its shares; no peers
-TRIES, STEADY, QUIET = (
-    3,
-    1.3,
-    0.05,
-)  # of a row; its largest spread, and the largest share of the machine that others use
+# of a row; its largest spread, and the largest share of the machine that others use
+TRIES, STEADY, QUIET = 3, 1.3, 0.05
 TRAINING = ("--length", "1000", "--iterations", "1000", "--log-every", "10", "--seed", "0")
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
-from rows.torch.dropin.from_torch import output
+from rows.torch.modules import dense
 
 
 class Model(NamedTuple):
@@ -56,11 +56,11 @@ MODELS = (
 
 def inferred(layer: nn.Module, x: Any) -> Tensor:
     with torch.no_grad():
-        return output(layer, x)
+        return dense(layer(x)[0])
 
 
 def trained(layer: nn.Module, x: Any) -> Tensor:
-    y = output(layer, x)
+    y = dense(layer(x)[0])
     y.square().mean().backward()  # type: ignore[no-untyped-call]
     return y.detach()
 

@@ -58,12 +58,10 @@ def main() -> None:
 
 
 def draw(out: str, x: np.ndarray, turned: np.ndarray, errors: dict[int, tuple[float, float]]) -> None:
-    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
     for a, label, colour in ((x, "plain", "tab:orange"), (turned, "rotated", "tab:blue")):
         left.plot(np.abs(a).max(0), color=colour, label=label, linewidth=0.8)
     left.set(yscale="log", xlabel="channel", ylabel="largest |x| of all tokens", title="Activations", ylim=(0.8, None))

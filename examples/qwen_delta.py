@@ -54,12 +54,10 @@ def train(label: str, text: torch.Tensor, steps: int, length: int) -> tuple[list
 
 
 def draw(out: str, found: dict[str, tuple[list[float], list[float]]], title: str) -> None:
-    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), width_ratios=(2, 1), layout="constrained")
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for (label, (bits, seconds)), style in zip(found.items(), ("tab:orange", "tab:blue"), strict=True):
         dashed = {"linewidth": 4, "alpha": 0.5} if label == PLAIN else {"linewidth": 1.2}
         left.plot(range(1, len(bits) + 1), bits, color=style, label=label, **dashed)

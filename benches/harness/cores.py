@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 import isometry
-from harness.row import QUICK_ROUNDS, QUICK_SHARE, ROUNDS, Row, Settings, worst
+from harness.row import QUICK_ROUNDS, QUICK_SHARE, ROUNDS, Row, Settings
 from harness.timing import alternate
 
 CORES = 16
@@ -21,11 +21,8 @@ HEADER = f"{'row':36} {'one ms':>9} {'two ms':>9} {'serial':>6} {f'on {CORES}':>
 
 def measured(row: Row, settings: Settings) -> dict[str, Any]:
     """Check, time and print our side of a row; returns its JSON entry. `samples` are seconds per call by threads."""
-    assert row.ours.results is not None
-    error, where = worst(row.ours.results(), row.reference(), row.tolerance)
-    entry: dict[str, Any] = {"row": row.name, "plan": row.plan, "wrong": error > 1, "bars": []}
+    entry, _ = row.checked()
     if entry["wrong"]:
-        print(f"{row.name:36} WRONG: the {where} is off by {error:.3g} tolerances; not timed", flush=True)
         return entry
     seconds, rounds = (SECONDS * QUICK_SHARE, QUICK_ROUNDS) if settings.quick else (SECONDS, ROUNDS)
     functions = {str(count): on(count, row.ours.run) for count in (1, 2)}

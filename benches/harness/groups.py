@@ -10,7 +10,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "goru": (_CELLS + "goru",),
     "rum": (_CELLS + "rum",),
     "heads": ("rows.torch.heads:rows",),
-    "delta": ("rows.torch.delta:delta",),
+    "delta": ("rows.torch.delta:delta", "rows.torch.delta_figures:figures"),
     "householder": (_OPERATORS + "householder",),
     "apply": (_OPERATORS + "apply",),
     "cayley": (_OPERATORS + "cayley",),
@@ -23,19 +23,10 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "mesh": (_OPERATORS + "mesh", _RECURRENCES + "mesh"),
     "hadamard": ("rows.torch.hadamard:transforms",),
     "small": (_OPERATORS + "small",),
-    "dropin": tuple(
-        f"rows.torch.dropin.{name}:rows"
-        for name in (
-            "parametrizations",
-            "linalg",
-            "adapters",
-            "func",
-            "step",
-            "checkpoint",
-            "from_torch",
-            "starts",
-            "last_states",
-        )
+    "dropin": (
+        *(f"rows.torch.dropin.{name}:rows" for name in ("parametrizations", "linalg", "adapters", "func", "step")),
+        "rows.torch.dropin.checkpoint:rows",
+        *(f"rows.torch.dropin.layers:{name}" for name in ("from_torch", "starts", "last_states")),
     ),
 }
 GROUPS = (

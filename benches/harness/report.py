@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 import json
 import math
@@ -18,7 +17,7 @@ from harness.groups import APART, GROUPS
 from harness.row import HEADER, Bar, Row, Settings
 from isometry import _core
 from isometry.cli.errors import UsageError
-from isometry.cli.info import processor
+from isometry.cli.info import processor, version
 
 # of the geometric mean of the recurrences' ratios to the best orthogonal variant
 MEAN = Bar("best orthogonal", 4.5, 6.5)
@@ -105,10 +104,3 @@ def mean(entries: list[dict[str, Any]]) -> dict[str, Any]:
     name, ratio = f"geometric mean of {len(ratios)}", found["ratio"]
     print(f"{name:36} {'':19} {ratio:5.2f}x {MEAN.bar:5g} {MEAN.goal:5g} {found['mark']}", flush=True)
     return {"row": "geometric mean", "plan": "", "wrong": False, "bars": [found]}
-
-
-def version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

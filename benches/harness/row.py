@@ -96,21 +96,10 @@ class Row:
     def measured(self, frame: Frame, settings: Settings) -> dict[str, Any]:
         """Check, time and print the row; returns its JSON entry. `samples` are seconds per call of every side."""
         peers = [] if settings.alone else self.peers
-        reference = self.reference()
-        errors = {s.name: worst(s.results(), reference, self.tolerance) for s in (self.ours, *peers) if s.results}
-        del reference
-        error, where = errors[self.ours.name]
-        entry: dict[str, Any] = {
-            "row": self.name,
-            "plan": self.plan,
-            "tolerance": self.tolerance,
-            "errors_in_tolerances": {name: error for name, (error, _) in errors.items()},
-            "wrong": error > 1,
-            "bars": [],
-        }
+        entry, errors = self.checked(peers)
         if entry["wrong"]:
-            print(f"{self.name:36} WRONG: the {where} is off by {error:.3g} tolerances; not timed", flush=True)
             return entry
+        entry["errors_in_tolerances"] = {name: error for name, (error, _) in errors.items()}
         right = [peer for peer in peers if errors.get(peer.name, (0.0, ""))[0] <= 1]
         entry["peak_bytes"] = peak_of(self.ours.run)
         seconds, rounds = (frame.seconds * QUICK_SHARE, QUICK_ROUNDS) if settings.quick else (frame.seconds, ROUNDS)
@@ -143,6 +132,16 @@ class Row:
             elif all(peer.name != bar["peer"] for bar in entry["bars"]):
                 print(f"{'':36} {'':9} {medians[peer.name] * 1e3:9.3f}  also: {peer.name}", flush=True)
         return entry
+
+    def checked(self, peers: Sequence[Candidate] = ()) -> tuple[dict[str, Any], dict[str, tuple[float, str]]]:
+        """The entry of our side, printed if its values are wrong; of each side its largest error and where it is."""
+        reference = self.reference()
+        errors = {s.name: worst(s.results(), reference, self.tolerance) for s in (self.ours, *peers) if s.results}
+        error, where = errors[self.ours.name]
+        if error > 1:
+            print(f"{self.name:36} WRONG: the {where} is off by {error:.3g} tolerances; not timed", flush=True)
+        head = {"row": self.name, "plan": self.plan, "tolerance": self.tolerance}
+        return head | {"wrong": error > 1, "bars": []}, errors
 
     def _print(self, entry: Mapping[str, Any]) -> None:
         """A line for each bar, or one without."""

@@ -28,7 +28,7 @@ from isometry.cli.build import as_batch
 from isometry.cli.compare.plan import plan
 from isometry.cli.session import Session, prepared
 from reproduction.cell import CELLS, FACTS, Job, title
-from reproduction.pictures import shrink
+from reproduction.pictures import save
 from reproduction.results import FOLDER, rounded
 
 FILE = FOLDER / "diagnosis.json"
@@ -164,13 +164,8 @@ def curvature(session: Session, x: Tensor) -> float:
 
 def draw(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
     """A row for each case: the norm of the gradient, and the singular values, over the distance to the end."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     cases = list(dict.fromkeys((e["cell"], e["model"]) for e in entries))
-    figure = Figure(figsize=(6, 1.0 + 1.35 * len(cases)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(cases), 2, squeeze=False, sharey=True)
+    figure, axes = plots.sheet(1.0 + 1.35 * len(cases), len(cases), 2, sharey=True)
     for (cell, model), (left, right) in zip(cases, axes, strict=True):
         for entry in (e for e in entries if (e["cell"], e["model"]) == (cell, model)):
             _case(entry, left, right)
@@ -187,8 +182,7 @@ def draw(entries: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes[0, 0].legend(fontsize=plots.LETTERS - 1, frameon=False, loc="lower left")
     axes[-1, 0].set_xlabel("T - t\n|dL/dh_t| over |dL/dh_T|", fontsize=plots.LETTERS)
     axes[-1, 1].set_xlabel("T - t\nlargest, median (line), smallest", fontsize=plots.LETTERS)
-    figure.savefig(path, dpi=150)
-    shrink(path)
+    save(figure, path)
 
 
 def _case(entry: Mapping[str, Any], left: Any, right: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +26,9 @@ def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:
         head = cell[:1].upper() + cell[1:] + (", longer runs" if longer else "")
         if all(entry.curves for entry in own):
             plots.bands(path, names(own), head, ["loss"], TOP)
+            shrink(path)
         else:
             ends(path, own, head, CELLS[cell]["learnt"])
-        shrink(path)
 
 
 def names(entries: Sequence[Entry]) -> dict[str, tuple[dict[str, list[float]], ...]]:
@@ -39,14 +40,9 @@ def names(entries: Sequence[Entry]) -> dict[str, tuple[dict[str, list[float]], .
 
 def ends(path: Path, entries: Sequence[Entry], head: str, learnt: float) -> None:
     """The table's loss at the end over the baseline, the lowest first: the median of the seeds, and the best."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     order = sorted(entries, key=lambda entry: entry.ratio)
     rows = range(len(order))
-    figure = Figure(figsize=(6, 1.1 + 0.2 * len(order)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axis = figure.subplots()
+    figure, ((axis,),) = plots.sheet(1.1 + 0.2 * len(order))
     medians = np.array([entry.ratio for entry in order])
     best = np.array([entry.ratio * entry.best / entry.median for entry in order])
     colours = [plots.COLOURS[0] if ratio < learnt else plots.GREY for ratio in medians]
@@ -70,7 +66,12 @@ def ends(path: Path, entries: Sequence[Entry], head: str, learnt: float) -> None
         f"left of {learnt:g} (dotted): learnt; 1 (dashed): no better than the baseline",
     )
     axis.set_xlabel("\n".join(said), fontsize=plots.LETTERS)
+    save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
     figure.savefig(path, dpi=150)
+    shrink(path)
 
 
 def shrink(path: Path) -> None:

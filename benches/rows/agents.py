@@ -10,8 +10,8 @@ states, backward and Adam.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from contextlib import nullcontext
 from functools import cache, partial
 from typing import Any
 
@@ -20,8 +20,9 @@ import torch
 from harness.row import Bar, Candidate, Results, Row
 from isometry.cli.errors import Failure, missing
 from isometry.integrations import sb3, torchrl
+from rows.torch.modules import joined, training_step
 
-HIDDEN, STEPS, BATCH, UNITS = 256, 128, 32, 128
+HIDDEN, STEPS, BATCH, UNITS, THEIRS = 256, 128, 32, 128, "MlpLstmPolicy"
 RESETS = 0.03
 TOLERANCE = (1e-5, 1e-4)
 
@@ -53,23 +54,20 @@ def ppo(environments: int, update: tuple[float, float], whole: tuple[float, floa
         )
         return model.learn(STEPS * environments)
 
-    def results(policy: Any, weights: Any) -> Results:
+    weights = cache(lambda: copy.deepcopy(agent(THEIRS).policy.state_dict()))
+
+    def results(policy: Any) -> Results:
         """Values of the weights of one side on its rollout."""
-        model, given = agent(policy), sample(agent("MlpLstmPolicy"))
-        now = {name: p.clone() for name, p in model.policy.state_dict().items()}
-        model.policy.load_state_dict(weights())
-        values, chances, entropy = model.policy.evaluate_actions(
+        own, given = agent(policy).policy, sample(agent(THEIRS))
+        now = copy.deepcopy(own.state_dict())
+        own.load_state_dict(weights())
+        values, chances, entropy = own.evaluate_actions(
             given.observations, given.actions.long().flatten(), given.lstm_states, given.episode_starts
         )
-        model.policy.zero_grad()
+        own.zero_grad()
         (values.mean() + chances.mean() + entropy.mean()).backward()
-        gradient = torch.cat([p.grad.flatten() for p in model.policy.parameters() if p.grad is not None])
-        model.policy.load_state_dict(now)
-        return {"value": torch.cat((values.flatten(), chances)).detach(), "gradient": gradient}
-
-    @cache
-    def weights() -> dict[str, torch.Tensor]:
-        return {name: p.clone() for name, p in agent("MlpLstmPolicy").policy.state_dict().items()}
+        own.load_state_dict(now)
+        return {"value": torch.cat((values.flatten(), chances)).detach(), **joined(own)}
 
     def learn(policy: Any) -> None:
         agent(policy).learn(STEPS * environments, reset_num_timesteps=False)
@@ -78,18 +76,12 @@ def ppo(environments: int, update: tuple[float, float], whole: tuple[float, floa
         ("update", lambda policy: agent(policy).train(), update),
         ("rollout and update", learn, whole),
     ):
-        made = {
-            policy: Candidate(str(label), partial(run, policy), partial(results, policy, weights))
-            for label, policy in (("isometry", sb3.RecurrentPolicy), ("sb3", "MlpLstmPolicy"))
-        }
-        yield Row(
-            name=f"RecurrentPPO {name}, environments {environments}",
-            ours=made[sb3.RecurrentPolicy],
-            peers=[made["MlpLstmPolicy"]],
-            reference=partial(results, "MlpLstmPolicy", weights),
-            bars=[Bar("sb3", *bars)],
-            tolerance=TOLERANCE,
+        ours, theirs = (
+            Candidate(label, partial(run, policy), partial(results, policy))
+            for label, policy in (("isometry", sb3.RecurrentPolicy), ("sb3", THEIRS))
         )
+        title = f"RecurrentPPO {name}, environments {environments}"
+        yield Row(title, ours, [theirs], partial(results, THEIRS), [Bar("sb3", *bars)], tolerance=TOLERANCE)
 
 
 @cache
@@ -125,29 +117,20 @@ def trajectories(kind: str) -> Row:
         )
         return module, torch.optim.Adam(module.parameters(), lr=1e-9)
 
-    def step(backend: str, registered: bool = False) -> tuple[Any, torch.Tensor]:
-        module, _ = made(backend)
+    def step(module: Any) -> torch.Tensor:
         module.zero_grad()
-        with torchrl.register() if registered else nullcontext(), set_recurrent_mode(True):
+        with set_recurrent_mode(True):
             found = module(given.copy())
         value = torch.cat([found[key].flatten() for key in module.out_keys])
         value.square().mean().backward()
-        return module, value.detach()
+        return value
 
-    def results(backend: str, registered: bool = False) -> Results:
-        module, value = step(backend, registered)
-        return {"value": value, "gradient": torch.cat([p.grad.flatten() for p in module.parameters()])}
-
-    def run(backend: str, registered: bool = False) -> None:
-        step(backend, registered)
-        made(backend)[1].step()
-
-    backends = ("pad", "scan")
+    peers = [training_step(backend, partial(made, backend), step) for backend in ("pad", "scan")]
     return Row(
         name=f"TorchRL step {kind} n{UNITS} B{BATCH} T{STEPS}",
-        ours=Candidate("isometry", partial(run, "auto", True), partial(results, "auto", True)),
-        peers=[Candidate(name, partial(run, name), partial(results, name)) for name in backends],
-        reference=partial(results, "pad"),
-        bars=[Bar(name, 1.5, 2.5, (name,)) for name in backends],
+        ours=training_step("isometry", partial(made, "auto"), step, torchrl.register),
+        peers=peers,
+        reference=peers[0].results or dict,
+        bars=[Bar(peer.name, 1.5, 2.5, (peer.name,)) for peer in peers],
         tolerance=TOLERANCE,
     )

@@ -19,6 +19,7 @@ from harness.row import Bar, Row
 from harness.sizes import SOLVED
 from isometry.torch import formulas
 from rows.torch.formulas import Mesh, modrelu
+from rows.torch.operators import draw_vectors
 from rows.torch.sides import Call, Draw, loop, row
 
 BATCH = 50
@@ -36,14 +37,9 @@ def rows() -> Iterator[Row]:
         lambda upper, x: x @ formulas.cayley.matrix(upper, None, None, None).mT,
         6.0 * n**3 + 6.0 * BATCH * n * n,
     )
-    n, m = 512, 16
-    yield make_row(
-        f"compiled householder {n}/{m}/B{BATCH}",
-        lambda: {"vectors": torch.tril(torch.randn(512, m)), "x": torch.randn(BATCH, 512)},
-        lambda vectors, x: it.Householder(vectors).apply(x),
-        lambda vectors, x: formulas.householder.apply(vectors, None, None, x),
-        12.0 * n * m * BATCH,
-    )
+    ours, formula = lambda u, x: it.Householder(u).apply(x), lambda u, x: formulas.householder.apply(u, None, None, x)
+    name, flops = f"compiled householder 512/16/B{BATCH}", 12.0 * 512 * 16 * BATCH
+    yield make_row(name, draw_vectors(512, 16, BATCH), ours, formula, flops)
     yield eurnn()
 
 
@@ -58,16 +54,8 @@ def compiled(f: Any) -> Any:
 
 def make_row(name: str, draw: Draw, kernel: Call, formula: Call, flops: float) -> Row:
     """The same function of a parameter and of x, by the kernels and by the formula."""
-    return row(
-        name,
-        draw,
-        compiled(kernel),
-        {f"traced formula, {backend()}": compiled(formula)},
-        [Bar("the traced formula", 1.0, 2.0)],
-        flops,
-        reference=formula,
-        tolerance=SOLVED,
-    )
+    peers, bars = {f"traced formula, {backend()}": compiled(formula)}, [Bar("the traced formula", 1.0, 2.0)]
+    return row(name, draw, compiled(kernel), peers, bars, flops, reference=formula, tolerance=SOLVED)
 
 
 def eurnn() -> Row:
@@ -88,15 +76,8 @@ def eurnn() -> Row:
         drawn = {name: p.detach() for name, p in layer.named_parameters()}
         return {name: drawn[name] for name in PARAMETERS} | {"x": torch.randn(STEPS, BATCH, INPUTS)}
 
-    return row(
-        f"compiled EURNN n{UNITS} B{BATCH} T{STEPS}",
-        draw,
-        compiled(eager),
-        {"eager layer": eager},
-        [Bar("eager", 1 / 1.2, 1.0)],
-        36.0 * UNITS * (MESH.layers + INPUTS) * BATCH * STEPS,
-        fixed=("x",),
-        reference=by_loop,
-        # W is unitary and modReLU nearly the identity: rounding errors of all steps add up
-        tolerance=(1e-4, 1e-3),
-    )
+    name, flops = f"compiled EURNN n{UNITS} B{BATCH} T{STEPS}", 36.0 * UNITS * (MESH.layers + INPUTS) * BATCH * STEPS
+    peers, bars = {"eager layer": eager}, [Bar("eager", 1 / 1.2, 1.0)]
+    # W is unitary and modReLU nearly the identity: rounding errors of all steps add up
+    more: dict[str, Any] = {"fixed": ("x",), "reference": by_loop, "tolerance": (1e-4, 1e-3)}
+    return row(name, draw, compiled(eager), peers, bars, flops, **more)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import isometry as iso
-from harness.row import Bar, Candidate, Results, Row, side
+from harness.row import TOLERANCE, Bar, Candidate, Results, Row, side
 from harness.sizes import SOLVED
 from isometry.cli.errors import Failure
 from isometry.gpu import Array
@@ -24,7 +24,6 @@ from rows.torch import formulas
 from rows.torch.delta import CHUNK, chunked, triangular
 
 Given = Mapping[str, Any]
-Call = Callable[[Given], Results]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # of single precision over hundreds of steps
 LONG = (1e-3, 1e-2)
@@ -58,17 +57,34 @@ def full_precision() -> Iterator[None]:
             switch.allow_tf32 = value
 
 
-def make_row(
-    name: str, given: Mapping[str, np.ndarray], call: Call, torch_call: Call, label: str, goal: float, **keywords: Any
+def row(
+    name: str,
+    given: Mapping[str, np.ndarray],
+    call: Callable[[Given], tuple[Any, Mapping[str, Any]]],
+    label: str,
+    torch_call: Callable[..., Tensor],
+    flops: float,
+    *,
+    goal: float = 1.0,
+    tolerance: tuple[float, float] = TOLERANCE,
+    leaves: Mapping[str, Tensor] | None = None,
 ) -> Row:
-    """The row of a function of arrays, its own and torch's; the goal is a ratio to torch on CUDA."""
-    held = {key: Array(a) for key, a in given.items()}
+    """The row of a function of arrays in single precision: `call` gives its value and its gradients from that of the
+    value, `ct`; `torch_call` the value of the arrays with a gradient, or, where `leaves` are given, of x. The goal is a
+    ratio to torch on CUDA.
+    """
+    given = {key: a.astype(np.float32) for key, a in given.items()}
+    held, wide = {key: Array(a) for key, a in given.items()}, {key: a.astype(np.float64) for key, a in given.items()}
     tensors = {key: torch.from_numpy(a).to(DEVICE) for key, a in given.items()}
-    torchs = f"{label}, {DEVICE}"
+    peer = f"{label}, {DEVICE}"
+
+    def ours(arrays: Given) -> Results:
+        value, grads = call(arrays)
+        return {"value": value, **{f"gradient of {key}": a for key, a in grads.items()}}
 
     def on_gpu(arrays: Given) -> Results:
         with iso.use_backend("gpu"):
-            return call(arrays)
+            return ours(arrays)
 
     def waited() -> Results:
         found = on_gpu(held)
@@ -76,131 +92,91 @@ def make_row(
         return found
 
     def by_torch() -> Results:
-        found = torch_call(tensors)
+        own = leaves or {key: tensors[key].clone().requires_grad_() for key in tensors if key != "ct"}
+        out = torch_call(tensors["x"]) if leaves else torch_call(**own)
+        grads = torch.autograd.grad(out, list(own.values()), tensors["ct"])
         if DEVICE != "cpu":
             torch.cuda.synchronize()
-        return found
+        return {"value": out.detach(), **{f"gradient of {key}": g for key, g in zip(own, grads, strict=True)}}
 
-    def downloaded() -> Results:
-        return {key: a.download() if type(a) is Array else a for key, a in waited().items()}
-
-    wide = {key: a.astype(np.float64) for key, a in given.items()}
-    peers = [
-        side("with copies", lambda: on_gpu(given)),
-        side("cpu", lambda: call(given)),
-        Candidate(torchs, by_torch, lambda: {k: t.cpu().numpy() for k, t in by_torch().items()}),
-    ]
     return Row(
         name=name,
-        ours=Candidate("isometry", waited, downloaded),
-        peers=peers,
-        reference=lambda: call(wide),
-        bars=[Bar(torchs, goal, goal, (torchs,))] if DEVICE != "cpu" else [],
-        **keywords,
+        ours=Candidate(
+            "isometry", waited, lambda: {k: a.download() if type(a) is Array else a for k, a in waited().items()}
+        ),
+        peers=[
+            side("with copies", lambda: on_gpu(given)),
+            side("cpu", lambda: ours(given)),
+            Candidate(peer, by_torch, lambda: {k: t.cpu().numpy() for k, t in by_torch().items()}),
+        ],
+        reference=lambda: ours(wide),
+        bars=[Bar(peer, goal, goal, (peer,))] if DEVICE != "cpu" else [],
+        flops=flops,
+        tolerance=tolerance,
     )
-
-
-def pulled(out: Tensor, leaves: Mapping[str, Tensor], ct: Tensor) -> Results:
-    """The value, and the gradients from that of the value."""
-    found = torch.autograd.grad(out, list(leaves.values()), ct)
-    return {"value": out.detach(), **{f"gradient of {k}": g for k, g in zip(leaves, found, strict=True)}}
 
 
 def of_cayley(batch: int, n: int) -> Row:
     rng = np.random.default_rng(0)
-    upper = (0.05 * rng.standard_normal((batch, n * (n - 1) // 2))).astype(np.float32)
-    ct = rng.standard_normal((batch, n, n)).astype(np.float32)
+    given = {"upper": 0.05 * rng.standard_normal((batch, n * (n - 1) // 2)), "ct": rng.standard_normal((batch, n, n))}
+    index = (torch.arange(batch, device=DEVICE)[:, None], *torch.triu_indices(n, n, 1, device=DEVICE))
 
-    def call(given: Given) -> Results:
+    def call(given: Given) -> tuple[Any, Mapping[str, Any]]:
         op = iso.Cayley(given["upper"])
-        return {"value": op.matrix(), "gradient of upper": op.matrix_vjp(given["ct"])["upper"]}
+        return op.matrix(), op.matrix_vjp(given["ct"])
 
-    above = torch.triu_indices(n, n, 1, device=DEVICE)
-    index = (torch.arange(batch, device=DEVICE)[:, None], *above)
-
-    def by_solve(given: Given) -> Results:
-        leaf = given["upper"].clone().requires_grad_()
-        p = torch.zeros(batch, n, n, device=DEVICE).index_put(index, leaf)
-        return pulled(formulas.cayley(p), {"upper": leaf}, given["ct"])
-
-    given = {"upper": upper, "ct": ct}
-    flops = 6.0 * batch * n**3
-    return make_row(
-        f"gpu cayley {batch} x {n}", given, call, by_solve, "torch.linalg.solve", goal=5.0, flops=flops,
-        tolerance=SOLVED,
-    )  # fmt: skip
+    solve = lambda upper: formulas.cayley(torch.zeros(batch, n, n, device=DEVICE).index_put(index, upper))
+    name, flops = f"gpu cayley {batch} x {n}", 6.0 * batch * n**3
+    return row(name, given, call, "torch.linalg.solve", solve, flops, goal=5.0, tolerance=SOLVED)
 
 
 def of_householder(n: int, m: int, batch: int) -> Row:
     rng = np.random.default_rng(0)
-    shapes = {"vectors": (n, m), "x": (batch, n), "ct": (batch, n)}
-    given = {key: rng.standard_normal(shape).astype(np.float32) for key, shape in shapes.items()}
+    shapes = {"u": (n, m), "x": (batch, n), "ct": (batch, n)}
 
-    def call(given: Given) -> Results:
-        op = iso.Householder(given["vectors"])
+    def call(given: Given) -> tuple[Any, Mapping[str, Any]]:
+        op = iso.Householder(given["u"])
         grads, x_bar = op.apply_vjp(given["x"], given["ct"])
-        return {"value": op.apply(given["x"]), "gradient of vectors": grads["vectors"], "gradient of x": x_bar}
+        return op.apply(given["x"]), {"u": grads["vectors"], "x": x_bar}
 
-    def by_wy(given: Given) -> Results:
-        leaves = {key: given[key].clone().requires_grad_() for key in ("vectors", "x")}
-        return pulled(formulas.wy_apply(leaves["vectors"], leaves["x"]), leaves, given["ct"])
-
+    given = {key: rng.standard_normal(shape) for key, shape in shapes.items()}
     flops = 12.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m
-    return make_row(f"gpu householder {n}/{m}/B{batch}", given, call, by_wy, "torch compact WY", goal=1.0, flops=flops)
+    return row(f"gpu householder {n}/{m}/B{batch}", given, call, "torch compact WY", formulas.wy_apply, flops)
 
 
 def of_recurrence(n: int, batch: int, steps: int) -> Row:
     rng = np.random.default_rng(0)
-    q = np.linalg.qr(rng.standard_normal((n, n)))[0]
     shapes = {"x": (steps, batch, 1), "v": (n, 1), "ct": (steps, batch, n)}
-    given = {"w": q.astype(np.float32)}
-    given |= {key: (0.1 * rng.standard_normal(shape)).astype(np.float32) for key, shape in shapes.items()}
+    given = {"w": np.linalg.qr(rng.standard_normal((n, n)))[0]}
+    given |= {key: 0.1 * rng.standard_normal(shape) for key, shape in shapes.items()}
 
-    def call(given: Given) -> Results:
+    def call(given: Given) -> tuple[Any, Mapping[str, Any]]:
         op = iso.Dense(given["w"])
         states = iso.recurrence(op, given["x"], given["v"])
         bars = iso.recurrence_vjp(op, given["x"], given["v"], states, given["ct"], check_states=False)
-        return {"value": states, "gradient of w": bars["transition"]["weight"], "gradient of v": bars["input_weight"]}
+        return states, {"w": bars["transition"]["weight"], "v": bars["input_weight"]}
 
-    layer = torch.nn.RNN(1, n, bias=False).to(DEVICE)
-    weights = dict(layer.named_parameters())
-    leaves = {"w": weights["weight_hh_l0"], "v": weights["weight_ih_l0"]}
+    layer: Any = torch.nn.RNN(1, n, bias=False).to(DEVICE)
+    leaves = {"w": layer.weight_hh_l0, "v": layer.weight_ih_l0}
     with torch.no_grad():
         for key, leaf in leaves.items():
             leaf.copy_(torch.from_numpy(given[key]))
-
-    def by_rnn(given: Given) -> Results:
-        return pulled(layer(given["x"])[0], leaves, given["ct"])
-
-    flops = 6.0 * steps * batch * n * n
-    return make_row(
-        f"gpu recurrence {n}/B{batch}/T{steps}", given, call, by_rnn, "torch.nn.RNN", goal=1.0, flops=flops,
-        tolerance=LONG,
-    )  # fmt: skip
+    name, flops = f"gpu recurrence {n}/B{batch}/T{steps}", 6.0 * steps * batch * n * n
+    return row(name, given, call, "torch.nn.RNN", lambda x: layer(x)[0], flops, tolerance=LONG, leaves=leaves)
 
 
 def of_delta(tokens: int, heads: int, size: int) -> Row:
     rng, shape = np.random.default_rng(0), (1, tokens, heads)
-    names = "q", "k", "v", "beta", "g"
     given = {key: rng.standard_normal((*shape, size)) for key in ("q", "k", "v", "ct")}
     given["k"] /= np.linalg.norm(given["k"], axis=-1, keepdims=True)
     given |= {"beta": rng.random(shape), "g": -0.5 * rng.random(shape)}
-    given |= {"state_bar": np.zeros((1, heads, size, size))}
-    given = {key: a.astype(np.float32) for key, a in given.items()}
+    end = np.zeros((1, heads, size, size), np.float32)
 
-    def call(given: Given) -> Results:
-        q, k, v, beta, g = (given[name] for name in names)
-        bars = iso.delta_rule_vjp(q, k, v, beta, given["ct"], given["state_bar"], g=g)
-        return {
-            "value": iso.delta_rule(q, k, v, beta, g=g)[0],
-            **{f"gradient of {name}": bars[name] for name in names},
-        }
+    def call(given: Given) -> tuple[Any, Mapping[str, Any]]:
+        q, k, v, beta, g, ct = (given[name] for name in ("q", "k", "v", "beta", "g", "ct"))
+        bars = iso.delta_rule_vjp(q, k, v, beta, ct, end.astype(ct.dtype), g=g)
+        return iso.delta_rule(q, k, v, beta, g=g)[0], {name: bars[name] for name in ("q", "k", "v", "beta", "g")}
 
-    def by_chunks(given: Given) -> Results:
-        leaves = {name: given[name].clone().requires_grad_() for name in names}
-        out = chunked(**leaves, solve=triangular, sliced=False)
-        return pulled(out, leaves, given["ct"])
-
-    flops = (20.0 * size + 15.0 * CHUNK) * size * tokens * heads
-    name = f"gpu delta rule H{heads} K{size} T{tokens}"
-    return make_row(name, given, call, by_chunks, "chunks of torch", goal=1.0, flops=flops, tolerance=LONG)
+    chunks = lambda **leaves: chunked(**leaves, solve=triangular, sliced=False)
+    name, flops = f"gpu delta rule H{heads} K{size} T{tokens}", (20.0 * size + 15.0 * CHUNK) * size * tokens * heads
+    return row(name, given, call, "chunks of torch", chunks, flops, tolerance=LONG)

@@ -47,6 +47,10 @@ def draw(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+def tensors(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    return [torch.from_numpy(draw(*shape, seed=seed)) for seed, shape in enumerate(shapes)]
+
+
 def same(*given: Any) -> Given:
     return given
 
@@ -59,10 +63,18 @@ def _reflections() -> Given:
     return draw(1024, 256), draw(1024, 1024), draw(1024, 1024, seed=1)
 
 
+def _applied(vectors: Any, x: Any, *_: Any) -> object:
+    return iso.Householder(vectors)(x)
+
+
 def _both(vectors: Any, x: Any, ct: Any) -> object:
     op = iso.Householder(vectors)
     op.apply(x)
     return op.apply_vjp(x, ct)
+
+
+def _cayley() -> Given:
+    return draw(64, 496) / 8, draw(64, 32, 32)
 
 
 def _sequence() -> Given:
@@ -78,82 +90,61 @@ def _pulled(op: Any, x: Any, v: Any, states: Any) -> object:
     return iso.recurrence_vjp(op, x, v, states, states, check_states=False)
 
 
+def _ensemble() -> Given:
+    return iso.Cayley(draw(3, 28) / 8), draw(20, 1, 4, 3), draw(8, 3)
+
+
 def _unit() -> Given:
     """x, w, u, b, embed_weight, embed_bias of a rotational unit."""
-    shapes = (10, 4, 3), (16, 8), (16, 3), (16,), (8, 3), (8,)
-    return tuple(torch.from_numpy(draw(*shape, seed=seed)).requires_grad_() for seed, shape in enumerate(shapes))
+    return tuple(t.requires_grad_() for t in tensors((10, 4, 3), (16, 8), (16, 3), (16,), (8, 3), (8,)))
+
+
+def _with_memory(*given: Any) -> Any:
+    return it.rum(*given, lam=1)
 
 
 def _delta() -> Given:
     """q, k, v, beta, g of 5 chunks of 4 heads."""
-    shapes = (1, 300, 2, 16), (1, 300, 2, 16), (1, 300, 4, 16), (1, 300, 4), (1, 300, 4)
-    given = [torch.from_numpy(draw(*shape, seed=seed)) for seed, shape in enumerate(shapes)]
-    given = [*given[:3], *[t.sigmoid() for t in given[3:4]], -given[4].abs()]
-    return tuple(t.requires_grad_() for t in given)
+    q, k, v, beta, g = tensors((1, 300, 2, 16), (1, 300, 2, 16), (1, 300, 4, 16), (1, 300, 4), (1, 300, 4))
+    return tuple(t.requires_grad_() for t in (q, k, v, beta.sigmoid(), -g.abs()))
+
+
+def _ruled(*given: Any) -> Any:
+    return it.delta_rule(*given[:4], g=given[4])
 
 
 def _layer() -> Given:
     return it.nn.LSTM(3, 8), torch.from_numpy(draw(10, 4, 3)).requires_grad_()
 
 
-def _summed(out: Any, *_: Any) -> object:
-    return out.sum().backward()
+def _called(layer: Any, x: Any) -> Any:
+    return layer(x)
+
+
+def _summed(*results: Any) -> object:
+    return sum(t.sum() for t in results).backward()
+
+
+def first(call: Callable[..., Any]) -> Callable[..., Given]:
+    """The first result of a call."""
+    return lambda *given: call(*given)[:1]
 
 
 CALLS = (
-    Call("Householder, 1,024 x 256 on 1,024 rows", _reflections, on_gpu, lambda u, x, _: iso.Householder(u)(x), 11, 1),
+    Call("Householder, 1,024 x 256 on 1,024 rows", _reflections, on_gpu, _applied, 11, 1),
     Call("the same and its gradient", _reflections, on_gpu, _both, 23, 2),
-    Call(
-        "the same operator once more",
-        lambda: on_gpu(*_reflections()),
-        same,
-        lambda u, x, _: iso.Householder(u)(x),
-        4,
-        1,
-    ),
-    Call(
-        "Householder of NumPy arrays",
-        lambda: (draw(256, 64), draw(32, 256)),
-        same,
-        lambda u, x: iso.Householder(u)(x),
-        7,
-        2,
-        1,
-    ),
-    Call(
-        "Cayley, the gradient of 64 matrices",
-        lambda: (draw(64, 496) / 8, draw(64, 32, 32)),
-        on_gpu,
-        lambda upper, ct: iso.Cayley(upper).matrix_vjp(ct),
-        2,
-        1,
-    ),
+    Call("the same operator once more", lambda: on_gpu(*_reflections()), same, _applied, 4, 1),
+    Call("Householder of NumPy arrays", lambda: (draw(256, 64), draw(32, 256)), same, _applied, 7, 2, 1),
+    Call("Cayley, the gradient of 64 matrices", _cayley, on_gpu, lambda p, ct: iso.Cayley(p).matrix_vjp(ct), 2, 1),
     Call("a recurrence over Householder, whose W is kept", _sequence, same, iso.recurrence, 3, 2, 1),
     Call("its gradients", _sequence_and_states, same, _pulled, 16, 2, 1),
-    Call(
-        "an ensemble of three, whose W are kept",
-        lambda: (iso.Cayley(draw(3, 28) / 8), draw(20, 1, 4, 3), draw(8, 3)),
-        same,
-        iso.recurrence,
-        9,
-        2,
-        1,
-    ),
-    Call("the delta rule", _delta, same, lambda *given: it.delta_rule(*given[:4], g=given[4]), 13, 3, 1),
-    Call("its gradients", _delta, lambda *given: it.delta_rule(*given[:4], g=given[4])[:1], _summed, 31, 3, 1),
+    Call("an ensemble of three, whose W are kept", _ensemble, same, iso.recurrence, 9, 2, 1),
+    Call("the delta rule", _delta, same, _ruled, 13, 3, 1),
+    Call("its gradients", _delta, first(_ruled), _summed, 31, 3, 1),
     Call("it.rum, T = 10", _unit, same, it.rum, 21, 2, 1),
-    Call("its gradients", _unit, lambda *given: it.rum(*given)[:1], _summed, 27, 2, 1),
-    Call("it.rum with a memory", _unit, same, lambda *given: it.rum(*given, lam=1), 42, 2, 1),
-    Call(
-        "its gradients, with that of the memory",
-        _unit,
-        lambda *given: it.rum(*given, lam=1),
-        lambda out, memory: (out.sum() + memory.sum()).backward(),
-        50,
-        2,
-        1,
-        1,
-    ),
-    Call("it.nn.LSTM, T = 10", _layer, same, lambda layer, x: layer(x), 21, 2, 1),
-    Call("its gradients", _layer, lambda layer, x: layer(x)[:1], _summed, 26, 2, 1),
+    Call("its gradients", _unit, first(it.rum), _summed, 27, 2, 1),
+    Call("it.rum with a memory", _unit, same, _with_memory, 42, 2, 1),
+    Call("its gradients, with that of the memory", _unit, _with_memory, _summed, 50, 2, 1, 1),
+    Call("it.nn.LSTM, T = 10", _layer, same, _called, 21, 2, 1),
+    Call("its gradients", _layer, first(_called), _summed, 26, 2, 1),
 )

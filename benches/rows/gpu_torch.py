@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import isometry.torch as it
+from weights import ways
 
 Functions = dict[str, Callable[[], object]]
 LAYERS = ("ScoRNN", "ExpRNN", "ORNN", "SoftORNN", "ScuRNN", "URNN", "EURNN", "GRU", "GORU", "LSTM", "RUM")
@@ -35,15 +36,17 @@ def pairs(device: str, short: bool = False) -> Iterator[tuple[str, Functions]]:
             sides['backend="gpu"'] = on_the_gpu(here)
             sides["compiled"] = waited(trained(torch.compile(layer, mode="reduce-overhead"), x))
         yield f"{name}, n = {n}, B = {batch}, T = {steps}", {**sides, **peers}
-    yield f"delta rule, T = {steps}", called(delta(device, steps, n // 4), device)
+    (rule,) = rules((2, steps, 4), n // 4, False, (device,))
+    yield f"delta rule, T = {steps}", called(rule, device)
     tokens, heads, size = (70, 2, 16) if short else (4096, 16, 128)
     for gated in (False, True):
         name = f"{'gated ' if gated else ''}delta rule, T = {tokens}, {heads} heads of {size}"
         yield name, of_a_model(device, tokens, heads, size, gated)
+    makes = ways()
     for name in PARAMETRISATIONS:
         sides = {}
-        for side, module in (("isometry", it.parametrizations), ("torch", nn.utils.parametrizations)):
-            linear = module.orthogonal(nn.Linear(n, 2 * n, device=device), orthogonal_map=name)
+        for side in ("isometry", "torch"):
+            linear = makes[f"{side} {name}"](nn.Linear(n, 2 * n, device=device), "weight")
             sides[side] = waited(trained(linear, torch.randn(batch, n, device=device)))
         yield f"orthogonal weight, {2 * n} x {n}, {name}", sides
 
@@ -110,25 +113,13 @@ def trained(module: nn.Module, x: Tensor) -> Callable[[], object]:
     return call
 
 
-def delta(device: str, steps: int, n: int) -> Callable[[], object]:
-    q, k, v = (torch.randn(2, steps, 4, n, device=device, requires_grad=True) for _ in range(3))
-    beta = torch.rand(2, steps, 4, device=device)
-
-    def call() -> object:
-        out, _ = it.delta_rule(q, nn.functional.normalize(k, dim=-1), v, beta)
-        return torch.autograd.grad(out.square().sum(), (q, k, v))
-
-    return call
-
-
-def of_a_model(device: str, tokens: int, heads: int, size: int, gated: bool) -> Functions:
-    """The delta rule at the size of a language model."""
-    shape = (1, tokens, heads)
+def rules(shape: tuple[int, ...], size: int, gated: bool, *places: tuple[Any, ...]) -> list[Callable[[], object]]:
+    """The delta rule and its gradients, of tensors of this shape (B, T, heads) on each device, in a dtype."""
     q, k = (nn.functional.normalize(torch.randn(*shape, size), dim=-1) for _ in range(2))
     given = [q, k, torch.randn(*shape, size), torch.rand(shape), *([-0.1 * torch.rand(shape)] if gated else [])]
 
-    def side(device: str, dtype: torch.dtype) -> Callable[[], object]:
-        leaves = [t.to(device, dtype).requires_grad_() for t in given]
+    def rule(place: tuple[Any, ...]) -> Callable[[], object]:
+        leaves = [t.to(*place, copy=True).requires_grad_() for t in given]
 
         def call() -> object:
             out, _ = it.delta_rule(*leaves[:4], g=leaves[4] if gated else None)
@@ -136,9 +127,14 @@ def of_a_model(device: str, tokens: int, heads: int, size: int, gated: bool) -> 
 
         return call
 
-    here = side("cpu", torch.float32)
-    sides = {"isometry": waited(side(device, torch.float32)), "the CPU": here}
+    return [rule(place) for place in places]
+
+
+def of_a_model(device: str, tokens: int, heads: int, size: int, gated: bool) -> Functions:
+    """The delta rule at the size of a language model."""
+    there, here, half = rules((1, tokens, heads), size, gated, (device,), ("cpu",), (device, torch.bfloat16))
+    sides = {"isometry": waited(there), "the CPU": here}
     if device.startswith("cuda"):
-        sides['backend="gpu"'] = on_the_gpu(here)
-        sides["bfloat16"] = waited(side(device, torch.bfloat16))  # by flash-linear-attention where it is installed
+        # in half precision by flash-linear-attention where it is installed
+        sides |= {'backend="gpu"': on_the_gpu(here), "bfloat16": waited(half)}
     return sides

@@ -31,15 +31,9 @@ class Empty(Function):
 
 def rows() -> Iterator[Row]:
     """W x of one row, W a Cayley transform of 8 x 8."""
-    form = {"upper": formulas.packed}
-    yield row(
-        "small call beside an empty Function",
-        lambda: {"upper": torch.randn(8, 8) * 0.05, "x": torch.randn(1, 8)},
-        lambda upper, x: it.Cayley(upper).apply(x),
-        {"empty Function": Side(Empty.apply, form, {}, checked=False)},
-        [Bar("empty Function", 0.77, 0.83)],
-        fixed=("x",),
-        form=form,
-        reference=lambda p, x: x @ formulas.cayley(p).mT,
-        tolerance=SOLVED,
-    )
+    form, bars = {"upper": formulas.packed}, [Bar("empty Function", 0.77, 0.83)]
+    draw = lambda: {"upper": torch.randn(8, 8) * 0.05, "x": torch.randn(1, 8)}
+    peers = {"empty Function": Side(Empty.apply, form, {}, checked=False)}
+    ours, exact = lambda upper, x: it.Cayley(upper).apply(x), lambda p, x: x @ formulas.cayley(p).mT
+    more: dict[str, Any] = {"fixed": ("x",), "form": form, "reference": exact, "tolerance": SOLVED}
+    yield row("small call beside an empty Function", draw, ours, peers, bars, **more)

@@ -12,12 +12,15 @@ from functools import cache
 
 import torch
 
-from harness.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Row
 from isometry.cli.errors import Failure, missing
 from isometry.integrations.transformers import register
+from rows.torch.modules import training_step
 
 HIDDEN, HEADS, WIDTH, STEPS, BLOCKS = 1024, 16, 128, 4096, 4
 TOLERANCE = (1e-5, 1e-4)  # of the logits; of the gradients
+
+Made = tuple[torch.nn.Module, torch.optim.Optimizer]
 
 
 def rows() -> Iterator[Row]:
@@ -25,44 +28,29 @@ def rows() -> Iterator[Row]:
         raise Failure(lack)
     torch.manual_seed(0)
     ids = torch.randint(512, (1, STEPS))
+    made = cache(lambda: optimised(model()))
 
     def step(model: torch.nn.Module) -> torch.Tensor:
         model.zero_grad()
         found = model(input_ids=ids, labels=ids, use_cache=False)
         found.loss.backward()
-        return found.logits.detach()  # type: ignore[no-any-return]
+        return found.logits  # type: ignore[no-any-return]
 
-    def results(model: torch.nn.Module) -> Results:
-        logits = step(model)
-        grads = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
-        return {"value": logits, "gradient": torch.cat(grads)}
-
-    def ours() -> Results:
-        with register():
-            return results(model())
-
-    made = cache(lambda: (model(), torch.optim.SGD(model().parameters(), lr=1e-6)))
-
-    def run() -> None:
-        found, optimiser = made()
-        step(found)
-        optimiser.step()
-
-    def registered() -> None:
-        with register():
-            run()
-
+    exact = training_step("float64", lambda: optimised(copy.deepcopy(made()[0]).double()), step)
     yield Row(
         name=f"training step Qwen3.5, {BLOCKS} blocks T{STEPS}",
-        ours=Candidate("isometry", registered, ours),
-        peers=[Candidate("transformers", run, lambda: results(model()))],
-        reference=lambda: results(copy.deepcopy(model()).double()),
+        ours=training_step("isometry", made, step, register),
+        peers=[training_step("transformers", made, step)],
+        reference=exact.results or dict,
         bars=[Bar("transformers", 1.6, 2.0)],
         tolerance=TOLERANCE,
     )
 
 
-@cache
+def optimised(module: torch.nn.Module) -> Made:
+    return module, torch.optim.SGD(module.parameters(), lr=1e-6)
+
+
 def model() -> torch.nn.Module:
     """Its gates such that states last, as in trained layers."""
     from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig

@@ -170,18 +170,9 @@ def tables(scores: Table, share: Table, found: Sequence[Tried], new: Sequence[Tr
         parts.append(f"## {kind[0].upper() + kind[1:]}\n\n" + table(["", "share", *own], rows))
     head = ["task", "first pick", "its score", "best", "its score", "near", "below torch's"]
     for title, each_of in (("Each task left out", found), ("Tasks that no table contains", new)):
-        rows = [
-            [
-                each.task,
-                each.pick,
-                f"{each.score:.3f}",
-                each.best,
-                f"{each.most:.3f}",
-                "yes" if each.near else "no",
-                "yes" if each.below_torch else "no",
-            ]
-            for each in each_of
-        ]
+        rows = [[each.task, each.pick, f"{each.score:.3f}", each.best, f"{each.most:.3f}"] for each in each_of]
+        for row, each in zip(rows, each_of, strict=True):
+            row += ["yes" if said else "no" for said in (each.near, each.below_torch)]
         parts += [f"## {title}\n", table(head, rows)] if rows else []
     parts += ["## Activations in the screening, by mean share\n", activations(screened)]
     return "\n".join(parts)

@@ -18,29 +18,33 @@ def upper(gram: Array) -> Array:
     return result
 
 
-def wy_matrix(u: Array, library: Library) -> Array:
+def wy_matrix(library: Library, a: Arrays) -> Array:
+    u = a["vectors"]
     w = u @ library.triangular(upper(u.T @ u), u.T, False)
     np.negative(w, out=w)
     np.einsum("ii->i", w)[:] += 1
     return w
 
 
-def wy_matrix_vjp(u: Array, ct: Array, library: Library) -> Array:
+def wy_matrix_vjp(library: Library, a: Arrays) -> Arrays:
     """U_bar for dW = -dU P - Q dU^T + Q dT P with P = S U^T, Q = U S; dT = upper(dU^T U + U^T dU)."""
+    u, ct = a["vectors"], a["ct"]
     t = upper(u.T @ u)
     p, q = library.triangular(t, u.T, False), library.triangular(t, u.T, True).T
     g = ct @ p.T
     m = upper(q.T @ g)
-    return u @ (m + m.T) - g - ct.T @ q
+    return {"vectors": u @ (m + m.T) - g - ct.T @ q}
 
 
-def wy_apply(u: Array, x: Array, library: Library) -> Array:
+def wy_apply(library: Library, a: Arrays) -> Array:
     """Rows of x times W^T."""
+    u, x = a["vectors"], a["x"]
     return x - library.triangular(upper(u.T @ u), (x @ u).T, False).T @ u.T
 
 
-def wy_apply_vjp(u: Array, x: Array, ct: Array, library: Library) -> Arrays:
+def wy_apply_vjp(library: Library, a: Arrays) -> Arrays:
     """U_bar and x_bar for y = x - z U^T, z T^T = c, c = x U."""
+    u, x, ct = a["vectors"], a["x"], a["ct"]
     t = upper(u.T @ u)
     z = library.triangular(t, (x @ u).T, False).T
     c_bar = -library.triangular(t, (ct @ u).T, True).T
@@ -48,28 +52,31 @@ def wy_apply_vjp(u: Array, x: Array, ct: Array, library: Library) -> Arrays:
     return {"vectors": x.T @ c_bar - ct.T @ z - u @ (m + m.T), "x": ct + c_bar @ u.T}
 
 
-def loop_apply(u: Array, x: Array) -> Array:
+def loop_apply(a: Arrays) -> Array:
     """Rows of x times W^T, one reflection after another."""
-    x, norms = x.copy(), np.einsum("ij,ij->j", u, u)
+    u, x = a["vectors"], a["x"].copy()
+    norms = np.einsum("ij,ij->j", u, u)
     for k in range(u.shape[1] - 1, -1, -1):
         x -= np.outer(x @ u[:, k], (2 / norms[k]) * u[:, k])
     return x
 
 
-def orgqr(u: Array) -> Array:
+def orgqr(a: Arrays) -> Array:
     """W by LAPACK, of lower-trapezoidal vectors."""
     from scipy.linalg import lapack
 
+    u = a["vectors"]
     n, m = u.shape
-    a = np.zeros((n, n), u.dtype, order="F")
-    a[:, :m], tau = normalised(u)
-    return getattr(lapack, letter(u) + "orgqr")(a, tau, lwork=BLOCK * n, overwrite_a=1)[0]
+    w = np.zeros((n, n), u.dtype, order="F")
+    w[:, :m], tau = normalised(u)
+    return getattr(lapack, letter(u) + "orgqr")(w, tau, lwork=BLOCK * n, overwrite_a=1)[0]
 
 
-def ormqr(u: Array, x: Array) -> Array:
+def ormqr(a: Arrays) -> Array:
     """Rows of x times W^T by LAPACK, whose columns are these rows."""
     from scipy.linalg import lapack
 
+    u, x = a["vectors"], a["x"]
     v, tau = normalised(u)
     work = BLOCK * (len(x) + BLOCK + 1)
     return getattr(lapack, letter(u) + "ormqr")("L", "N", np.asfortranarray(v), tau, x.T, work)[0].T
@@ -91,56 +98,61 @@ def skew(p: Array) -> Array:
     return a - np.swapaxes(a, -1, -2)
 
 
-def cayley_solve(p: Array, signs: Array) -> Array:
+def cayley_solve(given: Arrays) -> Array:
     """W = (I + A)^-1 (I - A) D."""
-    a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
+    a, eye = skew(given["square"]), np.eye(len(given["signs"]), dtype=given["square"].dtype)
     w = np.linalg.solve(eye + a, eye - a)
-    w *= signs
+    w *= given["signs"]
     return w
 
 
-def cayley_solve_vjp(p: Array, signs: Array, ct: Array) -> Array:
+def cayley_solve_vjp(given: Arrays) -> Arrays:
     """A_bar for (I + A) dW D = -dA (I + W D); the packed gradient is its upper triangle."""
-    a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
+    a, eye = skew(given["square"]), np.eye(len(given["signs"]), dtype=given["square"].dtype)
     w = np.linalg.solve(eye + a, eye - a)
-    y = np.linalg.solve(eye - a, ct * signs)
+    y = np.linalg.solve(eye - a, given["ct"] * given["signs"])
     full = y @ np.swapaxes(w + eye, -1, -2)
-    return np.swapaxes(full, -1, -2) - full
+    return {"upper": np.swapaxes(full, -1, -2) - full}
 
 
-def cayley_inverse(p: Array, signs: Array, library: Library) -> Array:
-    """W = (2 (I + A)^-1 - I) D."""
-    w = library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p))
+def inverse(library: Library, a: Arrays) -> Array:
+    """S = (I + A)^-1."""
+    return library.inverse(np.eye(len(a["signs"]), dtype=a["square"].dtype) + skew(a["square"]))
+
+
+def cayley_inverse(library: Library, a: Arrays) -> Array:
+    """W = (2 S - I) D."""
+    w = inverse(library, a)
     w *= 2
     np.einsum("...ii->...i", w)[...] -= 1
-    w *= signs
+    w *= a["signs"]
     return w
 
 
-def cayley_inverse_vjp(p: Array, signs: Array, ct: Array, library: Library) -> Array:
-    """V^T - V with V = 2 S^T W_bar D S^T, S = (I + A)^-1 (Theorem 3.2 of the scaled-Cayley paper)."""
-    return _pulled(library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p)), ct * signs)
+def cayley_inverse_vjp(library: Library, a: Arrays) -> Arrays:
+    """V^T - V with V = 2 S^T W_bar D S^T (Theorem 3.2 of the scaled-Cayley paper)."""
+    return _pulled(inverse(library, a), a)
 
 
-def _pulled(s: Array, ct: Array) -> Array:
+def _pulled(s: Array, a: Arrays) -> Arrays:
     transposed = np.swapaxes(s, -1, -2)
-    v = transposed @ ct @ transposed
+    v = transposed @ (a["ct"] * a["signs"]) @ transposed
     v *= 2
-    return np.swapaxes(v, -1, -2) - v
+    return {"upper": np.swapaxes(v, -1, -2) - v}
 
 
-def cayley_checked(p: Array, signs: Array) -> Array:
+def cayley_checked(given: Arrays) -> Array:
     """W with its residual checked, for the reference, since batched solves are wrong on some CPUs."""
-    w, a, eye = cayley_inverse(p, signs, NUMPY), skew(p), np.eye(p.shape[-1])
-    residual = float(np.abs((eye + a) @ (w * signs) - (eye - a)).max())
+    w, a, eye = cayley_inverse(NUMPY, given), skew(given["square"]), np.eye(len(given["signs"]))
+    residual = float(np.abs((eye + a) @ (w * given["signs"]) - (eye - a)).max())
     if residual > 1e-10:
         raise ArithmeticError(f"the float64 reference has a residual of {residual:.1e}")
     return w
 
 
-def cayley_checked_vjp(p: Array, signs: Array, ct: Array) -> Array:
+def cayley_checked_vjp(a: Arrays) -> Arrays:
     """The same as of cayley_inverse, with the inverse from the checked W: 2 S = W D + I."""
-    return _pulled((cayley_checked(p, signs) * signs + np.eye(p.shape[-1])) / 2, ct * signs)
+    return _pulled((cayley_checked(a) * a["signs"] + np.eye(len(a["signs"]))) / 2, a)
 
 
 def packed(matrix: Array) -> Array:

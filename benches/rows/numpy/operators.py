@@ -7,7 +7,7 @@ modReLU: no products, only memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -15,7 +15,7 @@ import isometry
 from harness.row import Row
 from harness.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
 from rows.numpy import formulas
-from rows.numpy.sides import SCIPY, Arrays, Library, Side, half_signs, libraries, normal, rows_of
+from rows.numpy.sides import SCIPY, Arrays, Side, by, half_signs, normal, rows_of
 
 MODRELU = ((20, 190), (4000, 512))  # rows, n
 CUT = -0.4  # a bias that maps a third of the entries to 0
@@ -36,15 +36,24 @@ def rows() -> Iterator[Row]:
         yield from modrelu(count, n)
 
 
+def of_matrix(law: Callable[[Arrays], isometry.Householder | isometry.Cayley]) -> Side:
+    """Our matrix of an operator and its VJP."""
+    return Side("isometry", lambda a: law(a).matrix(), lambda a: law(a).matrix_vjp(a["ct"]))
+
+
 # ---------------------------------------------------------------- products of reflections
+
+
+def reflections(a: Arrays) -> isometry.Householder:
+    return isometry.Householder(a["vectors"])
 
 
 def householder(n: int, m: int) -> Iterator[Row]:
     return rows_of(
         f"householder matrix {n}/{m}",
         lambda rng: {"vectors": np.tril(normal(rng, n, m)), "ct": normal(rng, n, n)},
-        Side("isometry", lambda a: reflections(a).matrix(), lambda a: reflections(a).matrix_vjp(a["ct"])),
-        [*map(matrix_by, libraries()), *ORGQR],
+        of_matrix(reflections),
+        [*by(" compact WY", formulas.wy_matrix, formulas.wy_matrix_vjp), *ORGQR],
         (2.0 * n * n * m + 2.0 * n * m * m + m**3 / 3, 4.0 * n * n * m + 7.0 * n * m * m + m**3 / 3),
     )
 
@@ -56,13 +65,9 @@ def applied(name: str, n: int, m: int, batch: int) -> Iterator[Row]:
         name,
         lambda rng: {"vectors": np.tril(normal(rng, n, m)), "x": normal(rng, batch, n), "ct": normal(rng, batch, n)},
         Side("isometry", lambda a: reflections(a).apply(a["x"]), pulled_rows),
-        [*map(apply_by, libraries()), *ORMQR, *([LOOP] if m <= LONGEST_LOOP else [])],
+        [*by(" compact WY", formulas.wy_apply, formulas.wy_apply_vjp), *ORMQR, *([LOOP] if m <= LONGEST_LOOP else [])],
         (forward, backward),
     )
-
-
-def reflections(a: Arrays) -> isometry.Householder:
-    return isometry.Householder(a["vectors"])
 
 
 def pulled_rows(a: Arrays) -> Arrays:
@@ -70,26 +75,10 @@ def pulled_rows(a: Arrays) -> Arrays:
     return {**gradients, "x": x}
 
 
-def matrix_by(library: Library) -> Side:
-    return Side(
-        f"{library.name} compact WY",
-        lambda a: formulas.wy_matrix(a["vectors"], library),
-        lambda a: {"vectors": formulas.wy_matrix_vjp(a["vectors"], a["ct"], library)},
-    )
-
-
-def apply_by(library: Library) -> Side:
-    return Side(
-        f"{library.name} compact WY",
-        lambda a: formulas.wy_apply(a["vectors"], a["x"], library),
-        lambda a: formulas.wy_apply_vjp(a["vectors"], a["x"], a["ct"], library),
-    )
-
-
-LOOP = Side("numpy loop over reflections", lambda a: formulas.loop_apply(a["vectors"], a["x"]))
+LOOP = Side("numpy loop over reflections", formulas.loop_apply)
 # LAPACK's own products, through SciPy: values only, of lower-trapezoidal vectors
-ORGQR = [Side("scipy.linalg.lapack orgqr", lambda a: formulas.orgqr(a["vectors"]))] if SCIPY else []
-ORMQR = [Side("scipy.linalg.lapack ormqr", lambda a: formulas.ormqr(a["vectors"], a["x"]))] if SCIPY else []
+ORGQR = [Side("scipy.linalg.lapack orgqr", formulas.orgqr)] if SCIPY else []
+ORMQR = [Side("scipy.linalg.lapack ormqr", formulas.ormqr)] if SCIPY else []
 
 
 # ---------------------------------------------------------------- Cayley transforms
@@ -104,40 +93,18 @@ def cayley(name: str, shape: tuple[int, ...], signed: bool = False) -> Iterator[
         signs = half_signs(n) if signed else np.ones(n, np.float32)
         return {"square": p, "upper": formulas.packed(p), "signs": signs, "ct": normal(rng, *shape)}
 
-    def ours(a: Arrays) -> isometry.Cayley:
-        return isometry.Cayley(a["upper"], signs=a["signs"] if signed else None)
-
     flops = 2.0 * float(np.prod(shape)) * n
+    inverses = by(".linalg.inv", formulas.cayley_inverse, formulas.cayley_inverse_vjp, stacks=len(shape) > 2)
     return rows_of(
         name,
         draw,
-        Side("isometry", lambda a: ours(a).matrix(), lambda a: ours(a).matrix_vjp(a["ct"])),
-        [SOLVE, *(inverse_by(library) for library in libraries() if len(shape) == 2 or library.takes_stacks())],
+        of_matrix(lambda a: isometry.Cayley(a["upper"], signs=a["signs"] if signed else None)),
+        [Side("numpy.linalg.solve", formulas.cayley_solve, formulas.cayley_solve_vjp), *inverses],
         (flops, 3 * flops),
-        reference=CHECKED,
+        reference=Side("float64", formulas.cayley_checked, formulas.cayley_checked_vjp),
         pick={"upper": formulas.packed},
         tolerance=SOLVED,
     )
-
-
-def inverse_by(library: Library) -> Side:
-    return Side(
-        f"{library.name}.linalg.inv",
-        lambda a: formulas.cayley_inverse(a["square"], a["signs"], library),
-        lambda a: {"upper": formulas.cayley_inverse_vjp(a["square"], a["signs"], a["ct"], library)},
-    )
-
-
-SOLVE = Side(
-    "numpy.linalg.solve",
-    lambda a: formulas.cayley_solve(a["square"], a["signs"]),
-    lambda a: {"upper": formulas.cayley_solve_vjp(a["square"], a["signs"], a["ct"])},
-)
-CHECKED = Side(
-    "float64",
-    lambda a: formulas.cayley_checked(a["square"], a["signs"]),
-    lambda a: {"upper": formulas.cayley_checked_vjp(a["square"], a["signs"], a["ct"])},
-)
 
 
 # ---------------------------------------------------------------- modReLU

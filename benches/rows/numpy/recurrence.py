@@ -90,10 +90,7 @@ def back(a: Arrays) -> Arrays:
 
 def dense(a: Arrays) -> tuple[Product, Product]:
     """h -> h W^T and z -> z W on rows, W formed once."""
-    if "square" in a:
-        w = formulas.cayley_inverse(a["square"], a["signs"], NUMPY)
-    else:
-        w = formulas.wy_matrix(a["vectors"], libraries()[-1])
+    w = formulas.cayley_inverse(NUMPY, a) if "square" in a else formulas.wy_matrix(libraries()[-1], a)
     transposed = np.ascontiguousarray(w.T)
     return lambda h: h @ transposed, lambda z: z @ w
 
@@ -131,10 +128,8 @@ def loop_vjp(route: Route, a: Arrays) -> Arrays:
         g += a["ct"][t]
         g = times(np.multiply(g, slopes[t], out=z_bars[t]))
     w_bar = flat(z_bars[1:]).T @ flat(states[:-1])
-    if modrelu:
-        transition = formulas.cayley_inverse_vjp(a["square"], a["signs"], w_bar, NUMPY)
-    else:
-        transition = formulas.wy_matrix_vjp(a["vectors"], w_bar, libraries()[-1])
+    of_w, library = (formulas.cayley_inverse_vjp, NUMPY) if modrelu else (formulas.wy_matrix_vjp, libraries()[-1])
+    (transition,) = of_w(library, a | {"ct": w_bar}).values()
     return {
         "transition": transition,
         "x": z_bars @ a["input_weight"],

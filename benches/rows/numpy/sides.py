@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,3 +117,14 @@ def libraries() -> list[Library]:
         return linalg.solve_triangular(t, b, trans=int(transposed), check_finite=False)
 
     return [NUMPY, Library("scipy", triangular, lambda a: linalg.inv(a, check_finite=False))]
+
+
+def by(
+    name: str,
+    forward: Callable[[Library, Arrays], Array],
+    back: Callable[[Library, Arrays], Arrays],
+    stacks: bool = False,
+) -> list[Side]:
+    """A side of each library, with `stacks` of each that takes them, for formulas that need one."""
+    every = [library for library in libraries() if not stacks or library.takes_stacks()]
+    return [Side(own.name + name, partial(forward, own), partial(back, own)) for own in every]

@@ -47,14 +47,9 @@ def gru() -> Iterator[Row]:
 
 
 def gru_row(reset: Literal["before", "after"], peers: dict[str, Call | Side], bar: Bar) -> Row:
-    return row(
-        f"GRU reset {reset} {SIZES}",
-        lambda: drawn(3),
-        lambda w, u, b, x: it.gru(x, w, u, b, reset=reset),
-        peers,
-        [bar],
-        6.0 * N * (3 * N + 2 * INPUTS) * BATCH * STEPS,
-    )
+    flops = 6.0 * N * (3 * N + 2 * INPUTS) * BATCH * STEPS
+    ours = lambda w, u, b, x: it.gru(x, w, u, b, reset=reset)
+    return row(f"GRU reset {reset} {SIZES}", lambda: drawn(3), ours, peers, [bar], flops)
 
 
 def goru() -> Iterator[Row]:
@@ -84,14 +79,10 @@ def goru_row(
     def by_loop(own: Callable[[Tensor], Own], blend: Blend) -> Call:
         return lambda w, u, b, p, x: before(w, own(p), u, b, x, blend)
 
-    return row(
-        f"GORU {name} {SIZES}",
-        lambda: drawn(2, parameters=point),
-        lambda w, u, b, p, x: it.goru(law(p), x, w, u, b),
-        {f"loop, {w}, {how}": by_loop(own, blend) for w, own in peers.items() for how, blend in BLENDS.items()},
-        [BEST_LOOP],
-        (6.0 * N * (2 * N + 2 * INPUTS) + 3 * N * per_state) * BATCH * STEPS,
-    )
+    loops = {f"loop, {w}, {how}": by_loop(own, blend) for w, own in peers.items() for how, blend in BLENDS.items()}
+    draw, ours = lambda: drawn(2, parameters=point), lambda w, u, b, p, x: it.goru(law(p), x, w, u, b)
+    flops = (6.0 * N * (2 * N + 2 * INPUTS) + 3 * N * per_state) * BATCH * STEPS
+    return row(f"GORU {name} {SIZES}", draw, ours, loops, [BEST_LOOP], flops)
 
 
 def drawn(matrices: int, **parameters: Tensor) -> dict[str, Tensor]:
@@ -201,15 +192,13 @@ def rum_row(lam: int, sizes: tuple[int, int, int], bar: Bar) -> Row:
             "x": torch.randn(steps, batch, INPUTS),
         }
 
-    return row(
+    name, flops = (
         f"RUM lambda {lam} n{n} B{batch} T{steps} d{INPUTS}",
-        draw,
-        lambda *weights_x: it.rum(weights_x[-1], *weights_x[:-1], lam=lam)[0],
-        {f"torch loop, {name}": by_loop(lam, reflect) for name, reflect in REFLECTIONS.items()},
-        [bar],
-        (12.0 * n * (n + INPUTS) + 65 * n + 34 * n * n * lam) * batch * steps,
-        tolerance=THROUGH_ROTATIONS,
+        12.0 * n * (n + INPUTS) + 65 * n + 34 * n * n * lam,
     )
+    loops = {f"torch loop, {name}": by_loop(lam, reflect) for name, reflect in REFLECTIONS.items()}
+    ours = lambda *weights_x: it.rum(weights_x[-1], *weights_x[:-1], lam=lam)[0]
+    return row(name, draw, ours, loops, [bar], flops * batch * steps, tolerance=THROUGH_ROTATIONS)
 
 
 def by_loop(lam: int, reflect: Callable[[Tensor, Tensor], Tensor]) -> Call:
@@ -263,14 +252,8 @@ def pair_row(name: str, matrices: tuple[int, int], peer: Call, ours: Call) -> Ro
             "b": torch.zeros(*lead, n),
         }
 
-    return row(
-        f"{name} n{n} B{batch} T{steps} d{INPUTS}",
-        draw,
-        ours,
-        {"torch loop": peer},
-        [BEST_LOOP],
-        (6.0 * n * of_w * n + 4.0 * n * of_u * INPUTS) * batch * steps,
-    )
+    flops = (6.0 * n * of_w * n + 4.0 * n * of_u * INPUTS) * batch * steps
+    return row(f"{name} n{n} B{batch} T{steps} d{INPUTS}", draw, ours, {"torch loop": peer}, [BEST_LOOP], flops)
 
 
 def cornn_loop(x: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:

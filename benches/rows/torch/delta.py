@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from harness.figure import Later
 from harness.row import Bar, Row
-from rows.torch.delta_figures import figures
 from rows.torch.sides import row
 
 HEADS, WIDTH, CHUNK = 16, 128, 64
@@ -25,39 +23,36 @@ SIZES = f"H{HEADS} K{WIDTH} V{WIDTH}"
 # multiply-adds of a row and head: products with the state, and of the triangles of a chunk
 FORWARD = 6.0 * WIDTH**2 + 4.0 * CHUNK * WIDTH
 BACKWARD = 14.0 * WIDTH**2 + 11.0 * CHUNK * WIDTH
-SLICES, UNBIND, BLOCKS = "transformers", "with unbind", "block inverse by bmm"
-#: One head of the peers: q, k, v, g, beta, and for one token the state.
-Peer = Callable[..., Tensor]
+SLICES, UNBIND = "transformers", "with unbind"
 
 
-def delta() -> Iterator[Row | Later]:
-    peers: dict[str, Peer] = {
-        SLICES: partial(chunked, solve=triangular, sliced=True),
-        UNBIND: partial(chunked, solve=triangular, sliced=False),
-        BLOCKS: partial(chunked, solve=blocks, sliced=False),
-    }
+def delta() -> Iterator[Row]:
+    bars = [Bar("best of torch", 2.0, 3.0)]
     for steps in LENGTHS:
-        draw, flops = partial(drawn, steps), FORWARD * steps * HEADS
-        bars = [Bar("best of torch", 2.0, 3.0)]
-        yield row(f"forward T{steps} {SIZES}", draw, ours, peers, bars, flops, gradients=False)
-    for steps in LENGTHS:
-        bars = [Bar("best of torch", 2.0, 2.7)]
-        bars += [Bar("transformers", 10.0, 10.0, (SLICES,))] if steps == LENGTHS[-1] else []
-        draw, flops = partial(drawn, steps), (FORWARD + BACKWARD) * steps * HEADS
-        training = row(f"backward too T{steps} {SIZES}", draw, ours, peers, bars, flops)
-        yield training
-    bars, draw = [Bar("transformers", 5.0, 8.0)], partial(drawn, 1, state=True)
-    token = row(f"one token {SIZES}", draw, ours, {SLICES: one}, bars, gradients=False)
-    yield token
-    yield from figures(token, training)
+        flops = FORWARD * steps * HEADS
+        yield row(f"forward T{steps} {SIZES}", partial(drawn, steps), ours, PEERS, bars, flops, gradients=False)
+    yield from map(training, LENGTHS)
+    yield token()
 
 
-def drawn(steps: int, state: bool = False) -> dict[str, Tensor]:
+def training(steps: int) -> Row:
+    bars = [Bar("best of torch", 2.0, 2.7)]
+    bars += [Bar("transformers", 10.0, 10.0, (SLICES,))] if steps == LENGTHS[-1] else []
+    flops = (FORWARD + BACKWARD) * steps * HEADS
+    return row(f"backward too T{steps} {SIZES}", partial(drawn, steps), ours, PEERS, bars, flops)
+
+
+def token() -> Row:
+    draw, bars = partial(drawn, 1, state=True), [Bar("transformers", 5.0, 8.0)]
+    return row(f"one token {SIZES}", draw, ours, {SLICES: one}, bars, gradients=False)
+
+
+def drawn(steps: int, heads: int = HEADS, state: bool = False) -> dict[str, Tensor]:
     """Unit keys, rates in (0, 1), gates like those of a trained layer."""
-    q, k, v = torch.randn(3, 1, steps, HEADS, WIDTH).unbind()
-    g, beta = -0.5 * torch.rand(1, steps, HEADS), torch.rand(1, steps, HEADS)
+    q, k, v = torch.randn(3, 1, steps, heads, WIDTH).unbind()
+    g, beta = -0.5 * torch.rand(1, steps, heads), torch.rand(1, steps, heads)
     made = {"q": q, "k": torch.nn.functional.normalize(k, dim=-1), "v": v, "g": g, "beta": beta}
-    return made | ({"state": torch.randn(1, HEADS, WIDTH, WIDTH)} if state else {})
+    return made | ({"state": torch.randn(1, heads, WIDTH, WIDTH)} if state else {})
 
 
 def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor | None = None) -> Tensor:
@@ -133,3 +128,10 @@ def one(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor)
         state = state + k[:, :, i].unsqueeze(-1) * new.unsqueeze(-2)
         out[:, :, i] = (state * q[:, :, i].unsqueeze(-1)).sum(-2)
     return out.transpose(1, 2).contiguous()
+
+
+PEERS = {
+    SLICES: partial(chunked, solve=triangular, sliced=True),
+    UNBIND: partial(chunked, solve=triangular, sliced=False),
+    "block inverse by bmm": partial(chunked, solve=blocks, sliced=False),
+}

@@ -13,23 +13,23 @@ import isometry
 import isometry.torch as it
 from harness.cores import budget, on
 from harness.figure import Figure, Later, peak
-from harness.row import Row
 from harness.timing import alternate
+from rows.torch.delta import HEADS, LENGTHS, UNBIND, WIDTH, drawn, ours, token, training
 
-SECONDS, WIDTH = 2.0, 128
+SECONDS = 2.0
 #: The lengths whose time per token is compared, of two heads.
 SHORT, LONG = 4096, 65_536
 
 
-def figures(token: Row, training: Row) -> Iterator[Later]:
-    """`token` computes one token, `training` a forward and a backward pass, beside "with unbind"."""
-    yield Later("one token, beside a copy of the state", partial(beside_a_copy, token.ours.run, 1.5))
+def figures() -> Iterator[Later]:
+    yield Later("one token, beside a copy of the state", partial(beside_a_copy, token().ours.run, 1.5))
     yield Later("one token in place, beside a copy of the state", partial(beside_a_copy, in_place(), 3.0))
     for grad in (False, True):
         kind = "forward and backward" if grad else "forward"
         yield Later(f"{kind}, time per token at T{LONG}", partial(linear, grad))
         yield Later(f"one head T{SHORT}, {kind}, two threads in units of one", partial(shared, grad))
-    yield Later("peak memory of " + training.name, partial(peak, training, "with unbind", 0.25))
+    longest = training(LENGTHS[-1])
+    yield Later("peak memory of " + longest.name, partial(peak, longest, UNBIND, 0.25))
 
 
 def compared(first: Callable[[], object], second: Callable[[], object]) -> float:
@@ -40,19 +40,12 @@ def compared(first: Callable[[], object], second: Callable[[], object]) -> float
 
 def in_place() -> Callable[[], Tensor]:
     """One token that changes its state."""
-    q, k, v = torch.randn(3, 1, 1, 16, WIDTH).unbind()
-    g, beta = -0.5 * torch.rand(1, 1, 16), torch.rand(1, 1, 16)
-    k, state = torch.nn.functional.normalize(k, dim=-1), torch.randn(1, 16, WIDTH, WIDTH)
-
-    @torch.no_grad()
-    def run() -> Tensor:
-        return it.delta_rule(q, k, v, beta, g=g, initial_state=state, out_state=state)[0]
-
-    return run
+    q, k, v, g, beta, state = drawn(1, state=True).values()
+    return torch.no_grad()(lambda: it.delta_rule(q, k, v, beta, g=g, initial_state=state, out_state=state)[0])
 
 
 def beside_a_copy(token: Callable[[], object], bound: float, name: str) -> Figure:
-    state = torch.randn(1, 16, WIDTH, WIDTH)
+    state = torch.randn(1, HEADS, WIDTH, WIDTH)
     room = torch.empty_like(state)
     ratio = compared(token, lambda: room.copy_(state))
     return Figure(name, ratio, "times a copy into an existing tensor", bound)
@@ -75,16 +68,14 @@ def shared(grad: bool, name: str) -> Figure:
 
 def sequence(tokens: int, heads: int, grad: bool) -> Callable[[], Tensor]:
     """A forward pass, or a forward and a backward pass."""
-    q, k, v = torch.randn(3, 1, tokens, heads, WIDTH).unbind()
-    g, beta = -torch.rand(1, tokens, heads), torch.rand(1, tokens, heads)
-    given = [t.requires_grad_(grad) for t in (q, torch.nn.functional.normalize(k, dim=-1), v, beta, g)]
+    given = {name: t.requires_grad_(grad) for name, t in drawn(tokens, heads).items()}
 
     def run() -> Tensor:
-        for t in given:
+        for t in given.values():
             t.grad = None
-        o, _ = it.delta_rule(*given[:4], g=given[4])
+        o = ours(**given)
         if grad:
-            o.backward(v)
+            o.backward(given["v"].detach())
         return o
 
     return run

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,16 +40,9 @@ def transform(n: int) -> Row:
     if find_spec("fht_cpu"):
         peers[PACKAGE] = lambda x: packaged(x, room())
         bars.append(Bar(PACKAGE, 1.0, 1.5, (PACKAGE,)))
-    return row(
-        f"hadamard {ROWS} x {n}",
-        lambda: {"x": torch.randn(ROWS, n)},
-        lambda x: it.hadamard_transform(x, out=result()),
-        peers,
-        bars,
-        gradients=False,
-        reference=butterflies,
-        tolerance=(1e-6, 1e-6),
-    )
+    draw, ours = lambda: {"x": torch.randn(ROWS, n)}, lambda x: it.hadamard_transform(x, out=result())
+    more: dict[str, Any] = {"gradients": False, "reference": butterflies, "tolerance": (1e-6, 1e-6)}
+    return row(f"hadamard {ROWS} x {n}", draw, ours, peers, bars, **more)
 
 
 def butterflies(x: Tensor) -> Tensor:

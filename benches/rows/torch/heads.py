@@ -59,18 +59,12 @@ def scornn() -> Row:
 
         return loop(step, x @ v.T)
 
-    return row(
-        f"scoRNN {HEADS} heads n{N} B{batch} T{steps} d{inputs}",
-        draw,
-        lambda upper, *rest: states(it.BlockDiagonal(blocks(upper)), *rest),
-        {
-            "one head": lambda upper, *rest: states(it.Dense(torch.block_diag(*blocks(upper).matrix())), *rest),
-            "heads one by one": one_by_one,
-            "torch loop, einsum": by_loop,
-        },
-        [Bar("one head", 4.0, 6.0, ("one head",)), Bar("one by one", 1.0, 1.5, ("heads one by one",))],
-        (6.0 * N * EACH + 4 * N * inputs) * batch * steps,
-    )
+    whole = lambda upper, *rest: states(it.Dense(torch.block_diag(*blocks(upper).matrix())), *rest)
+    peers = {"one head": whole, "heads one by one": one_by_one, "torch loop, einsum": by_loop}
+    bars = [Bar("one head", 4.0, 6.0, ("one head",)), Bar("one by one", 1.0, 1.5, ("heads one by one",))]
+    ours = lambda upper, *rest: states(it.BlockDiagonal(blocks(upper)), *rest)
+    name, flops = f"scoRNN {HEADS} heads n{N} B{batch} T{steps} d{inputs}", 6.0 * N * EACH + 4 * N * inputs
+    return row(name, draw, ours, peers, bars, flops * batch * steps)
 
 
 def gru() -> Row:
@@ -101,14 +95,9 @@ def gru() -> Row:
 
         return states
 
-    return row(
-        f"GRU {HEADS} blocks n{N} B{batch} T{steps} d{N}",
-        draw,
-        ours,
-        {
-            "torch loop, einsum": by_loop(lambda w, h: torch.einsum("hpq,bhq->bhp", w, h)),
-            "torch loop, bmm": by_loop(lambda w, h: torch.bmm(h.transpose(0, 1), w.mT).transpose(0, 1)),
-        },
-        [Bar("best loop", 5.0, 8.0)],
-        (18.0 * N * EACH + 12.0 * N * N) * batch * steps,
-    )
+    peers = {
+        "torch loop, einsum": by_loop(lambda w, h: torch.einsum("hpq,bhq->bhp", w, h)),
+        "torch loop, bmm": by_loop(lambda w, h: torch.bmm(h.transpose(0, 1), w.mT).transpose(0, 1)),
+    }
+    name, flops = f"GRU {HEADS} blocks n{N} B{batch} T{steps} d{N}", (18.0 * N * EACH + 12.0 * N * N) * batch * steps
+    return row(name, draw, ours, peers, [Bar("best loop", 5.0, 8.0)], flops)

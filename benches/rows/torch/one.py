@@ -15,6 +15,7 @@ from harness.row import Candidate, Results, Row
 from rows.torch import formulas
 from rows.torch.delta import BACKWARD, FORWARD, chunked, drawn, ours, triangular
 from rows.torch.dropin.linalg import factorisation
+from rows.torch.operators import draw_vectors
 from rows.torch.sides import row
 
 TOKENS = 4096
@@ -22,36 +23,20 @@ N, M, MANY = 1024, 512, 2000
 
 
 def rows() -> Iterator[Row]:
-    draw = partial(one_head, TOKENS)
+    draw = partial(drawn, TOKENS, 1)
     peers = {"transformers": partial(chunked, solve=triangular, sliced=False)}
     yield row(f"delta rule, one head, T{TOKENS}", draw, ours, peers, [], FORWARD * TOKENS, gradients=False)
     yield row("delta rule, one head, backward too", draw, ours, peers, [], (FORWARD + BACKWARD) * TOKENS)
     yield factorisation(1, 1024, 256)
-    yield row(
-        "geqrf 1x1024x256, backward too",
-        lambda: {"x": randn(1, 1024, 256)},
-        lambda x: it.linalg.geqrf(x)[0],
-        {},
-        reference=lambda x: it.linalg.geqrf(x)[0],
-        tolerance=(1e-3, 1e-3),
-    )
-    vectors = lambda: {"vectors": torch.tril(randn(N, M))}
-    pick = {"vectors": torch.tril}
-    wy = {"torch compact WY": formulas.wy_matrix}
-    yield row(f"householder matrix {N}/{M}", vectors, lambda u: it.Householder(u).matrix(), wy, pick=pick)
-    yield row(
-        f"householder apply {N}/{M}/B{MANY}",
-        lambda: vectors() | {"x": randn(MANY, N)},
-        lambda vectors, x: it.Householder(vectors).apply(x),
-        {"torch compact WY": formulas.wy_apply},
-        pick=pick,
-    )
+    factors = lambda x: it.linalg.geqrf(x)[0]
+    draw, more = lambda: {"x": randn(1, 1024, 256)}, {"reference": factors, "tolerance": (1e-3, 1e-3)}
+    yield row("geqrf 1x1024x256, backward too", draw, factors, {}, **more)  # type: ignore[arg-type]
+    draw, pick, wy = draw_vectors(N, M), {"vectors": torch.tril}, "torch compact WY"
+    matrix, apply = lambda u: it.Householder(u).matrix(), lambda u, x: it.Householder(u).apply(x)
+    yield row(f"householder matrix {N}/{M}", draw, matrix, {wy: formulas.wy_matrix}, pick=pick)
+    draw = draw_vectors(N, M, MANY)
+    yield row(f"householder apply {N}/{M}/B{MANY}", draw, apply, {wy: formulas.wy_apply}, pick=pick)
     yield from_matrix(1000)
-
-
-def one_head(steps: int) -> dict[str, Tensor]:
-    """The first head of those of the delta rule's rows."""
-    return {key: value[:, :, :1].contiguous() for key, value in drawn(steps).items()}
 
 
 def from_matrix(n: int) -> Row:
@@ -67,11 +52,6 @@ def from_matrix(n: int) -> Row:
         return {"value": it.Householder.from_matrix(orthogonal()).matrix()}
 
     # rounded to single precision, the matrix is orthogonal to some eps n^(1/2)
-    side = Candidate("isometry", run, results)
-    return Row(
-        name=f"Householder.from_matrix {n}",
-        ours=side,
-        peers=[],
-        reference=lambda: {"value": orthogonal().double()},
-        tolerance=(1e-4, 1e-4),
-    )
+    exact = lambda: {"value": orthogonal().double()}
+    # rounded to single precision, the matrix is orthogonal to some eps n^(1/2)
+    return Row(f"Householder.from_matrix {n}", Candidate("isometry", run, results), [], exact, tolerance=(1e-4, 1e-4))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, randn
@@ -26,23 +27,22 @@ from rows.torch.sides import Call, Draw, row
 SMALL = (1.0, 2.0)
 WY, PRODUCT = "torch compact WY", "torch.linalg.householder_product"
 SOLVE, SERIES, EIGH, CLOSED = "torch.linalg.solve", "torch.matrix_exp", "torch.linalg.eigh", "torch eigh, closed form"
+REFLECTED, PLANE = "torch reflections", "torch plane"
 MARGIN = 0.1
 B = 50  # rows
 
 
 def householder() -> Iterator[Row]:
+    matrix = lambda vectors: it.Householder(vectors).matrix()
     for (n, m), bar in REFLECTIONS.items():
-        product = {PRODUCT: formulas.householder_product} if n == 1024 else {}
-        yield row(
-            f"householder matrix {n}/{m}",
-            draw_vectors(n, m),
-            lambda vectors: it.Householder(vectors).matrix(),
-            {WY: formulas.wy_matrix} | product,
-            [Bar(WY, *bar, (WY,)), *(Bar("householder_product", 20.0, 40.0, (name,)) for name in product)],
-            6.0 * n * n * m + 3.0 * n * m * m - 7 * m**3 / 3,  # 6.7 n^3 for m = n (measurements.md)
-            # a peer restricted to trapezoids has no gradient above the diagonal
-            pick={"vectors": torch.tril},
-        )
+        peers, bars = {WY: formulas.wy_matrix}, [Bar(WY, *bar, (WY,))]
+        if n == 1024:
+            peers[PRODUCT] = formulas.householder_product
+            bars.append(Bar("householder_product", 20.0, 40.0, (PRODUCT,)))
+        flops = 6.0 * n * n * m + 3.0 * n * m * m - 7 * m**3 / 3  # 6.7 n^3 for m = n (measurements.md)
+        # a peer restricted to trapezoids has no gradient above the diagonal
+        pick, draw = {"vectors": torch.tril}, draw_vectors(n, m)
+        yield row(f"householder matrix {n}/{m}", draw, matrix, peers, bars, flops, pick=pick)
 
 
 def apply() -> Iterator[Row]:
@@ -55,15 +55,11 @@ def draw_vectors(n: int, m: int, *batch: int) -> Draw:
 
 
 def reflected(name: str, n: int, m: int, batch: int, bar: tuple[float, float]) -> Row:
-    looped = {"torch loop over reflections": formulas.loop_apply} if m <= LONGEST_LOOP else {}
-    return row(
-        name,
-        draw_vectors(n, m, batch),
-        lambda vectors, x: it.Householder(vectors).apply(x),
-        {WY: formulas.wy_apply} | looped,
-        [Bar("best torch", *bar)],
-        12.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m,
+    peers = {WY: formulas.wy_apply} | (
+        {"torch loop over reflections": formulas.loop_apply} if m <= LONGEST_LOOP else {}
     )
+    ours, flops = lambda u, x: it.Householder(u).apply(x), 12.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m
+    return row(name, draw_vectors(n, m, batch), ours, peers, [Bar("best torch", *bar)], flops)
 
 
 def cayley() -> Iterator[Row]:
@@ -84,18 +80,13 @@ def small() -> Iterator[Row]:
 
 def solved(name: str, shape: tuple[int, ...], bar: tuple[float, float], signs: dict[str, Tensor]) -> Row:
     """Our side reads the packed triangle, the peer a full matrix."""
-    return row(
-        name,
+    draw, ours = (
         lambda: {"upper": randn(shape) * 0.05} | signs,
-        lambda upper, signs=None: it.Cayley(upper, signs=signs).matrix(),
-        {SOLVE: formulas.cayley},
-        [Bar(SOLVE, *bar)],
-        6.0 * math.prod(shape) * shape[-1],
-        fixed=("signs",),
-        form={"upper": formulas.packed},
-        reference=formulas.cayley_checked,
-        tolerance=SOLVED,
+        lambda p, signs=None: it.Cayley(p, signs=signs).matrix(),
     )
+    more: dict[str, Any] = {"fixed": ("signs",), "form": {"upper": formulas.packed}, "tolerance": SOLVED}
+    bars, flops = [Bar(SOLVE, *bar)], 6.0 * math.prod(shape) * shape[-1]
+    return row(name, draw, ours, {SOLVE: formulas.cayley}, bars, flops, reference=formulas.cayley_checked, **more)
 
 
 def exponential() -> Iterator[Row]:
@@ -113,9 +104,10 @@ def of_skew(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Row:
     if dtype.is_complex:
         peers[CLOSED] = formulas.exponential_closed
         bars.append(Bar("eigh, closed form", 1.0, 1.5, (CLOSED,)))
+    draw = lambda: {"upper": randn(shape, dtype=dtype) * 1.5 / shape[-1] ** 0.5}
     return row(
         name + (" complex" if dtype.is_complex else ""),
-        lambda: {"upper": randn(shape, dtype=dtype) * 1.5 / shape[-1] ** 0.5},
+        draw,
         lambda upper: it.Exponential(upper).matrix(),
         peers,
         bars,
@@ -128,30 +120,21 @@ def of_skew(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Row:
 
 
 def rotation() -> Iterator[Row]:
-    yield rotated(f"rotation 512/B{B}", (512,), (B, 512), (1.2, 2.0))
-    yield rotated("rotation of each of 1600 rows 256", (1600, 256), (1600, 256), (2.0, 4.0))
-    yield rotated("rotation matrix 256", (256,), None, (1.2, 2.0))
-
-
-def rotated(name: str, shape: tuple[int, ...], rows: tuple[int, ...] | None, bar: tuple[float, float]) -> Row:
     """A pair of directions for all rows or for each, or the matrix, by rows of the identity: row i of R is R^T e_i."""
-    each: dict[str, Call] = {
-        "torch reflections": formulas.rotate_by_reflections,
-        "torch plane": formulas.rotate_in_plane,
-    }
-    swapped: Callable[[Call], Call] = lambda rotate: lambda start, end, eye: rotate(end, start, eye)
-    peers = each if rows else {key: swapped(rotate) for key, rotate in each.items()}
-    x: Callable[[], Tensor] = lambda: randn(rows) if rows else torch.eye(*shape)
-    return row(
-        name,
-        lambda: {"start": randn(shape), "end": randn(shape), "x": x()},
-        lambda start, end, x: it.Rotation(start, end).apply(x) if rows else it.Rotation(start, end).matrix(),
-        peers,
-        [Bar("best torch", *bar)],
-        34.0 * math.prod(rows) + 30.0 * math.prod(shape) if rows else 17.0 * shape[0] ** 2,
-        fixed=() if rows else ("x",),
-        reference=peers["torch plane"],
-    )
+    peers: dict[str, Call] = {REFLECTED: formulas.rotate_by_reflections, PLANE: formulas.rotate_in_plane}
+    rotated = lambda start, end, x: it.Rotation(start, end).apply(x)
+    for name, shape, rows, bar in (
+        (f"rotation 512/B{B}", (512,), (B, 512), (1.2, 2.0)),
+        ("rotation of each of 1600 rows 256", (1600, 256), (1600, 256), (2.0, 4.0)),
+    ):
+        draw = lambda shape=shape, rows=rows: {"start": randn(shape), "end": randn(shape), "x": randn(rows)}
+        flops, bars = 34.0 * math.prod(rows) + 30.0 * math.prod(shape), [Bar("best torch", *bar)]
+        yield row(name, draw, rotated, peers, bars, flops, reference=peers[PLANE])
+    backwards: Callable[[Call], Call] = lambda rotate: lambda start, end: rotate(end, start, torch.eye(256).to(start))
+    turned = {key: backwards(rotate) for key, rotate in peers.items()}
+    draw, matrix = lambda: {"start": randn(256), "end": randn(256)}, lambda start, end: it.Rotation(start, end).matrix()
+    bars, flops = [Bar("best torch", 1.2, 2.0)], 17.0 * 256**2
+    yield row("rotation matrix 256", draw, matrix, turned, bars, flops, reference=turned[PLANE])
 
 
 def bounded_svd() -> Iterator[Row]:
@@ -189,20 +172,16 @@ def kronecker_factors(dtype: torch.dtype, *rows: int) -> dict[str, Tensor]:
 
 
 def kronecker() -> Iterator[Row]:
-    for dtype in (torch.float32, torch.complex64):
-        yield row(
-            f"kronecker apply 2^9/B{B}{' complex' if dtype.is_complex else ''}",
-            partial(kronecker_factors, dtype, B),
-            stepped(lambda *factors: it.Kronecker(factors).apply),
-            {
-                "torch einsum": on_last(formulas.kronecker_einsum),
-                "torch matmul": on_last(formulas.kronecker_matmul),
-                "torch matrix": on_last(lambda factors, x: x @ formulas.kronecker_matrix(factors).mT),
-            },
-            [Bar("einsum or matmul", 4.0, 8.0, ("torch einsum", "torch matmul")), Bar("best torch", 1.0, 2.0)],
-            (4 if dtype.is_complex else 1) * 12.0 * 512 * 9 * B,
-            reference=on_last(formulas.kronecker_matmul),
-        )
+    peers = {
+        "torch einsum": on_last(formulas.kronecker_einsum),
+        "torch matmul": on_last(formulas.kronecker_matmul),
+        "torch matrix": on_last(lambda factors, x: x @ formulas.kronecker_matrix(factors).mT),
+    }
+    bars = [Bar("einsum or matmul", 4.0, 8.0, ("torch einsum", "torch matmul")), Bar("best torch", 1.0, 2.0)]
+    ours, exact = stepped(lambda *factors: it.Kronecker(factors).apply), peers["torch matmul"]
+    for dtype, name, flops in ((torch.float32, "", 12.0), (torch.complex64, " complex", 48.0)):
+        draw, name = partial(kronecker_factors, dtype, B), f"kronecker apply 2^9/B{B}{name}"
+        yield row(name, draw, ours, peers, bars, flops * 512 * 9 * B, reference=exact)
 
 
 def fourier_factors(n: int, *rows: int) -> dict[str, Tensor]:
@@ -215,19 +194,12 @@ def fourier_flops(n: int) -> float:
 
 
 def fourier() -> Iterator[Row]:
+    ours, bars = stepped(lambda *arrays: it.FourierProduct(*arrays).apply), [Bar("torch.fft", 4.0, 10.0)]
+    matrix = on_last(lambda arrays, x: x @ formulas.fourier_transposed(*arrays))
+    peers = {"torch fft": stepped(formulas.fourier_step), "torch matrix": matrix}
     for n in (512, 500):
-        yield row(
-            f"fourier apply {n}/B{B} complex",
-            partial(fourier_factors, n, B),
-            stepped(lambda *arrays: it.FourierProduct(*arrays).apply),
-            {
-                "torch fft": stepped(formulas.fourier_step),
-                "torch matrix": on_last(lambda arrays, x: x @ formulas.fourier_transposed(*arrays)),
-            },
-            [Bar("torch.fft", 4.0, 10.0)],
-            fourier_flops(n) * B,
-            fixed=("permutation",),
-        )
+        draw, flops = partial(fourier_factors, n, B), fourier_flops(n) * B
+        yield row(f"fourier apply {n}/B{B} complex", draw, ours, peers, bars, flops, fixed=("permutation",))
 
 
 def mesh() -> Iterator[Row]:
@@ -237,14 +209,11 @@ def mesh() -> Iterator[Row]:
 
 
 def meshed(kind: formulas.Mesh, dtype: torch.dtype) -> Row:
-    return row(
-        f"mesh apply {mesh_label(kind, dtype)}",
-        lambda: kind.random(dtype) | {"x": randn(B, kind.n, dtype=dtype)},
-        stepped(lambda *angles: kind.operator(*angles).apply),
-        {name: stepped(prepared) for name, prepared in kind.peers().items()},
-        [Bar("torch", 4.0, 10.0)],
-        (3 if dtype.is_complex else 1) * 12.0 * kind.n * kind.layers * B,
-    )
+    draw = lambda: kind.random(dtype) | {"x": randn(B, kind.n, dtype=dtype)}
+    ours, peers = stepped(lambda *angles: kind.operator(*angles).apply), kind.peers()
+    flops, theirs = (36.0 if dtype.is_complex else 12.0) * kind.n * kind.layers * B, map(stepped, peers.values())
+    name, bars = f"mesh apply {mesh_label(kind, dtype)}", [Bar("torch", 4.0, 10.0)]
+    return row(name, draw, ours, dict(zip(peers, theirs, strict=True)), bars, flops)
 
 
 def mesh_label(kind: formulas.Mesh, dtype: torch.dtype) -> str:

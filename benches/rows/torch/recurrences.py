@@ -48,19 +48,12 @@ def paper(work: Sequences) -> Row:
     bars = [Bar("best orthogonal", 1.7, 2.0, tuple(peers)), Bar("torch.nn.RNN", 1.5, 2.0, (FREE,))]
     # a free matrix, with another bias of its own
     free = {"transition": lambda p: torch.nn.init.orthogonal_(p.new_empty(n, n)), "bias": lambda b: b.expand(2, n)}
-    return row(
-        str(work),
-        draw,
-        our_ornn if m else our_scornn,
-        peers | {FREE: Side(by_rnn, free, {}, checked=False)},
-        bars,
-        6.0 * n * (n if work.route == "dense" else 2 * m) * work.batch * work.steps,
-        fixed=("x", "signs"),
-        form={} if m else {"transition": formulas.packed},
-        tolerance=PAPERS,
-        share=(0.65, 0.80) if n >= 170 and work.batch >= 20 else None,
-        plan=work.route,
-    )
+    peers[FREE] = Side(by_rnn, free, {}, checked=False)
+    more: dict[str, Any] = {"fixed": ("x", "signs"), "form": {} if m else {"transition": formulas.packed}}
+    more["share"] = (0.65, 0.80) if n >= 170 and work.batch >= 20 else None
+    ours, flops = our_ornn if m else our_scornn, 6.0 * n * (n if work.route == "dense" else 2 * m)
+    flops *= work.batch * work.steps
+    return row(str(work), draw, ours, peers, bars, flops, tolerance=PAPERS, plan=work.route, **more)
 
 
 def our_scornn(upper: Tensor, weight: Tensor, bias: Tensor, x: Tensor, signs: Tensor) -> Tensor:
@@ -142,46 +135,29 @@ def multiplied(transposed: Tensor) -> formulas.Step:
 
 
 def kronecker() -> Iterator[Row]:
-    axes = "torch loop, axes"
-    yield transition(
-        f"kronecker recurrence 2^9 B{B}",
-        partial(kronecker_factors, torch.float32),
-        lambda *factors: it.Kronecker(factors),
-        {
-            "torch loop, matrix": lambda *factors: multiplied(formulas.kronecker_matrix(factors).mT),
-            axes: lambda *factors: lambda h: formulas.kronecker_matmul(factors, h),
-        },
-        [Bar("torch loop over axes", 5.0, 10.0, (axes,)), Bar("best torch", 1.5, 3.0)],
-        12.0 * 512 * (9 + 2),
-    )
+    axes, draw = "torch loop, axes", partial(kronecker_factors, torch.float32)
+    peers = {
+        "torch loop, matrix": lambda *factors: multiplied(formulas.kronecker_matrix(factors).mT),
+        axes: lambda *factors: lambda h: formulas.kronecker_matmul(factors, h),
+    }
+    bars = [Bar("torch loop over axes", 5.0, 10.0, (axes,)), Bar("best torch", 1.5, 3.0)]
+    name, flops = f"kronecker recurrence 2^9 B{B}", 12.0 * 512 * (9 + 2)
+    yield transition(name, draw, lambda *factors: it.Kronecker(factors), peers, bars, flops)
 
 
 def fourier() -> Iterator[Row]:
-    fft = "torch loop, fft"
-    yield transition(
-        f"fourier recurrence 512 B{B}",
-        partial(fourier_factors, 512),
-        it.FourierProduct,
-        {"torch loop, matrix": lambda *own: multiplied(formulas.fourier_transposed(*own)), fft: formulas.fourier_step},
-        [Bar("torch loop over factors", 5.0, 10.0, (fft,)), Bar("best torch", 1.0, 2.0)],
-        fourier_flops(512),
-        inputs=10,
-        dtype=torch.complex64,
-        modrelu=True,
-        # W is unitary and modReLU nearly the identity: rounding errors of 500 steps add up on every side
-        tolerance=(1e-4, 1e-3),
-    )
+    fft, draw, flops = "torch loop, fft", partial(fourier_factors, 512), fourier_flops(512)
+    matrix = lambda *own: multiplied(formulas.fourier_transposed(*own))
+    peers = {"torch loop, matrix": matrix, fft: formulas.fourier_step}
+    bars = [Bar("torch loop over factors", 5.0, 10.0, (fft,)), Bar("best torch", 1.0, 2.0)]
+    # W is unitary and modReLU nearly the identity: rounding errors of 500 steps add up on every side
+    more: dict[str, Any] = {"tolerance": (1e-4, 1e-3), "inputs": 10, "modrelu": True, "dtype": torch.complex64}
+    yield transition(f"fourier recurrence 512 B{B}", draw, it.FourierProduct, peers, bars, flops, **more)
 
 
 def mesh() -> Iterator[Row]:
     kind = formulas.Mesh(512, 2)
-    for dtype in (torch.float32, torch.complex64):
-        yield transition(
-            f"mesh recurrence {mesh_label(kind, dtype)}",
-            partial(kind.random, dtype),
-            kind.operator,
-            {f"{name}, loop": prepared for name, prepared in kind.peers().items()},
-            [Bar("torch loop", 5.0, 10.0)],
-            (3 if dtype.is_complex else 1) * 12.0 * 512 * (2 + 2),
-            dtype=dtype,
-        )
+    peers, bars = {f"{name}, loop": prepared for name, prepared in kind.peers().items()}, [Bar("torch loop", 5.0, 10.0)]
+    for dtype, each in ((torch.float32, 12.0), (torch.complex64, 36.0)):
+        name, draw, flops = f"mesh recurrence {mesh_label(kind, dtype)}", partial(kind.random, dtype), each * 512 * 4
+        yield transition(name, draw, kind.operator, peers, bars, flops, dtype=dtype)

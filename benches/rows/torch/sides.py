@@ -130,13 +130,6 @@ def differentiable(
     return Candidate(name, run, results if side.checked else None)
 
 
-def doubled(layer: Any, *sizes: int, **keywords: Any) -> Any:
-    """A layer of the same arguments and weights in double precision."""
-    wide = type(layer)(*sizes, **keywords, dtype=torch.float64)
-    wide.load_state_dict(layer.state_dict())
-    return wide
-
-
 def narrow(dtype: torch.dtype) -> torch.dtype:
     """The type in which random tensors are drawn, so that all sides draw the same numbers."""
     return torch.complex64 if dtype.is_complex else torch.float32

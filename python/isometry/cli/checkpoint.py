@@ -56,8 +56,10 @@ def save(path: Path, session: Session) -> None:
     if best is not None:
         tensors |= {f"best.{name}": value for name, value in best.network.items()}
     scalars: dict[str, Any] = {}
-    for name, value in _optimizer_state(session):
-        (tensors if isinstance(value, Tensor) else scalars)[name] = value
+    for k, optimizer in enumerate(session.optimizers):
+        for index, entries in optimizer.state_dict()["state"].items():
+            for name, value in entries.items():
+                (tensors if isinstance(value, Tensor) else scalars)[f"optimizer.{k}.{index}.{name}"] = value
     facts = {
         "format": FORMAT,
         "iteration": session.iteration,
@@ -177,12 +179,3 @@ def _said(error: Exception) -> str:
 def below(table: dict[str, Any], prefix: str) -> dict[str, Any]:
     """The entries whose name begins with the prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in table.items() if name.startswith(prefix)}
-
-
-def _optimizer_state(session: Session) -> list[tuple[str, Any]]:
-    return [
-        (f"optimizer.{k}.{index}.{name}", value)
-        for k, optimizer in enumerate(session.optimizers)
-        for index, entries in optimizer.state_dict()["state"].items()
-        for name, value in entries.items()
-    ]

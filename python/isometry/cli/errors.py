@@ -45,3 +45,10 @@ def require(modules: Iterable[str], command: str) -> None:
     """A Failure if one of the modules is not installed."""
     if lack := missing(modules, f"isometry {command}"):
         raise Failure(lack)
+
+
+def positive(option: str, text: str) -> int:
+    """The value of an option that is a number of things."""
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{option} must be an integer >= 1, not {text!r}")
+    return int(text)

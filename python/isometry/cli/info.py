@@ -26,13 +26,10 @@ def facts() -> list[tuple[str, str]]:
         ("python", f"{platform.python_version()} on {platform.platform()}"),
         ("processor", processor()),
     ]
-    rows += [(name, _version(name)) for name in ("numpy", *PACKAGES.values())]
-    config = {name: _plain(value) for name, value in _core.config().items()}
-    config.pop("version", None)
-    rows += [(name.replace("_", " "), value) for name, value in config.items()]
-    rows += [
-        ("threads", f"{isometry.get_num_threads()} (of {_core.available_parallelism()} available)"),
-    ]
+    rows += [(name, version(name) or "not installed") for name in ("numpy", *PACKAGES.values())]
+    config = {name: value for name, value in _core.config().items() if name != "version"}
+    rows += [(name.replace("_", " "), _plain(value)) for name, value in config.items()]
+    rows.append(("threads", f"{isometry.get_num_threads()} (of {_core.available_parallelism()} available)"))
     listed = [f"{a.name} ({a.kind}, {a.backend}){', used' if a.used else ''}" for a in isometry.gpu.adapters()]
     rows.append(("gpu adapters", "; ".join(listed) or "none"))
     return rows
@@ -52,8 +49,9 @@ def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _version(package: str) -> str:
+def version(package: str) -> str | None:
+    """That of an installed package."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+        return None

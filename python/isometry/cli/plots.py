@@ -46,6 +46,14 @@ def bands(
     _draw(path, groups, title, panels, rows=False, top=top)
 
 
+def sheet(height: float, rows: int = 1, columns: int = 1, **keywords: Any) -> tuple[Any, np.ndarray]:
+    """A figure as wide as a telephone, whose letters are still read there, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **keywords)
+
+
 def trailing(iterations: Sequence[float] | np.ndarray, values: Sequence[float] | np.ndarray) -> np.ndarray:
     """At every row the median over the rows of the last twentieth of the run up to it."""
     at, found = np.asarray(iterations, float), np.asarray(values, float)
@@ -63,16 +71,13 @@ def _draw(
     top: float = np.inf,
 ) -> None:
     """A panel for the loss, each score and e(W)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     runs = [columns for own in groups.values() for columns in own]
     shown = panels or _panels(runs)
     heights = [3.2 if name == "loss" else 1.7 for name in shown]
-    figure = Figure(figsize=(6, 0.9 + sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    figure, axes = sheet(0.9 + sum(heights), len(shown), sharex=True, height_ratios=heights)
+    axes = axes[:, 0]
     colours = _colours(groups)
     for axis, name in zip(axes, shown, strict=True):
         own = [columns for columns in runs if name in columns]

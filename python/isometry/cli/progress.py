@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
@@ -56,9 +55,8 @@ class Progress:
 
 def figures(row: Mapping[str, float]) -> str:
     """The figures of a row that are present."""
-    names = {name: {"orthogonality_error": "e(W)"}.get(name, name) for name in row}
-    shown = {names[name]: value for name, value in row.items() if name not in ("iteration", "seconds")}
-    return " ".join(f"{name} {value:.3g}" for name, value in shown.items() if not math.isnan(value))
+    shown = {name: value for name, value in row.items() if name not in ("iteration", "seconds") and value == value}
+    return " ".join(f"{'e(W)' if name == 'orthogonality_error' else name} {value:.3g}" for name, value in shown.items())
 
 
 def _width() -> dict[str, int | bool]:

@@ -17,15 +17,8 @@ from isometry.cli.errors import UsageError
 OWN = "package.module:Class"
 FACTS = {"class", "requires", "source", "sizes", "files"}  # of a table of papers.toml, besides settings and keywords
 REQUIRED = inspect.Parameter.empty  # the default of a keyword that has none
-DECIDED = {
-    "input_size",
-    "hidden_size",
-    "proj_size",
-    "batch_first",
-    "last_only",
-    "device",
-    "dtype",
-}  # keywords of a layer that the command itself sets
+# keywords of a layer that the command itself sets
+DECIDED = {"input_size", "hidden_size", "proj_size", "batch_first", "last_only", "device", "dtype"}
 TAKEN = ("length", "batch", "seed", "data")  # settings that the constructor of a task may ask for
 
 

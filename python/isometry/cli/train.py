@@ -115,12 +115,10 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
             folder.rewind(session.iteration, settings["log_every"])
         write_text(folder.config, settings.as_toml())
         print(f"{folder.path}: {session.parameters:,} parameters", flush=True)
-        if settings["backend"] == "gpu" and (note := left_to_cpu(session.network.layer)):
+        notes = [left_to_cpu(session.network.layer) if settings["backend"] == "gpu" else ""]
+        notes += [f"baselines: {listed(session.baselines, ': ')}" if session.baselines else "", session.note]
+        for note in filter(None, notes):
             print(f"{folder.path}: {note}", flush=True)
-        if session.baselines:
-            print(f"{folder.path}: baselines: {listed(session.baselines, ': ')}", flush=True)
-        if session.note:
-            print(f"{folder.path}: {session.note}", flush=True)
         end = run_session(session, folder)
         print(summary(folder))
         if end is End.INTERRUPTED:

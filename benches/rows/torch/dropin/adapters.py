@@ -34,26 +34,19 @@ def rows(alone: bool = False) -> Iterator[Row | Later]:
 
 
 def oft() -> Row:
-    return row(
-        f"OFT {BLOCKS}x{B}/B{TOKENS}",
-        # small angles, for which the series has converged
-        lambda: {"upper": 1e-3 * randn(BLOCKS, B * (B - 1) // 2), "x": randn(TOKENS, BLOCKS * B)},
-        lambda upper, x: turned(rotations(upper), x),
-        {SOLVE: oft_by_solve, SERIES: oft_of_peft},
-        [Bar("PEFT", 2.0, 2.5, (SERIES,)), Bar("best torch", 1.5, 2.0)],
-        6.0 * TOKENS * BLOCKS * B * B + 7.0 * BLOCKS * B**3,
-    )
+    # small angles, for which the series has converged
+    draw = lambda: {"upper": 1e-3 * randn(BLOCKS, B * (B - 1) // 2), "x": randn(TOKENS, BLOCKS * B)}
+    peers = {SOLVE: oft_by_solve, SERIES: oft_of_peft}
+    bars = [Bar("PEFT", 2.0, 2.5, (SERIES,)), Bar("best torch", 1.5, 2.0)]
+    ours, flops = lambda upper, x: turned(rotations(upper), x), 6.0 * TOKENS * BLOCKS * B * B + 7.0 * BLOCKS * B**3
+    return row(f"OFT {BLOCKS}x{B}/B{TOKENS}", draw, ours, peers, bars, flops)
 
 
 def hra() -> Row:
-    return row(
-        f"HRA {N}/{R}/B{TOKENS}",
-        lambda: {"vectors": randn(N, R), "x": randn(TOKENS, N)},
-        lambda vectors, x: reflections(vectors).apply(x),
-        {WY: formulas.wy_apply, LOOP: hra_of_peft},
-        [Bar("PEFT", 3.0, 10.0, (LOOP,)), Bar("compact WY", 1.5, 2.0, (WY,))],
-        12.0 * TOKENS * N * R,
-    )
+    draw, ours = lambda: {"vectors": randn(N, R), "x": randn(TOKENS, N)}, lambda u, x: reflections(u).apply(x)
+    peers = {WY: formulas.wy_apply, LOOP: hra_of_peft}
+    bars = [Bar("PEFT", 3.0, 10.0, (LOOP,)), Bar("compact WY", 1.5, 2.0, (WY,))]
+    return row(f"HRA {N}/{R}/B{TOKENS}", draw, ours, peers, bars, 12.0 * TOKENS * N * R)
 
 
 def skew(upper: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, randn
@@ -25,17 +26,11 @@ TOLERANCE = {"tanh": (2e-4, 1e-2), "identity": (2e-3, 2e-2), "oplu": (1e-3, 2e-2
 
 def rows() -> Iterator[Row]:
     for checkpoint, activation, bar in CASES:
-        made = row(
-            f"checkpoint {checkpoint}, {activation} n{N} B{BATCH} T{STEPS}",
-            draw,
-            last(activation, checkpoint),
-            {"all states kept": last(activation, "none")},
-            [Bar("all states kept", bar, bar)],
-            6.0 * N * N * BATCH * STEPS,
-            fixed=("x",),
-            tolerance=TOLERANCE[activation],
-            plan=checkpoint,
-        )
+        peers = {"all states kept": last(activation, "none")}
+        bars, flops = [Bar("all states kept", bar, bar)], 6.0 * N * N * BATCH * STEPS
+        name, ours = f"checkpoint {checkpoint}, {activation} n{N} B{BATCH} T{STEPS}", last(activation, checkpoint)
+        more: dict[str, Any] = {"fixed": ("x",), "tolerance": TOLERANCE[activation], "plan": checkpoint}
+        made = row(name, draw, ours, peers, bars, flops, **more)
         # Rounding moves states across the kinks of OPLU: after so many steps float64 has other gradients, with every
         # checkpoint. The reference is then the call in float32 that keeps all states.
         results = made.peers[0].results

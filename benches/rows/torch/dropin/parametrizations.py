@@ -57,12 +57,5 @@ def parametrised(name: str, n: int, k: int, bar: tuple[float, float]) -> Row:
         return {"x": (0.1 * torch.randn(n, k)).tril(-1) - torch.eye(n, k)}
 
     flops = {"householder": 12.0 * n**3, "cayley": 12.0 * n**3, "matrix_exp": 52.0 * n**3}[name]
-    peer = f"torch parametrization, {name}"
-    return row(
-        f"{name} weight {n}x{k}",
-        draw,
-        call(0),
-        {peer: call(1)},
-        [Bar("torch", *bar)],
-        flops if n == k else 0.0,
-    )
+    peers = {f"torch parametrization, {name}": call(1)}
+    return row(f"{name} weight {n}x{k}", draw, call(0), peers, [Bar("torch", *bar)], flops if n == k else 0.0)

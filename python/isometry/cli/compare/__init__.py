@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isometry.cli.device import opened
-from isometry.cli.errors import INTERRUPTED, SUCCESS, Failure, UsageError, require
+from isometry.cli.errors import INTERRUPTED, SUCCESS, Failure, UsageError, positive, require
 from isometry.cli.files import made, named, write_text
 from isometry.cli.lock import locked
 
@@ -59,7 +59,7 @@ def _train(options: argparse.Namespace) -> int:
         raise UsageError(f"TASK must be one task, not {' '.join(options.targets) or 'none'}")
     models = [name.strip() for name in options.models.split(",")]
     task, seeds = options.targets[0], _seeds(options.seeds)
-    parameters = None if options.parameters is None else _positive("--parameters", options.parameters)
+    parameters = None if options.parameters is None else positive("--parameters", options.parameters)
     if parameters is not None and options.hidden is not None:
         raise UsageError("--parameters and --hidden: give one of the two")
     if options.commands and options.dask is not None:
@@ -147,11 +147,5 @@ def _seeds(text: str | None) -> list[int]:
     if not all(part.isdecimal() for part in parts if part) or not parts[0]:
         raise UsageError(f"--seeds must be a number of seeds >= 1 or seeds separated by commas, not {text!r}")
     if len(parts) == 1:
-        return list(range(_positive("--seeds", text)))
+        return list(range(positive("--seeds", text)))
     return list(dict.fromkeys(int(part) for part in parts if part))
-
-
-def _positive(option: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"{option} must be an integer >= 1, not {text!r}")
-    return int(text)

@@ -17,7 +17,7 @@ from typing import Any
 import isometry
 from isometry.cli.compare import process
 from isometry.cli.compare.plan import Planned
-from isometry.cli.errors import UsageError
+from isometry.cli.errors import positive
 from isometry.cli.interrupt import Interrupt
 from isometry.cli.settings import SETTINGS
 
@@ -31,12 +31,8 @@ def share(runs: int, jobs: str | None, threads: str | None, *, elsewhere: bool =
     """
     cores = isometry.get_num_threads()
     each = None if threads is None else SETTINGS["threads"].check(SETTINGS["threads"].parse(threads), "--threads")
-    if jobs is None:
-        processes = max(1, runs if elsewhere else min(runs, cores // (each or 1)))
-    elif jobs.isdecimal() and int(jobs) >= 1:
-        processes = int(jobs)
-    else:
-        raise UsageError(f"--jobs must be an integer >= 1, not {jobs!r}")
+    most = max(1, runs if elsewhere else min(runs, cores // (each or 1)))
+    processes = most if jobs is None else positive("--jobs", jobs)
     return processes, each or (1 if elsewhere else max(1, cores // processes))
 
 

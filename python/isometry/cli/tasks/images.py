@@ -65,12 +65,10 @@ class Images:
         return cross_entropy(values, target)
 
     def evaluate(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
-        loss, accuracy = self._measured(network, self.validation)
-        return {"valid_loss": loss, "accuracy": accuracy}
+        return dict(zip(("valid_loss", "accuracy"), self._measured(network, self.validation), strict=True))
 
     def test(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
-        loss, accuracy = self._measured(network, self.test_part)
-        return {"loss": loss, "accuracy": accuracy}
+        return dict(zip(("loss", "accuracy"), self._measured(network, self.test_part), strict=True))
 
     def _measured(self, network: Callable[[Tensor], Tensor], part: Part) -> tuple[float, float]:
         """Loss and accuracy, some images at a time."""

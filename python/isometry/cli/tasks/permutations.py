@@ -51,12 +51,10 @@ class Permutations:
         return {"accuracy": (values.argmax(-1) == target).float().mean().item()}
 
     def evaluate(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
-        within, beyond = self._right(network, VALIDATION)
-        return {"accuracy_within": within, "accuracy_beyond": beyond}
+        return dict(zip(("accuracy_within", "accuracy_beyond"), self._right(network, VALIDATION), strict=True))
 
     def test(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
-        within, beyond = self._right(network, TEST)
-        return {"within": within, "beyond": beyond}
+        return dict(zip(("within", "beyond"), self._right(network, TEST), strict=True))
 
     def _right(self, network: Callable[[Tensor], Tensor], seed: int) -> tuple[float, float]:
         """The shares of correct answers at the steps up to the trained length, and at those behind it."""
