@@ -4,6 +4,8 @@ import asyncio
 import threading
 from contextvars import copy_context
 
+import pytest
+
 import isometry as iso
 from isometry._backend import current
 
@@ -43,7 +45,11 @@ def test_tasks_of_the_thread_have_the_backend_of_their_own_blocks():
 
 
 def test_blocks_end_in_any_order():
+    """And with an error."""
     before = current()
+    with pytest.raises(ZeroDivisionError), iso.use_backend("gpu"):
+        1 / 0
+    assert current() == before
     first, second = iso.use_backend("gpu"), iso.use_backend("cpu")
     first.__enter__()
     second.__enter__()

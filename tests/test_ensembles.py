@@ -98,6 +98,9 @@ def test_the_extension_checks_what_memory_safety_needs():
             run(**wrong)
 
 
-def test_an_ensemble_takes_no_checkpoint():
+def test_what_is_not_served_says_so():
+    with pytest.raises(NotImplementedError, match="starts"):
+        x, marks = np.ones((9, 2, 3)), np.zeros((9, 2), bool)
+        iso.recurrence(iso.Cayley(np.ones(15)), x, np.ones((6, 3)), starts=marks, backend="gpu")
     with pytest.raises(ValueError, match="checkpoint must be 'none' for an ensemble, not 'sqrt'"):
         it.recurrence(it.Cayley(torch.zeros(2, 15)), torch.zeros(3, 1, 1, 2), torch.zeros(6, 2), checkpoint="sqrt")

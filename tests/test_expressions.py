@@ -243,15 +243,6 @@ def test_copies_and_immutability(api, array):
                     setattr(twin, name, 1)
 
 
-@FACES
-def test_transitions(api, array):
-    rng = np.random.default_rng(3)
-    x, v = rng.standard_normal((5, 3, 2)), rng.standard_normal((4, 2))
-    for op in (op for op in operators(api, array) if op.shape == (4, 4)):
-        found = api.recurrence(op, array(x), array(v))
-        close(found, ref.recurrence(np.asarray(op), x, v, activation="tanh"), tolerance.sequence(np.float64, 20, 5))
-
-
 # ---------------------------------------------------------------- stacks
 
 

@@ -75,17 +75,6 @@ def test_products_and_gradients(dtype, kind, seed):
                     close(g, e, steep, what, floor=1.0)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-@pytest.mark.parametrize("m,n", [(1, 1), (5, 3), (4, 4), (3, 5), (2, 0)])
-def test_geqrf(m, n, dtype, seed):
-    """LAPACK's factors."""
-    x = ref.normal(seed, m, n, dtype=dtype)
-    a, tau = both(lambda f, x: f.geqrf(x), x)
-    expected = ref.geqrf(x)
-    close(a, expected[0], forward(dtype, 8 * m))
-    close(tau, expected[1], forward(dtype, 8 * m))
-
-
 @DTYPE
 def test_geqrf_of_batches_and_larger_matrices(dtype, seed):
     """Panels and products give the factors of the columns one by one; Q R is the matrix."""
@@ -163,44 +152,6 @@ def test_dtypes(seed):
         with pytest.raises(TypeError, match="float16"):
             rest = (a,) if name == "ormqr" else ()
             getattr(iso.linalg, name)(a.astype(np.float16), tau, *rest)
-
-
-def test_nan_passes_if_asked(seed):
-    _, tau = problem(seed, 4, 2, dtype=np.float64)
-    nan = np.full((4, 2), np.nan)
-    assert np.isnan(iso.linalg.householder_product(nan, tau, check_finite=False)).any()
-    assert np.isnan(iso.linalg.geqrf(nan, check_finite=False)[0]).all()
-
-
-def results(a, tau, x):
-    """Of every function."""
-    f = iso.linalg
-    factors = f.geqrf(x)
-    return (
-        f.householder_product(a, tau),
-        f.ormqr(a, tau, x),
-        f.ormqr(a, tau, x, True, True),
-        *factors,
-        *f.householder_product_vjp(a, tau, a),
-        *f.ormqr_vjp(a, tau, x, x),
-        f.geqrf_vjp(x, *factors),
-    )
-
-
-@pytest.mark.alone
-@pytest.mark.parametrize("shape", [(64, 24, 24), (2, 300, 200)])
-def test_threads_change_no_bit(shape, seed):
-    a, tau = problem(seed, *shape, dtype=np.float32, kind="orthogonal")
-    x = ref.normal(seed, *shape[:-1], 40, dtype=np.float32)
-    before = iso.get_num_threads()
-    try:
-        iso.set_num_threads(1)
-        expected = results(a, tau, x)
-        iso.set_num_threads(2)
-        for found, own in zip(results(a, tau, x), expected, strict=True):
-            identical(found, own)
-    finally:
-        iso.set_num_threads(before)
 
 
 @DTYPE

@@ -1,6 +1,5 @@
-"""linalg, cayley_step, activations and Hadamard transforms of arrays with structure: factors multiply back, products of
-reflections are those of the factors, steps stay on the manifold, gradients are finite and those of the product rule.
-"""
+"""linalg, cayley_step and Hadamard transforms of arrays with structure: factors multiply back, steps stay on the
+manifold, gradients are finite."""
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 from reference.hadamard import entries
-from registry import DTYPES, is_complex, real_of
+from registry import DTYPES
 from support import orthogonal, structure
 from support.sizes import sizes
 from tolerance import UNITARITY, close, eps, forward, gradient
@@ -94,31 +93,6 @@ def test_factors_of_larger_matrices_multiply_back(dtype, seed):
 
 
 @DTYPE
-def test_products_of_reflections(dtype, seed):
-    """Of any vectors and any tau, those of the factors one by one, with their gradients."""
-    kinds = [kind for kind in structure.CLASSES if kind not in structure.SCALED]
-    for kind in kinds:
-        for m, n in shapes(seed, 2):
-            a = drawn(seed, kind, (max(m, n), min(m, n)), dtype)
-            squares = 1 + (np.abs(ref.wide(np.tril(a, -1))) ** 2).sum(0)
-            for tau in (drawn(seed, seed.choice(kinds), squares.shape, dtype), (2 / squares).astype(dtype)):
-                norm = np.prod([max(1.0, np.linalg.norm(f, 2)) for f in ref.reflector_factors(a, tau)])
-                if norm > 1e4:
-                    continue
-                q, bound = ref.reflectors(a, tau), forward(dtype, len(a), norm)
-                close(iso.linalg.householder_product(a, tau), q[:, : a.shape[1]], bound, kind, floor=1.0)
-                x = drawn(seed, kind, (len(a), 3), dtype)
-                close(iso.linalg.ormqr(a, tau, x, True, True), q.conj().T @ x, bound, kind, np.linalg.norm(x) + 1e-3)
-                if len(a) <= 9:
-                    ct = ref.normal(seed, *a.shape, dtype=dtype)
-                    wide = np.zeros(q.shape, complex)
-                    wide[:, : a.shape[1]] = ct
-                    expected = ref.reflectors_vjp(wide, a, tau)
-                    for g, e in zip(iso.linalg.householder_product_vjp(a, tau, ct), expected, strict=True):
-                        close(g, e, 4 * bound, f"{kind}: gradient", np.linalg.norm(ct) + np.linalg.norm(e))
-
-
-@DTYPE
 def test_steps_stay_on_the_manifold(dtype, seed):
     """From structured W along structured gradients; without a gradient W stays."""
     own = sizes("cayley", "lanes")
@@ -134,42 +108,8 @@ def test_steps_stay_on_the_manifold(dtype, seed):
             if rate == 0.0 or not np.any(g):
                 close(found, w, forward(dtype, 4), f"{kind} without a step")
         x = [torch.from_numpy(a).requires_grad_() for a in (w, g)]
-        it.cayley_step(*x, 0.1).abs().square().sum().backward()
+        torch.view_as_real(it.cayley_step(*x, 0.1) + 0j).square().sum().backward()  # abs() has NaN of denormal numbers
         assert all(torch.isfinite(t.grad).all() for t in x), f"{kind}, n = {n}: the gradient is not finite"
-
-
-@DTYPE
-@pytest.mark.parametrize("name", ref.NAMES)
-def test_activations(name, dtype, seed):
-    """Values of the textbook entry by entry, away from the kink of modReLU; gradients finite."""
-    if name == "modrelu_realrep" and is_complex(dtype):
-        return
-    tiny, own = np.finfo(dtype).tiny, sizes("activation", "phi", "lanes")
-    for k, kind in enumerate(structure.CLASSES):
-        n = own[k % len(own)]
-        n += n % 2 if name in ("oplu", "oplu_halves", "modrelu_realrep") else 0
-        z, bias, both = drawn(seed, kind, (3, n), dtype), None, 0.0
-        if name.startswith("modrelu"):
-            bias = drawn(
-                seed, seed.choice(list(structure.CLASSES)), (n if name == "modrelu" else n // 2,), real_of(dtype)
-            )
-            both = np.abs(bias).max(initial=0)
-        with np.errstate(all="ignore"):  # the reference divides by denormals
-            found, expected = iso.activate(z, name, bias=bias), ref.activate(z, name, bias)
-        modulus = np.abs(ref.wide(z)) if name != "modrelu_realrep" else np.abs(ref.as_complex(ref.wide(z)))
-        near = np.zeros(z.shape, bool)
-        if bias is not None:
-            near = np.abs(modulus + bias) <= 64 * eps(dtype) * (modulus + np.abs(bias))
-            near = near | ((modulus < tiny / eps(dtype)) & (modulus > 0))
-            near = np.concatenate([near, near], -1) if name == "modrelu_realrep" else near
-        gap = np.abs(ref.wide(found) - expected)
-        bound = 32 * eps(dtype) * (np.abs(expected) + both + np.abs(ref.wide(z)) * (bias is not None)) + 4 * tiny
-        assert ((gap <= bound) | near).all(), f"{kind}, n = {n}: off by {gap[~near].max():.1e}"
-        ct = ref.normal(seed, *z.shape, dtype=dtype)
-        z_bar, bias_bar = iso.activate_vjp(z, name, ct, bias=bias)
-        if kind not in structure.SCALED:
-            assert np.isfinite(z_bar).all(), f"{kind}: the gradient is not finite"
-            assert bias is None or np.isfinite(bias_bar).all()
 
 
 @DTYPE

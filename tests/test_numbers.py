@@ -77,10 +77,3 @@ def test_signs_promote_as_every_array_does(dtype):
     assert iso.Cayley(upper, signs=signs).dtype == dtype
     w = iso.Cayley(upper, signs=signs).matrix().astype(np.float32)
     assert iso.Cayley.from_matrix(w, signs).upper.dtype == dtype
-
-
-def test_signs_of_another_precision_are_refused_by_the_torch_face():
-    upper, signs = torch.ones(3), torch.tensor([1.0, 1.0, -1.0])
-    assert it.Cayley(upper, signs=signs).dtype == torch.float32
-    with pytest.raises(TypeError, match="signs is float64 and upper is float32"):
-        it.Cayley(upper, signs=signs.double())

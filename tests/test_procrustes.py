@@ -1,4 +1,4 @@
-"""Nearest orthogonal matrices: values by singular values, gradients by differences, singular and huge matrices."""
+"""Nearest orthogonal matrices and their scale: singular values, gradients, singular and huge matrices."""
 
 import numpy as np
 import pytest
@@ -15,22 +15,12 @@ from support.nearest import errors, gradient_error
 from tolerance import identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-# decomposed in lanes: alone, more than a group, tall, wide; iterated: square, tall, wide, by the blocks of the inverse
-SIZES = ((1, 1), (2, 2), (3, 3), (8, 8), (9, 4), (2, 11), (9, 9), (40, 40), (50, 20), (12, 30), (220, 220))
 # on both sides of what is decomposed in lanes, of the blocks of passes and of the inverse
 STRUCTURED = (
     *((2, 2), (5, 5), (20, 4), (SMALL, SMALL), (SMALL, 11)),
     *((SMALL + 1, SMALL + 1), (SMALL + 1, 14), (17, 17), (40, 12), (33, 34), (65, 65)),
 )
 BOUND = 40  # max(m, n) eps of a value, n eps s_1 / (s_i + s_j) of a gradient
-
-
-def nearest(a, *, special=False):
-    """U V^H, with the last column of U negated for a rotation."""
-    u, _, vh = np.linalg.svd(ref.wide(a), full_matrices=False)
-    if special:
-        u[..., -1] *= np.sign(np.linalg.det(u) * np.linalg.det(vh))[..., None].real
-    return u @ vh
 
 
 def both(a, **options):
@@ -48,26 +38,21 @@ def conditioned(rng, *shape, dtype, least=0.3):
 
 
 @DTYPE
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_values(dtype, size, seed):
-    a = conditioned(seed, 20 if max(size) < 20 else 2, *size, dtype=dtype)
-    w = both(a)
-    assert np.abs(w - nearest(a)).max() < 60 * np.finfo(dtype).eps * max(size) ** 0.5
-    assert w.dtype == a.dtype and w.shape == a.shape
-    identical(iso.linalg.procrustes(a[1]), w[1])
-    identical(iso.linalg.procrustes(a * dtype(2.0**60)), w)
-    if size[0] == size[1] and not is_complex(dtype):
-        turned = both(a, special=True)
-        assert np.abs(turned - nearest(a, special=True)).max() < 100 * np.finfo(dtype).eps * size[0]
-        assert np.allclose(np.linalg.det(turned.astype(float)), 1, atol=1e-3)
-
-
-@DTYPE
-@pytest.mark.parametrize("size", [(9, 9), (40, 25), (25, 40), (150, 150)], ids=str)
-@pytest.mark.parametrize("least", [1.0, 0.3, 1e-3])
-def test_large_gradients(dtype, size, least, seed):
+@pytest.mark.parametrize(
+    ("size", "least"),
+    [
+        *(((m, n), least) for m, n in ((3, 3), (9, 9), (40, 25), (25, 40)) for least in (1.0, 0.3, 1e-3)),
+        ((150, 150), 1e-3),
+        ((220, 220), 0.3),
+    ],
+    ids=str,
+)
+def test_singular_values_of_a_range(dtype, size, least, seed):
     a = conditioned(seed, 2, *size, dtype=dtype, least=least)
     examine(a, ref.normal(seed, *a.shape, dtype=dtype))
+    identical(iso.linalg.procrustes(a * dtype(2.0**60)), iso.linalg.procrustes(a))
+    for special in (False, True) if size[0] == size[1] and not is_complex(dtype) else (False,):
+        measured(a, special)
 
 
 def examine(a, ct, *, special=False):
@@ -88,6 +73,25 @@ def examine(a, ct, *, special=False):
         )
         worst = max(worst, 0 if near else error)
     return value, worst, at_limit
+
+
+def measured(a, special):
+    """The scale is the sum of the singular values, its gradient W."""
+    w = iso.linalg.procrustes(a, special=special)
+    other, scale = iso.linalg.procrustes(a, special=special, return_scale=True)
+    identical(other, w)
+    assert scale.shape == a.shape[:1] and scale.dtype == a.real.dtype
+    s = np.linalg.svd(ref.wide(a), compute_uv=False)
+    sums = s.sum(-1)
+    if special:
+        s[..., -1] *= np.where(np.linalg.slogdet(ref.wide(a))[0] < 0, -1, 1)
+    t = torch.from_numpy(a).requires_grad_()
+    other, found = it.linalg.procrustes(t, special=special, return_scale=True)
+    identical(other.detach().numpy(), w)
+    for each in (scale, found.detach().numpy()):
+        assert (np.abs(each - s.sum(-1)) <= BOUND * np.finfo(a.dtype).eps * max(a.shape[1:]) * sums).all()
+    found.sum().backward()
+    identical(t.grad.numpy(), w)
 
 
 @structure.named
@@ -203,28 +207,6 @@ def test_second_derivatives_beside_nan(seed):
         assert torch.allclose(found[[0, 2]], expected[[0, 2]], rtol=1e-10)
 
 
-def test_threads_change_no_bit(seed):
-    for shape in ((301, 3, 3), (5, 40, 40), (1, 220, 200)):
-        a = seed.standard_normal(shape)
-        w = iso.linalg.procrustes(a)
-        before = iso.get_num_threads()
-        try:
-            for threads in (1, 2, 3):
-                iso.set_num_threads(threads)
-                identical(iso.linalg.procrustes(a), w)
-        finally:
-            iso.set_num_threads(before)
-
-
-def test_the_formula_has_the_values_and_gradients_of_kernels(seed):
-    a = torch.from_numpy(seed.standard_normal((3, 5, 4))).requires_grad_()
-    w, found = it.linalg.procrustes(a), formula.nearest(a, False)
-    assert (found - w).abs().max() < 1e-13
-    grads = [torch.autograd.grad(out, a, torch.ones_like(w)) for out in (found, w)]
-    assert (grads[0][0] - grads[1][0]).abs().max() < 1e-12
-    assert it.linalg.procrustes(a.detach().to("meta")).shape == w.shape
-
-
 @pytest.mark.parametrize("part", [0, 1], ids=["w", "scale"])
 @pytest.mark.parametrize(
     ("shape", "special", "dtype"),
@@ -261,3 +243,30 @@ def test_the_formula_of_denormal_and_largest_numbers(dtype, size, seed):
             a.imag = parts[1]
         found = formula.nearest(torch.from_numpy(a), False).numpy()  # of a wide matrix too
         assert np.abs(found - iso.linalg.procrustes(a)).max() < BOUND * max(size) * limits.eps, scale
+
+
+# ---------------------------------------------------------------- the scale
+
+
+def test_singular_zero_huge_and_empty(seed):
+    a = conditioned(seed, 4, 3, 3, dtype=np.float64)
+    a[1], a[2], a[3, :, 1] = 0, 2.0**600 * a[2], a[3, :, 0]
+    scale = iso.linalg.procrustes(a, return_scale=True)[1]
+    expected = np.linalg.svd(a, compute_uv=False).sum(-1)
+    assert scale[1] == 0 and np.allclose(scale, expected, rtol=1e-13)
+    a[0, 0, 0] = np.nan
+    scale = iso.linalg.procrustes(a, return_scale=True, check_finite=False)[1]
+    assert np.isnan(scale[0]) and np.allclose(scale[1:], expected[1:], rtol=1e-13)
+    for shape in ((0, 3, 2), (2, 0, 3), (2, 3, 0)):
+        assert iso.linalg.procrustes(np.zeros(shape), return_scale=True)[1].tolist() == [0.0] * shape[0]
+        assert it.linalg.procrustes(torch.zeros(shape), return_scale=True)[1].tolist() == [0.0] * shape[0]
+    assert iso.linalg.procrustes(np.eye(3), return_scale=True)[1] == 3
+
+
+def test_the_similarity_between_points(seed):
+    """Points turned, scaled and moved back by W and the scale."""
+    p = seed.standard_normal((20, 3))
+    w = iso.Householder.haar(3, rng=seed, special=True).matrix()
+    q = 2.5 * p @ w.T
+    found, scale = iso.linalg.procrustes(q.T @ p, special=True, return_scale=True)
+    assert np.allclose(found, w) and np.isclose(scale / (p**2).sum(), 2.5)

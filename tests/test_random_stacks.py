@@ -6,7 +6,8 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
-from registry import OBJECTS, is_complex
+import reference as ref
+from registry import DTYPES, OBJECTS, is_complex
 
 OBJECT = pytest.mark.parametrize("stem", OBJECTS)
 FACES = pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
@@ -47,6 +48,22 @@ def test_members_are_drawn_one_after_another(package, stem, dtype):
     assert cls.random(**options, **source(package, 5), batch_shape=[4]).batch_shape == (4,)
     empty = cls.random(**options, batch_shape=(0, 2))
     assert empty.batch_shape == (0, 2) and np.asarray(empty.matrix()).shape == (0, 2, 8, 8)
+
+
+@FACES
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(("kind", "most"), [("Cayley", 1), ("Exponential", np.pi)])
+def test_skew_matrices_have_blocks(package, kind, most, dtype):
+    """A is zero but for an angle in each 2 x 2 block, by which the plane is turned."""
+    op = getattr(package, kind).random(7, dtype=dtype if package is iso else getattr(torch, np.dtype(dtype).name))
+    a = ref.skew(np.asarray(op.upper))
+    blocks = a[[0, 2, 4], [1, 3, 5]]
+    assert np.count_nonzero(a) == 6 and not blocks.imag.any()
+    assert (np.abs(blocks) <= most + 1e-6).all() and (kind == "Exponential" or (blocks.real > 0).all())
+    assert not np.asarray(op.diagonal).any() if is_complex(dtype) else op.diagonal is None
+    if kind == "Cayley" and is_complex(dtype):
+        phases = np.asarray(op.phases)
+        assert phases.shape == (7,) and ((phases >= 0) & (phases <= 2 * np.pi + 1e-6)).all()
 
 
 @FACES

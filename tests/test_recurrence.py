@@ -10,7 +10,7 @@ import reference as ref
 from isometry import _core
 from isometry.torch.formulas.activation import activate as formula
 from registry import DTYPES, is_complex, real_of
-from tolerance import close, identical, sequence, sequence_gradient
+from tolerance import close, identical, sequence
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 NAMES = pytest.mark.parametrize("name", ref.NAMES)
@@ -18,16 +18,6 @@ NAMES = pytest.mark.parametrize("name", ref.NAMES)
 
 def units(name, n):
     return {"modrelu": n, "modrelu_realrep": n // 2}.get(name)
-
-
-def arguments(rng, dtype, name, n=6, steps=5, batch=3, d=2):
-    draw = lambda *shape, dtype=dtype: (ref.normal(rng, *shape, dtype=dtype) / 2).astype(dtype)
-    keywords = {"h0": draw(batch, n), "activation": name}
-    if units(name, n) is None:
-        keywords["bias"] = draw(n)
-    else:
-        keywords["activation_bias"] = draw(units(name, n), dtype=real_of(dtype))
-    return draw(steps, batch, d), draw(n, d), keywords
 
 
 # ---------------------------------------------------------------- the two routes
@@ -53,27 +43,6 @@ def test_a_route_is_a_function_of_sizes():
     for wrong in ((Sizes(3),), (Sizes(3), None, None)):
         with pytest.raises(ValueError, match="expected an array with the axes of householder"):
             _core.recurrence_route("householder", wrong, 100, 20)
-
-
-@DTYPE
-@pytest.mark.parametrize("n,m", [(64, 2), (64, 63), (150, 8), (24, 12)])
-@pytest.mark.parametrize("name", ["tanh", "modrelu", "oplu"])
-def test_factored_and_dense_agree(dtype, n, m, name, seed):
-    """The reflections applied step by step, and the matrix formed once: the same states and gradients."""
-    u = ref.normal(seed, n, m, dtype=dtype)
-    x, v, keywords = arguments(seed, dtype, name, n, steps=12, batch=5)
-    keywords["lengths"] = np.array([12, 12, 9, 9, 2])
-    op = iso.Householder(u)
-    matrix = iso.Dense(op.matrix())
-    states, dense = (iso.recurrence(o, x, v, **keywords) for o in (op, matrix))
-    close(states, dense, sequence(dtype, m, 12))
-    ct = ref.normal(seed, *states.shape, dtype=dtype)
-    g, h = (iso.recurrence_vjp(o, x, v, s, ct, **keywords) for o, s in ((op, states), (matrix, dense)))
-    tolerance = sequence_gradient(dtype, m, 12)
-    for key in ("x", "input_weight", "h0"):
-        close(g[key], h[key], tolerance, f"gradient of {key}")
-    pulled = op.matrix_vjp(h["transition"]["weight"])["vectors"]
-    close(g["transition"]["vectors"], pulled, tolerance, "gradient of the vectors")
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])

@@ -102,13 +102,9 @@ def test_memory_that_ends_while_a_call_saves():
 def test_lengths_are_one_array_of_aligned_integers(lengths):
     u, x, v = np.ones((4, 2)), np.ones((3, 2, 1)), np.ones((4, 1))
     with pytest.raises((TypeError, ValueError), match="lengths: expected"):
-        affine(("householder", (u, None, None)), x, v, np.empty((3, 2, 4)), lengths=lengths)
-
-
-def affine(transition, x, v, states, *packs, lengths=None):
-    """A call of the affine cell."""
-    arrays, law = (x, v, *[None] * 4), ("tanh", 0.0, (False,))
-    _core.sequence("recurrence", transition, arrays, law, (lengths, False, None), (states, None, None), 1, *packs)
+        arrays, law = (x, v, *[None] * 4), ("tanh", 0.0, (False,))
+        results = np.empty((3, 2, 4)), None, None
+        _core.sequence("recurrence", ("householder", (u, None, None)), arrays, law, (lengths, False, None), results, 1)
 
 
 def test_only_tensors_are_read_as_tensors():
@@ -139,42 +135,25 @@ def test_only_tensors_are_read_as_tensors():
 
 
 def test_packed_operands():
-    """The states are those without them; other lengths and types are refused."""
-    rng = np.random.default_rng(0)
-    x, v, w = rng.standard_normal((2, 1, 3)), rng.standard_normal((5, 3)), rng.standard_normal((5, 5))
-    packs, expected, found = np.empty(_core.pack([v, w])), np.empty((2, 1, 5)), np.empty((2, 1, 5))
-    assert _core.pack([v, w], packs) == packs.size and _core.pack([]) == 0
-    dense = "dense", (w,)
-    affine(dense, x, v, expected)
-    affine(dense, x, v, found, packs)
-    assert np.array_equal(found, expected)
-    with pytest.raises(ValueError, match="packs"):
-        affine(dense, x, v, found, packs[:-1])
-    with pytest.raises(TypeError, match="packs"):
-        affine(dense, x, v, found, packs.astype(np.float32))
-    with pytest.raises(ValueError, match="out"):
-        _core.pack([v, w], packs[:-1])
-    with pytest.raises(TypeError, match="matrices"):
-        _core.pack([v, w.astype(np.float32)])
-
-
-def test_packed_operands_of_gated_cells():
-    """As above; a GRU takes them in the order W_z and W_r, W_h, U_z and U_r, U_h, an LSTM W, U, a rotational unit W,
-    U_ut, U_e."""
+    """The states are those without them; other lengths and types are refused. The affine cell takes the matrices V,
+    W, a GRU W_z and W_r, W_h, U_z and U_r, U_h, an LSTM W, U, a rotational unit W, U_ut, U_e, in this order."""
     rng = np.random.default_rng(1)
     x, w, u = rng.standard_normal((2, 1, 3)), rng.standard_normal((3, 5, 5)), rng.standard_normal((3, 5, 3))
     split, pair = (u[:2].reshape(10, 3), u[2]), w[:2].reshape(10, 5)
     lstm = x[..., :2].copy(), w.reshape(-1)[:64].reshape(16, 4), u.reshape(-1)[:32].reshape(16, 2)
     cells = (
-        ("gru", (x, w, u, *[None] * 5), (True,), [pair, w[2], *split]),
-        ("lstm", (*lstm, *[None] * 4), (), lstm[1:]),
-        ("rum", (x, pair, u.reshape(15, 3), *[None] * 5), (False, None), [pair, *split]),
+        ("recurrence", ("dense", (w[0],)), (x, u[0], *[None] * 4), (False,), [u[0], w[0]]),
+        ("gru", None, (x, w, u, *[None] * 5), (True,), [pair, w[2], *split]),
+        ("lstm", None, (*lstm, *[None] * 4), (), lstm[1:]),
+        ("rum", None, (x, pair, u.reshape(15, 3), *[None] * 5), (False, None), [pair, *split]),
     )
-    for cell, arrays, settings, matrices in cells:
-        width, given = 8 if cell == "lstm" else 5, (cell, None, arrays, ("tanh", 0.0, settings), (None, False, None))
-        call = lambda out, *packs, given=given: _core.sequence(*given, (out, None, None), 1, *packs)
+    for cell, transition, arrays, settings, matrices in cells:
+        width, given = 8 if cell == "lstm" else 5, (cell, transition, arrays, ("tanh", 0.0, settings))
+        call = lambda out, *packs, given=given: _core.sequence(
+            *given, (None, False, None), (out, None, None), 1, *packs
+        )
         packs, expected, found = np.empty(_core.pack(matrices)), np.empty((2, 1, width)), np.empty((2, 1, width))
-        _core.pack(matrices, packs)
+        assert _core.pack(matrices, packs) == packs.size
         call(expected)
         call(found, packs)
         assert np.array_equal(found, expected)
@@ -182,3 +161,16 @@ def test_packed_operands_of_gated_cells():
             call(found, packs[:-1])
         with pytest.raises(TypeError, match="packs"):
             call(found, packs.astype(np.float32))
+    assert _core.pack([]) == 0
+    with pytest.raises(ValueError, match="out"):
+        _core.pack(matrices, packs[:-1])
+    with pytest.raises(TypeError, match="matrices"):
+        _core.pack([u[0], w[0].astype(np.float32)])
+
+
+def test_marks_of_a_memory_are_refused():
+    x, w, u, b = np.ones((3, 2, 1)), np.ones((4, 2)), np.ones((6, 1)), np.ones(6)
+    law, steps = ("tanh", 0.1, (True, None)), (None, False, np.zeros((3, 2), np.int64))
+    results = np.empty((3, 2, 2)), np.empty((2, 2, 2)), None
+    with pytest.raises(NotImplementedError, match="starts"):
+        _core.sequence("rum", None, (x, w, u, b, *[None] * 4), law, steps, results, 1)

@@ -102,35 +102,7 @@ def test_double_precision_is_refused_in_one_piece():
             fast(u, x)
 
 
-#: name -> a gated recurrence.
-GATED = {
-    "gru": lambda _u, x, w, v, **k: it.gru(x, w, v, None, **k),
-    "goru": lambda u, x, w, v, **k: it.goru(it.Householder(u), x, w[:2], v, None, **k),
-    "rum": lambda _u, x, w, _v, **k: it.rum(x, w[0].repeat(2, 1), w[1].repeat(2, 1), None, w[2], None, **k)[0],
-}
-
-
-@pytest.mark.parametrize("name", GATED)
-def test_gated_recurrences(name, calls):
-    given = [draw(0, N, 3), draw(1, T, B, N), *(draw(k, 3, N, N) / N for k in (2, 3))]
-    given = [t.requires_grad_() for t in given]
-    expected = GATED[name](*given)
-    bars = torch.autograd.grad(score(expected), given, allow_unused=True)
-    for keyword, where in ((None, "gpu"), ("cpu", "cpu")):
-        calls.clear()
-        fast = compiled(lambda *given: GATED[name](*given, backend=keyword))
-        with it.use_backend("gpu"):
-            out = fast(*given)
-            found = torch.autograd.grad(score(out), given, allow_unused=True)
-        close(out, expected)
-        for bar, expected_bar in zip(found, bars, strict=True):
-            assert (bar is None) == (expected_bar is None)
-            if bar is not None:
-                close(bar, expected_bar, "gradient")
-        assert calls.backends == {where}
-
-
-@pytest.mark.parametrize("name", ["ORNN", "ScuRNN", "GORU", "RUM"])
+@pytest.mark.parametrize("name", ["ORNN", "ScuRNN", "GRU", "GORU", "RUM"])
 def test_layers_in_a_block(name, calls):
     """Two layers and directions."""
     torch.manual_seed(0)

@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 import isometry.torch as it
 import tolerance
 from isometry.gpu._coverage import has_cell
-from layers import MATRIX, OF_CELLS, B, D, N, T, build, draw, each_kind, states
+from layers import OF_CELLS, B, D, N, T, build, draw, each_kind, states
 
 #: The layers that are left to the CPU, of cells without kernels on the GPU.
 LEFT = {name for name in OF_CELLS if not has_cell(name)}
@@ -67,35 +67,3 @@ def test_layers_are_those_of_the_cpu(form, name, calls):
         assert calls.taken().backends == {"cpu" if name in LEFT else backend}
     for k, (expected, found) in enumerate(zip(*results, strict=True)):
         close(found, expected, f"{name}, {form}, {k}")
-
-
-@each_kind
-def test_matrices_are_those_of_the_cpu(name):
-    layer = build(name, 2, bidirectional=True, dtype=torch.float32)
-    if not hasattr(layer, "recurrent_matrix"):
-        assert name in (*OF_CELLS, *MATRIX)
-        return
-    parameters = list(layer.recurrent_parameters())
-    for k, reverse in ((0, False), (1, True)):
-        pairs = []
-        for backend in ("gpu", "cpu"):
-            with it.use_backend(backend):
-                w = layer.recurrent_matrix(k, reverse)
-            score = (w.abs().square() * torch.arange(N)).sum() + w.real.sum()
-            pairs.append((w, *torch.autograd.grad(score, parameters, allow_unused=True)))
-        for found, expected in zip(*pairs, strict=True):
-            assert (found is None) == (expected is None)
-            if found is not None:
-                close(found, expected, name)
-
-
-@each_kind
-def test_double_precision_is_refused(name):
-    """But for the layers that are left to the CPU."""
-    layer, x = build(name), draw(T, B, D)
-    with it.use_backend("gpu"):
-        if name in LEFT:
-            assert torch.equal(layer(x)[0], build(name)(x)[0])
-        else:
-            with pytest.raises(TypeError, match="float32 and complex64"):
-                layer(x)

@@ -1,7 +1,5 @@
 """Tensors with `backend="gpu"`: the numbers of the CPU, and the backend that a keyword or a block names."""
 
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -112,12 +110,12 @@ class Own(it.Operator):
         return self.op.matrix(backend=backend, check_finite=check_finite)
 
 
-def of_all(rng, dtype=torch.float32):
+def of_all(rng):
     """Computations that take the keyword, and a tensor that they have a gradient of."""
-    u, x = draw(rng, N, 3, dtype=dtype).requires_grad_(), draw(rng, T, B, N, dtype=dtype)
-    op, v = it.Householder(u), torch.eye(N, dtype=dtype)
-    turned = (op @ it.Mesh(draw(rng, N - 1, dtype=dtype), n=N, layers=2)).H
-    stack, own = it.Cayley(draw(rng, B, 1, dtype=dtype).requires_grad_()), Own(op)
+    u, x = draw(rng, N, 3).requires_grad_(), draw(rng, T, B, N)
+    op, v = it.Householder(u), torch.eye(N)
+    turned = (op @ it.Mesh(draw(rng, N - 1), n=N, layers=2)).H
+    stack, own = it.Cayley(draw(rng, B, 1).requires_grad_()), Own(op)
     return {
         "apply": (lambda **k: op.apply(x, **k), u),
         "call": (lambda **k: op(x, **k), u),
@@ -155,64 +153,7 @@ def test_the_keyword_wins_over_the_block(name, seed, calls):
         assert torch.equal(bar, again)
 
 
-@each_call
-def test_there_is_no_third_backend(name, seed):
-    call, _ = of_all(seed)[name]
-    for block in ("cpu", "gpu"):
-        with it.use_backend(block), pytest.raises(ValueError, match="backend must be 'cpu' or 'gpu', not 'cuda'"):
-            call(backend="cuda")
-
-
-def test_a_block_ends_with_an_error(seed, calls):
-    op, x = it.Householder(draw(seed, N, 3)), draw(seed, N)
-    with pytest.raises(ZeroDivisionError), it.use_backend("gpu"):
-        op(x)
-        1 / 0
-    op(x)
-    with it.use_backend("gpu"):
-        with it.use_backend("cpu"):
-            op(x)
-        op(x)
-    assert [call.backend for call in calls] == ["gpu", "cpu", "cpu", "gpu"]
-
-
-def test_a_block_holds_for_its_own_thread(seed, calls):
-    op, x, entered, done = it.Householder(draw(seed, N, 3)), draw(seed, N), threading.Event(), threading.Event()
-
-    def inside():
-        with it.use_backend("gpu"):
-            entered.set()
-            done.wait(60)
-            op(x)
-
-    thread = threading.Thread(target=inside)
-    thread.start()
-    assert entered.wait(60)
-    op(x)
-    assert calls.taken().backends == {"cpu"}
-    with it.use_backend("gpu"):
-        other = threading.Thread(target=op, args=(x,))
-        other.start()
-        other.join()
-    assert calls.taken().backends == {"cpu"}
-    done.set()
-    thread.join()
-    assert calls.taken().backends == {"gpu"}
-
-
 # ---------------------------------------------------------------- what is left to the CPU, or refused
-
-
-@each_call
-def test_double_precision_is_refused(name, seed):
-    """By the call, not by the block."""
-    call, _ = of_all(seed, torch.float64)[name]
-    with it.use_backend("gpu"):
-        with pytest.raises(TypeError, match="float32 and complex64: convert the arrays, or use"):
-            call()
-        assert call(backend="cpu").isfinite().all()
-    with pytest.raises(TypeError, match="float32 and complex64"):
-        call(backend="gpu")
 
 
 def test_activations_are_left_to_the_cpu(seed, calls):

@@ -26,6 +26,7 @@ def results(face, name, draw):
     """The arrays that a function gives, and its arguments."""
     entry = FUNCTIONS[name]
     found = entry.of(face, name)(**entry.arguments(face, draw))
+    found = found.matrix() if hasattr(found, "matrix") else found
     return [face.home(a) for a in tree_flatten(found)[0] if isinstance(a, (np.ndarray, np.generic, torch.Tensor))]
 
 

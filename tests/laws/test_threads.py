@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from torch.utils._pytree import tree_leaves
 
+import isometry as iso
 import reference as ref
+from faces import NumpyFace
 from registry import DTYPES, OBJECTS, Case, is_complex
+from registry.functions import FUNCTIONS, Draw
 from subjects import IN_FACE
 from tolerance import identical
 from workers import CORES, watched
@@ -64,6 +68,20 @@ def test_threads(make, seed, threads):  # noqa: ARG001  the fixture restores the
 
 def test_threads_over_stacks(make, seed, threads):  # noqa: ARG001
     threaded(make(40, (64,)), seed, rows=4)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in FUNCTIONS.items() if entry.large])
+def test_functions(name, seed, threads):  # noqa: ARG001
+    entry = FUNCTIONS[name]
+    for drawn in entry.large:
+        given, found = {**entry.options, **drawn(Draw(seed, np.float32))}, []
+        for budget in (1, 2, 3, 16):
+            iso.set_num_threads(budget)
+            results = tree_leaves(entry.of(NumpyFace(), name)(**given))
+            found.append([a for a in results if a is not None])
+        for other in found[1:]:
+            for a, b in zip(other, found[0], strict=True):
+                identical(a, b, name)
 
 
 LARGE = [

@@ -11,7 +11,7 @@ import isometry.torch as it
 import reference as ref
 from isometry.torch import formulas
 from registry import DTYPES, real_of
-from tolerance import TIGHT, close, eps, forward
+from tolerance import TIGHT, close, eps
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 
@@ -19,16 +19,6 @@ DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 def drawn(rng, n, dtype, margin=0.5):
     u, v = (ref.haar(rng, n, dtype).astype(dtype) for _ in range(2))
     return iso.BoundedSvd(u, 2 * ref.normal(rng, n, dtype=real_of(dtype)), v, margin=margin)
-
-
-@DTYPE
-def test_singular_values_lie_within_the_margin(dtype, seed):
-    for margin in (0.0, 0.3, 1.0):
-        op = drawn(seed, 9, dtype, margin)
-        sigma = 1 + margin * np.tanh(op.logits.astype(float) / 2)
-        close(np.linalg.svd(op.matrix(), compute_uv=False), np.sort(sigma)[::-1], forward(dtype, 9))
-    assert iso.orthogonality_error(iso.BoundedSvd.random(9, margin=0.4, rng=seed, dtype=dtype).matrix()) < 20
-    assert iso.orthogonality_error(drawn(seed, 9, dtype, 0.0).matrix()) < 20
 
 
 @DTYPE

@@ -7,7 +7,7 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
-from registry import DTYPES, is_complex, real_of
+from registry import DTYPES
 from tolerance import TIGHT, UNITARITY, close, eps, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
@@ -26,13 +26,6 @@ def test_zero_gives_the_identity(dtype):
         identical(iso.Cayley(np.zeros(n * (n - 1) // 2, dtype)).matrix(), np.eye(n, dtype=dtype))
 
 
-def test_one_dimension():
-    close(iso.Cayley(np.zeros(0), signs=[-1.0]).matrix(), [[-1.0]], 0.0)
-    g = np.array([0.5])
-    w = iso.Cayley(np.zeros(0, complex), diagonal=g, phases=np.array([0.3])).matrix()
-    close(w, [[np.exp(0.3j) * (1 - 0.5j) / (1 + 0.5j)]], TIGHT)
-
-
 def test_blocks_rotate_by_their_angle(seed):
     """A[2j, 2j+1] = tan(t_j / 2) gives the eigenvalues e^{+-i t_j}."""
     t = seed.uniform(0, np.pi / 2, 4)
@@ -41,41 +34,6 @@ def test_blocks_rotate_by_their_angle(seed):
     w = iso.Cayley(packed(a)).matrix()
     expected = np.sort(np.r_[-t, 0, t])
     close(np.sort(np.angle(np.linalg.eigvals(w))), expected, 10 * TIGHT)
-
-
-def test_determinant_counts_the_negative_signs(seed):
-    for rho in range(6):
-        signs = np.r_[np.ones(6 - rho), -np.ones(rho)]
-        w = iso.Cayley(ref.normal(seed, 15), signs=signs).matrix()
-        close(np.linalg.det(w), (-1.0) ** rho, 10 * TIGHT)
-
-
-@DTYPE
-def test_every_size_alone_and_in_stacks(dtype, seed):
-    """Both sides of every lane count and block size, one matrix and many."""
-    for n in range(1, 36):
-        for batch in (1, 7, 19):
-            upper = 0.5 * ref.normal(seed, batch, n * (n - 1) // 2, dtype=dtype) / np.sqrt(n).astype(real_of(dtype))
-            signs = seed.choice([-1.0, 1.0], n).astype(real_of(dtype))
-            w = iso.Cayley(upper, signs=signs).matrix()
-            for k in (0, batch - 1):
-                close(
-                    w[k],
-                    ref.cayley(upper[k], signs=signs),
-                    forward(dtype, max(n, 4)),
-                    f"n = {n}, member {k} of {batch}",
-                )
-
-
-@DTYPE
-def test_gradients_of_every_size(dtype, seed):
-    for n in (1, 2, 3, 5, 8, 15, 16, 17, 32, 33, 47, 65):
-        upper = 0.5 * ref.normal(seed, 5, n * (n - 1) // 2, dtype=dtype) / np.sqrt(n).astype(real_of(dtype))
-        ct = ref.normal(seed, 5, n, n, dtype=dtype)
-        grads = iso.Cayley(upper).matrix_vjp(ct)
-        for k in (0, 4):
-            expected = ref.cayley_vjp(ct[k], upper[k])["upper"]
-            close(grads["upper"][k], expected, gradient(dtype, max(n, 4)), f"n = {n}, member {k}", floor=1.0)
 
 
 # ---------------------------------------------------------------- large ||A||
@@ -109,29 +67,21 @@ NORM = pytest.mark.parametrize("norm", [1.0, 4.9, 5.1, 10.0, 29.0, 31.0, 100.0, 
 @DTYPE
 @LARGE
 @NORM
-def test_orthogonal_for_every_norm(dtype, shape, norm, seed):
-    """e(W) <= 20, alone and in a stack, and as close to the exact W as cond(I + A) allows."""
+def test_every_norm(dtype, shape, norm, seed):
+    """e(W) <= 20, alone and in a stack; W and its gradient as close to the exact ones as cond(I + A) allows."""
     for n in (2, 3, 5, 16, 33, 64, 100):
         upper = np.stack([packed(shape(seed, n, norm, dtype)) for _ in range(3)]).astype(dtype)
         for given in (upper[0], upper):
             errors = iso.orthogonality_error(iso.Cayley(given).matrix())
             assert np.all(errors <= UNITARITY), f"n = {n}: e(W) = {np.max(errors):.3g}"
         condition = np.linalg.cond(np.eye(n) + ref.skew(upper[0]))
-        close(iso.Cayley(upper[0]).matrix(), ref.cayley(upper[0]), forward(dtype, n, condition), f"n = {n}")
-
-
-@DTYPE
-@LARGE
-@NORM
-def test_gradient_for_every_norm(dtype, shape, norm, seed):
-    """The gradient remains exact."""
-    for n in (2, 5, 16, 33):
-        upper = packed(shape(seed, n, norm, dtype)).astype(dtype)
-        ct = ref.normal(seed, n, n, dtype=dtype)
-        condition = np.linalg.cond(np.eye(n) + ref.skew(upper))
-        expected = ref.cayley_vjp(ct, upper)["upper"]
-        found = iso.Cayley(upper).matrix_vjp(ct)["upper"]
-        close(found, expected, gradient(dtype, n, condition), f"n = {n}", floor=np.linalg.norm(ct) / 30)
+        op = iso.Cayley(upper[0])
+        close(op.matrix(), ref.cayley(upper[0]), forward(dtype, n, condition), f"n = {n}")
+        if n < 64:
+            ct = ref.normal(seed, n, n, dtype=dtype)
+            expected = ref.cayley_vjp(ct, upper[0])["upper"]
+            steep = gradient(dtype, n, condition)
+            close(op.matrix_vjp(ct)["upper"], expected, steep, f"gradient, n = {n}", floor=np.linalg.norm(ct) / 30)
 
 
 def test_mixed_norms_in_one_stack(seed):
@@ -145,53 +95,7 @@ def test_mixed_norms_in_one_stack(seed):
         close(w[k], ref.cayley(u), forward(np.float32, 12, condition), f"member {k}")
 
 
-def test_large_norms_through_the_torch_face(seed):
-    for dtype in DTYPES:
-        upper = packed(dominant_row(seed, 40, 1000.0, dtype)).astype(dtype)
-        w = it.Cayley(torch.from_numpy(upper)).matrix().numpy()
-        assert ref.orthogonality_error(w) <= UNITARITY
-
-
 # ---------------------------------------------------------------- inverse maps
-
-
-@DTYPE
-def test_from_skew(dtype, seed):
-    for n in (1, 2, 5):
-        a = np.stack([dense_skew(seed, n, 1.0, dtype) if n > 1 else np.zeros((1, 1), dtype) for _ in range(2)]).astype(
-            dtype
-        )
-        op = iso.Cayley.from_skew(a)
-        assert op.dtype == dtype
-        for k in range(2):
-            i = np.eye(n)
-            close(op.matrix()[k], np.linalg.solve(i + ref.wide(a[k]), i - ref.wide(a[k])), forward(dtype, 4 * n))
-
-
-@DTYPE
-def test_from_matrix_with_a_given_factor(dtype, seed):
-    n = 6
-    a = dense_skew(seed, n, 1.0, dtype)
-    last = {"phases": seed.uniform(-3, 3, n).astype(real_of(dtype))} if is_complex(dtype) else {
-        "signs": np.array([1, -1, 1, 1, -1, 1], dtype)}  # fmt: skip
-    w = iso.Cayley.from_skew(a.astype(dtype))
-    w = iso.Cayley(w.upper, diagonal=w.diagonal, **last).matrix()
-    op = iso.Cayley.from_matrix(w, **last)
-    close(op.upper, packed(a), 10 * forward(dtype, n), "the only A there is")
-    close(op.matrix(), w, 10 * forward(dtype, n))
-
-
-@DTYPE
-def test_random_has_the_block_form(dtype):
-    op = iso.Cayley.random(9, rng=1, dtype=dtype)
-    a = ref.skew(op.upper)
-    blocks = a[np.arange(0, 8, 2), np.arange(1, 8, 2)]
-    assert np.count_nonzero(op.upper) == 4
-    assert np.all((blocks.real > 0) & (blocks.real < 1) & (blocks.imag == 0))
-    if is_complex(dtype):
-        assert not np.any(op.diagonal)
-        assert op.phases.shape == (9,)
-        assert np.all((op.phases >= 0) & (op.phases <= 2 * np.pi * (1 + eps(dtype))))
 
 
 # ---------------------------------------------------------------- errors

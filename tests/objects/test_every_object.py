@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import reference as ref
+from forms import hermitian
 from laws.test_buffers import results
 from laws.test_recurrence import bptt, loop
 from laws.test_vjp import agree
@@ -15,28 +16,32 @@ from tolerance import close, forward, gradient, identical
 SIZES = [(case, *sizes) for case in CASES for sizes in case.object.sizes.get(case.variant, ())]
 
 
-@pytest.mark.parametrize(("case_of", "n", "rows"), SIZES, ids=str)
-def test_sizes(case_of, n, rows, seed):
+def examine(subject, rng, rows):
     """Values of so many rows, and the gradients of W, of its products and of those with W^H, which are the same."""
-    subject = NumpySubject.draw(case_of, seed, n)
-    op, w, dtype = subject.operator(), subject.reference(), subject.dtype
+    op, w, dtype, batch = subject.operator(), subject.reference(), subject.dtype, subject.batch_shape
     size, steep = forward(dtype, subject.factors), gradient(dtype, subject.factors)
-    x, ct = (ref.normal(seed, rows, k, dtype=dtype) for k in w.shape[::-1])
-    w_bar = (ref.wide(ct).T @ x.conj()).astype(dtype)
+    x, ct = (ref.normal(rng, rows, *batch, k, dtype=dtype) for k in w.shape[:-3:-1])
+    w_bar = np.einsum("r...i,r...j->...ij", ref.wide(ct), x.conj()).astype(dtype)
     expected = subject.reference_matrix_vjp(w_bar)
     close(op.matrix(), w, size, "matrix")
     agree(subject, spread(op.matrix_vjp(w_bar)), expected, steep, subject.floor(w_bar))
     for apply, pull, matrix, y, y_ct in (
         (op.apply, op.apply_vjp, w, x, ct),
-        (op.apply_adjoint, op.apply_adjoint_vjp, w.conj().T, ct, x),
+        (op.apply_adjoint, op.apply_adjoint_vjp, hermitian(w), ct, x),
     ):
-        close(apply(y), y @ matrix.T, size, "apply", floor=1.0)
+        close(apply(y), np.einsum("...ij,r...j->r...i", matrix, y), size, "apply", floor=1.0)
         grads, y_bar = pull(y, y_ct)
-        close(y_bar, y_ct @ matrix.conj(), steep, "x_bar", floor=1.0)
+        close(y_bar, np.einsum("...ij,r...i->r...j", matrix.conj(), y_ct), steep, "x_bar", floor=1.0)
         agree(subject, spread(grads), expected, steep, subject.floor(w_bar))
 
 
-SQUARE = [(case, n) for case, n, _ in SIZES if case.square]
+@pytest.mark.parametrize(("case_of", "n", "rows", "batch"), [(*sizes, ())[:4] for sizes in SIZES], ids=str)
+def test_sizes(case_of, n, rows, batch, seed):
+    """One matrix, or a stack."""
+    examine(NumpySubject.draw(case_of, seed, n, batch), seed, rows)
+
+
+SQUARE = [(case, n) for case, n, _, *stacks in SIZES if case.square and not stacks]
 
 
 @pytest.mark.parametrize(("case_of", "n"), SQUARE, ids=str)

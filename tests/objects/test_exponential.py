@@ -24,31 +24,6 @@ def drawn(rng, n, dtype, batch=(), scale=1.0):
     return {"upper": upper, "diagonal": (size * rng.standard_normal((*batch, n))).astype(real_of(dtype))}
 
 
-def members(arguments, batch):
-    for b in np.ndindex(batch):
-        yield b, {name: a[b] for name, a in arguments.items()}
-
-
-@DTYPE
-@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 30.0])
-@pytest.mark.parametrize(("batch", "n"), SHAPES)
-def test_values_and_gradients(batch, n, scale, dtype, seed):
-    """Every matrix of a stack; the norms of a stack differ."""
-    arguments = drawn(seed, n, dtype, batch, scale)
-    if batch:
-        arguments["upper"][::3] *= dtype(0.01)
-    op = iso.Exponential(**arguments)
-    w_bar = ref.normal(seed, *batch, n, n, dtype=dtype)
-    w, grads = op.matrix(), op.matrix_vjp(w_bar)
-    for b, own in members(arguments, batch):
-        condition = 1 + scale
-        close(w[b], ref.exponential(**own), forward(dtype, n, condition))
-        assert iso.orthogonality_error(w[b]) < UNITARITY
-        expected = ref.exponential_vjp(w_bar[b], **own)
-        for name, gradient_ in expected.items():
-            close(grads[name][b], gradient_, gradient(dtype, n, condition), name, floor=0.03 * n)
-
-
 @DTYPE
 @pytest.mark.parametrize("norm", [1e2, 1e4, 1e8, 1e30])
 @pytest.mark.parametrize(("batch", "n"), [((40,), 1), ((40,), 2), ((20,), 9), ((), 3), ((2,), 50), ((), 190)])
@@ -111,15 +86,6 @@ def test_the_size_of_a_cotangent_of_one_number():
     assert g.grad.item() == pytest.approx(1e4 * np.cos(0.7), rel=4 * eps(np.float32))
 
 
-def test_angles_of_a_plane_are_exact():
-    """exp [[0, t], [-t, 0]] is the rotation by -t."""
-    for t in (np.pi, -2.0, 1e-9, 100.0):
-        c, s = np.cos(t), np.sin(t)
-        close(iso.Exponential(np.array([t])).matrix(), [[c, s], [-s, c]], TIGHT * max(1.0, t))
-    w = iso.Exponential(np.zeros(0, complex), diagonal=np.array([1.5])).matrix()
-    close(w, [[np.exp(1.5j)]], TIGHT)
-
-
 def test_a_lane_does_not_change_another(seed):
     arguments = drawn(seed, 5, np.float32, (40,))
     alone = iso.Exponential(**arguments).matrix()
@@ -127,15 +93,6 @@ def test_a_lane_does_not_change_another(seed):
     changed = iso.Exponential(**arguments).matrix()
     others = np.arange(40) != 7
     identical(changed[others], alone[others])
-
-
-def test_the_inverse_is_the_exponential_of_minus_a(seed):
-    upper = ref.normal(seed, 28, dtype=np.complex128)
-    op, inverse = iso.Exponential(upper), iso.Exponential(-upper)
-    close((op @ inverse).matrix(), np.eye(8), 1e-13)
-    close(inverse.matrix(), op.H.matrix(), 1e-13)
-    real = iso.Exponential(upper.real)
-    assert np.linalg.det(real.matrix()) == pytest.approx(1.0)
 
 
 def test_repeated_eigenvalues_are_harmless(seed):
@@ -150,15 +107,3 @@ def test_repeated_eigenvalues_are_harmless(seed):
     op = iso.Exponential(turns)
     close(op.matrix(), np.eye(6), TIGHT)
     close(op.matrix_vjp(w_bar)["upper"], ref.exponential_vjp(w_bar, turns)["upper"], 10 * TIGHT)
-
-
-@DTYPE
-def test_random_ones_have_blocks(dtype):
-    """A is zero but for an angle in each 2 x 2 block; both faces."""
-    kind = getattr(torch, np.dtype(dtype).name)
-    for op in (iso.Exponential.random(7, rng=0, dtype=dtype), it.Exponential.random(7, dtype=kind)):
-        a = ref.skew(np.asarray(op.upper))
-        blocks = a[[0, 2, 4], [1, 3, 5]].real
-        assert np.count_nonzero(a) == 6
-        assert (np.abs(blocks) <= np.pi + 1e-6).all()
-        assert not np.asarray(op.diagonal).any() if is_complex(dtype) else op.diagonal is None

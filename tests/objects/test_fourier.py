@@ -36,11 +36,6 @@ def test_a_stack_of_permutations(dtype, seed):
         iso.FourierProduct(**{**stacked, "permutation": np.stack([np.arange(k, k + 6) for k in (0, 0, 1)])})
 
 
-def test_one_element_has_the_sum_of_its_phases(seed):
-    op = iso.FourierProduct(**drawn(seed, 1, np.complex128))
-    close(op.matrix(), np.exp(1j * op.phases.sum(keepdims=True).reshape(1, 1)), 1e-14)
-
-
 @COMPLEX
 @pytest.mark.parametrize("size", [1e-15, 1e15])
 def test_only_directions_of_the_vectors_matter(dtype, size, seed):

@@ -30,25 +30,6 @@ def test_every_matrix_of_a_stack_has_pairs_of_its_own(package, seed):
         close(op.matrix_vjp(w_bar)["angles"], expected, TIGHT)
 
 
-def test_the_order_of_a_pair_is_the_sense_of_its_rotation(seed):
-    angles, pairs = seed.uniform(-np.pi, np.pi, 6), iso.Givens.random(5, 6, rng=seed).pairs
-    op, swapped = iso.Givens(angles, pairs, n=5), iso.Givens(-angles, pairs[:, ::-1], n=5)
-    close(op.matrix(), swapped.matrix(), TIGHT)
-    backward = iso.Givens(-angles[::-1], pairs[::-1], n=5)
-    close(op.H.matrix(), backward.matrix(), TIGHT)
-    assert abs(np.linalg.det(op.matrix()) - 1) < 1e-12
-
-
-def test_all_pairs_reach_rotations_in_every_direction(seed):
-    """The n (n-1)/2 angles of all pairs move W in independent directions."""
-    n = 4
-    pairs = np.stack(np.triu_indices(n, 1), -1)
-    angles, step = seed.uniform(-1, 1, len(pairs)), 1e-6
-    matrix = lambda angles: iso.Givens(angles, pairs, n=n).matrix().ravel()
-    moves = [(matrix(angles + step * e) - matrix(angles - step * e)) / (2 * step) for e in np.eye(len(pairs))]
-    assert np.linalg.matrix_rank(np.array(moves), tol=1e-6) == n * (n - 1) // 2
-
-
 @REAL
 def test_random_ones_are_orthogonal_however_large_their_angles(dtype, seed):
     op = iso.Givens.random(24, 500, dtype=dtype, rng=seed)

@@ -7,7 +7,6 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
-from isometry._objects import mesh
 from registry import DTYPES, is_complex, real_of
 from subprocesses import script
 from tolerance import TIGHT, close, forward
@@ -21,49 +20,6 @@ def drawn(plan, dtype, rng):
 
 def arrays(op):
     return {k: a for k in ("theta", "phi", "phases", "signs") if (a := getattr(op, k)) is not None}
-
-
-@pytest.mark.parametrize("n", [4, 5])
-def test_as_many_layers_as_rows_reach_every_unitary_matrix(n, seed):
-    """The n^2 angles move W in independent directions. A real W has the determinant (-1)^P prod(signs)."""
-    op = drawn({"n": n, "layers": n}, np.complex128, seed)
-    angles = np.concatenate([op.theta, op.phi, op.phases])
-    assert len(angles) == n * n
-    cuts = np.cumsum([len(op.theta), len(op.phi)])
-
-    def matrix(angles):
-        theta, phi, phases = np.split(angles, cuts)
-        return iso.Mesh(theta, n=n, layers=n, phi=phi, phases=phases).matrix()
-
-    step = 1e-6
-    columns = [(matrix(angles + step * e) - matrix(angles - step * e)).ravel() / (2 * step) for e in np.eye(n * n)]
-    jacobian = np.array([np.concatenate([c.real, c.imag]) for c in columns])
-    assert np.linalg.matrix_rank(jacobian, tol=1e-6) == n * n
-    real = drawn({"n": n, "layers": 3}, np.float64, seed)
-    signs = np.where(np.arange(n) < 1, -1.0, 1.0)
-    signed = iso.Mesh(real.theta, n=n, layers=3, signs=signs)
-    assert np.linalg.det(signed.matrix()) * (-1.0) ** len(real.theta) < 0
-
-
-def test_numbers_of_pairs_and_places_agree_with_the_pairs():
-    for plan in (
-        {"n": n, "layers": depth, "first": side}
-        for n in range(1, 8)
-        for depth in range(1, 5)
-        for side in ("left", "right")
-    ):
-        pairs = ref.mesh_pairs(**plan)
-        shape = mesh.frame(plan["n"], plan["layers"], "brick", plan["first"])
-        assert mesh.count(*shape[:3]) == sum(map(len, pairs))
-        assert [(start, many) for start, many, _ in mesh.layers(*shape[:3]) if many] == [
-            (layer[0][0], len(layer)) for layer in pairs if layer
-        ]
-    for n in (1, 2, 8, 32):
-        depth = n.bit_length() - 1
-        places = [
-            [(s + q, s + q + p) for s in range(0, n, 2 * p) for q in range(p)] for _, _, p in mesh.layers(n, depth, 3)
-        ]
-        assert places == ref.mesh_pairs(n, layout="fft")
 
 
 def test_fields_and_conversions(seed):

@@ -75,22 +75,6 @@ def test_torch_has_the_same_values_and_derivatives_of_second_order(name, n, seed
     assert np.allclose(back.matrix().numpy(), law(u).matrix().detach().numpy(), atol=1e-14)
 
 
-@each
-def test_from_rotvec_of_any_layout(name, seed):
-    """Batches, slices with strides, no vectors at all; refused, of a Cayley transform, by half a turn."""
-    law, r = getattr(iso, name), seed.uniform(-1.5, 1.5, (4, 6, 3))
-    for part in (r, r[::2, ::-1], r[:0], r[0, 0], r.astype(np.float32)):
-        op = law.from_rotvec(part)
-        assert op.batch_shape == part.shape[:-1] and op.dtype == part.dtype
-        assert np.allclose(op.rotvec(), part, atol=1e-5 if part.dtype == np.float32 else 1e-14)
-    turned = r.copy()
-    turned[3, 5] = [0, -3 * np.pi, 0]
-    if name == "Cayley":
-        with pytest.raises(ValueError, match="rotvec must not turn by pi"):
-            law.from_rotvec(turned)
-    assert np.isnan(law.from_rotvec([np.nan, 0, 0], check_finite=False).matrix(check_finite=False)).any()
-
-
 @sizes
 def test_what_is_no_rotation_is_refused(n, seed):
     """By the first matrix at fault."""

@@ -23,25 +23,6 @@ def torch_gradients(start, end, ct):
     return found
 
 
-@REAL
-def test_start_goes_to_end(dtype, seed):
-    start, end = (ref.normal(seed, 5, 7, dtype=dtype) for _ in range(2))
-    op = iso.Rotation(start, end)
-    unit = lambda v: v / np.linalg.norm(v, axis=-1, keepdims=True)
-    gap = np.linalg.norm(unit(start) + unit(end), axis=-1).min()
-    close(op.apply(unit(start)), unit(end), forward(dtype, 7, 2 / gap))
-    close(np.linalg.det(op.matrix().astype(float)), np.ones(5), forward(dtype, 7))
-    close(iso.Rotation(end, start).matrix(), np.swapaxes(op.matrix(), -1, -2), forward(dtype, 7, 2 / gap))
-    assert iso.orthogonality_error(op.matrix()).max() < 20
-
-
-@REAL
-def test_the_angle_is_that_between_the_vectors(dtype):
-    for t in (1e-3, 0.7, 2.0, 3.0):
-        w = iso.Rotation(np.array([2, 0], dtype), np.array([np.cos(t), np.sin(t)], dtype)).matrix()
-        close(w, [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]], forward(dtype, 2, 2 / (np.pi - t)))
-
-
 def degenerate(dtype):
     """Pairs without a gradient, and their matrices."""
     v = np.array([2.0, -1.0, 0.5, 3.0], dtype)

@@ -13,7 +13,7 @@ from reference.dense import dense, dense_vjp
 from reference.exponential import exponential, exponential_vjp
 from reference.fourier import fourier, fourier_vjp
 from reference.givens import givens, givens_vjp
-from reference.gru import gru, gru_vjp
+from reference.gru import gru
 from reference.hadamard import hadamard, hadamard_vjp
 from reference.householder import householder, householder_factors, householder_vjp, reflection, reflection_vjp
 from reference.kronecker import kronecker, kronecker_vjp

@@ -3,7 +3,7 @@
 import numpy as np
 
 from reference.numbers import wide
-from reference.recurrence import paired
+from reference.recurrence import over_time
 
 
 def cornn(x, w, u, b=None, *, dt, gamma, epsilon, y0=None, z0=None, **options):
@@ -15,4 +15,4 @@ def cornn(x, w, u, b=None, *, dt, gamma, epsilon, y0=None, z0=None, **options):
         z = z + dt * (np.tanh(w[0] @ y + w[1] @ z + u @ x + b) - gamma * y - epsilon * z)
         return y + dt * z, z
 
-    return paired(step, x, len(u), (y0, z0), **options)
+    return over_time(step, x, len(u), (y0, z0), **options)

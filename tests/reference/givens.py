@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.numbers import wide
+from reference.numbers import cotangent, product, wide
 
 
 def _plane(angle, pair, n, change=False):
@@ -13,20 +13,14 @@ def _plane(angle, pair, n, change=False):
     return g
 
 
-def _product(factors, n):
-    return np.linalg.multi_dot([np.eye(n), *factors, np.eye(n)])
-
-
 def givens(angles, pairs, n):
     """W = G_1 G_2 ... G_m."""
-    return _product([_plane(angle, pair, n) for angle, pair in zip(wide(angles), pairs, strict=True)], n)
+    return product([_plane(angle, pair, n) for angle, pair in zip(wide(angles), pairs, strict=True)], n)
 
 
 def givens_vjp(w_bar, angles, pairs, n):
-    """Each angle moves one factor: Re sum conj(W_bar) left dG right."""
+    """Each angle moves one factor."""
     planes = list(zip(wide(angles), pairs, strict=True))
     factors = [_plane(*plane, n) for plane in planes]
-    moved = [
-        _product([*factors[:k], _plane(*plane, n, change=True), *factors[k + 1 :]], n) for k, plane in enumerate(planes)
-    ]
-    return {"angles": np.array([np.vdot(wide(w_bar), change).real for change in moved])}
+    moved = [_plane(*plane, n, change=True) for plane in planes]
+    return {"angles": np.array([np.vdot(cotangent(factors, k, w_bar), g).real for k, g in enumerate(moved)])}

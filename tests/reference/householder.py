@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.numbers import wide
+from reference.numbers import cotangent, product, wide
 
 
 def reflection(u):
@@ -24,10 +24,7 @@ def householder_factors(vectors, sign=None, phases=None):
 
 def householder(vectors, sign=None, phases=None):
     """W = H(U[:,0]) ... H(U[:,m-1]) E, one factor at a time."""
-    w = np.eye(np.shape(vectors)[0])
-    for factor in householder_factors(vectors, sign, phases):
-        w = w @ factor
-    return w
+    return product(householder_factors(vectors, sign, phases), len(vectors))
 
 
 def reflection_vjp(u, g):
@@ -37,22 +34,12 @@ def reflection_vjp(u, g):
 
 
 def householder_vjp(w_bar, vectors, sign=None, phases=None):
-    """The product rule: the cotangent of factor j is L^H W_bar R^H with L, R the products left and right of it."""
     u, factors = wide(vectors), householder_factors(vectors, sign, phases)
     n, m = u.shape
-
-    def cotangent(j):
-        left, right = np.eye(n), np.eye(n)
-        for factor in factors[:j]:
-            left = left @ factor
-        for factor in factors[j + 1 :]:
-            right = right @ factor
-        return left.conj().T @ wide(w_bar) @ right.conj().T
-
-    columns = [reflection_vjp(u[:, j], cotangent(j)) for j in range(m)]
+    columns = [reflection_vjp(u[:, j], cotangent(factors, j, w_bar)) for j in range(m)]
     grads = {"vectors": np.stack(columns, axis=1) if m else np.zeros((n, 0))}
     if sign is not None:
-        grads["sign"] = cotangent(m)[n - 1, n - 1].real
+        grads["sign"] = cotangent(factors, m, w_bar)[n - 1, n - 1].real
     if phases is not None:
-        grads["phases"] = np.imag(np.diag(cotangent(m)) * np.exp(-1j * wide(phases)))
+        grads["phases"] = np.imag(np.diag(cotangent(factors, m, w_bar)) * np.exp(-1j * wide(phases)))
     return grads

@@ -4,7 +4,7 @@ import numpy as np
 
 from reference.gru import sigmoid
 from reference.numbers import wide
-from reference.recurrence import paired
+from reference.recurrence import over_time
 
 
 def lem(x, w, u, b=None, *, dt=1.0, y0=None, z0=None, **options):
@@ -18,4 +18,4 @@ def lem(x, w, u, b=None, *, dt=1.0, y0=None, z0=None, **options):
         z = (1 - of_z) * z + of_z * np.tanh(inner)
         return (1 - of_y) * y + of_y * np.tanh(w[3] @ z + u[3] @ x + b[3]), z
 
-    return paired(step, x, w.shape[-1], (y0, z0), **options)
+    return over_time(step, x, w.shape[-1], (y0, z0), **options)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.numbers import wide
+from reference.numbers import cotangent, product, wide
 
 
 def vectors_of(a):
@@ -18,10 +18,7 @@ def reflector_factors(a, tau):
 
 def reflectors(a, tau):
     """Q = H_0 H_1 ... H_{k-1}, m x m."""
-    q = np.eye(np.shape(a)[0])
-    for factor in reflector_factors(a, tau):
-        q = q @ factor
-    return q
+    return product(reflector_factors(a, tau), len(a))
 
 
 def reflectors_vjp(q_bar, a, tau):
@@ -30,12 +27,7 @@ def reflectors_vjp(q_bar, a, tau):
     v, tau, factors = vectors_of(a), wide(tau), reflector_factors(a, tau)
     a_bar, tau_bar = np.zeros(v.shape, complex), np.zeros(tau.shape, complex)
     for j in range(len(tau)):
-        left, right = np.eye(len(v)), np.eye(len(v))
-        for factor in factors[:j]:
-            left = left @ factor
-        for factor in factors[j + 1 :]:
-            right = right @ factor
-        g, u = left.conj().T @ wide(q_bar) @ right.conj().T, v[:, j]
+        g, u = cotangent(factors, j, q_bar), v[:, j]
         a_bar[:, j] = -(tau[j].conj() * (g @ u) + tau[j] * (g.conj().T @ u))
         tau_bar[j] = -np.vdot(u, g @ u)
     own = lambda bar, x: bar if np.iscomplexobj(x) else bar.real

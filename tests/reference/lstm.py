@@ -4,7 +4,7 @@ import numpy as np
 
 from reference.gru import sigmoid
 from reference.numbers import wide
-from reference.recurrence import paired
+from reference.recurrence import over_time
 
 
 def lstm(x, w, u, b=None, h0=None, c0=None, **options):
@@ -18,4 +18,4 @@ def lstm(x, w, u, b=None, h0=None, c0=None, **options):
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         return sigmoid(o) * np.tanh(c), c
 
-    return paired(step, x, n, (h0, c0), **options)
+    return over_time(step, x, n, (h0, c0), **options)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from reference.cayley import last_factor
-from reference.numbers import wide
+from reference.numbers import cotangent, product, wide
 
 
 def mesh_pairs(n, layers=None, layout="brick", first="left"):
@@ -40,31 +40,26 @@ def _factors(theta, n, phi, phases, signs, **plan):
     return factors, pairs, theta, phi
 
 
-def _product(factors, n):
-    return np.linalg.multi_dot([np.eye(n), *factors, np.eye(n)])
-
-
 def mesh(theta, n, phi=None, phases=None, signs=None, **plan):
     """W = D F_1 F_2 ... F_L."""
     factors, *_ = _factors(theta, n, phi, phases, signs, **plan)
-    w = _product(factors, n)
+    w = product(factors, n)
     return w.real if phi is None and phases is None else w
 
 
 def mesh_vjp(w_bar, theta, n, phi=None, phases=None, signs=None, **plan):
-    """Each angle moves one block of one layer: Re sum conj(W_bar) left dF right."""
+    """Each angle moves one block of one layer."""
     factors, pairs, angles, turns = _factors(theta, n, phi, phases, signs, **plan)
     names = ["theta"] if phi is None else ["theta", "phi"]
     grads, at = {name: np.zeros(len(angles)) for name in names}, 0
     for index, layer in enumerate(pairs, 1):
-        # the cotangent of the layer
-        own = _product(factors[:index], n).conj().T @ wide(w_bar) @ _product(factors[index + 1 :], n).conj().T
+        own = cotangent(factors, index, w_bar)
         for k, (i, j) in enumerate(layer, at):
             for name in names:
                 moved = _block(angles[k], turns[k], name)
                 grads[name][k] = np.vdot(own[np.ix_((i, j), (i, j))], moved).real
         at += len(layer)
     if phases is not None:
-        w = _product(factors, n)
+        w = product(factors, n)
         grads["phases"] = np.imag(wide(w_bar) * w.conj()).sum(axis=1)
     return grads

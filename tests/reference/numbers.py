@@ -1,4 +1,6 @@
-"""Double precision, and random arrays."""
+"""Double precision, products of matrices, and random arrays."""
+
+import functools
 
 import numpy as np
 
@@ -6,6 +8,17 @@ import numpy as np
 def wide(a):
     a = np.asarray(a)
     return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+
+
+def product(factors, n):
+    """Of n x n matrices, one after another."""
+    return functools.reduce(np.matmul, factors, np.eye(n))
+
+
+def cotangent(factors, j, w_bar):
+    """The product rule: that of factor j is L^H W_bar R^H with L, R the products left and right of it."""
+    left, right = (product(some, len(w_bar)) for some in (factors[:j], factors[j + 1 :]))
+    return left.conj().T @ wide(w_bar) @ right.conj().T
 
 
 def orthogonality_error(w):

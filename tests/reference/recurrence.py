@@ -21,14 +21,16 @@ def pieces(s, length, reverse, starts):
         yield (steps[::-1] if reverse else steps), "h0" if outer else "start_state"
 
 
-def paired(step, x, n, first, lengths=None, reverse=False, starts=None, start_state=None):
-    """States of two parts side by side, (T, B, 2n), from step(x_t, one, other) -> (one, other)."""
-    states = np.zeros((*x.shape[:2], 2 * n))
+def over_time(step, x, n, first, lengths=None, reverse=False, starts=None, start_state=None, dtype=float):
+    """States (T, B, n) from step(x_t, state) -> (state,), one sequence and one step at a time; of several parts, which
+    step takes and gives, they are side by side.
+    """
+    states = np.zeros((*x.shape[:2], len(first) * n), dtype)
     for s in range(x.shape[1]):
         for order, start in pieces(s, len(x) if lengths is None else lengths[s], reverse, starts):
-            begin = {"h0": first, "start_state": (start_state,)}[start]
-            parts = [initial(a, s, 2 * n // len(begin)) for a in begin]
-            parts = np.split(parts[0], 2) if len(parts) == 1 else parts
+            parts = [initial(a, s, n) for a in first]
+            if start == "start_state":
+                parts = np.split(initial(start_state, s, len(first) * n), len(first))
             for t in order:
                 parts = step(x[t, s], *parts)
                 states[t, s] = np.concatenate(parts)
@@ -44,23 +46,17 @@ def recurrence(
     w, x, v, h0=None, bias=None, activation="tanh", activation_bias=None, slope=0.1, activation_on="all",
     lengths=None, reverse=False, starts=None, start_state=None,
 ):  # fmt: skip
-    """States (T, B, n), one sequence and one step at a time."""
+    """States (T, B, n)."""
     w, x, v = wide(w), wide(x), wide(v)
-    steps, batch, n = len(x), x.shape[1], len(w)
-    first = {"h0": h0, "start_state": start_state}
-    parts = [a for a in (w, x, v, h0, bias, start_state) if a is not None]
-    states = np.zeros((steps, batch, n), np.result_type(*map(wide, parts)))
-    for s in range(batch):
-        for order, start in pieces(s, steps if lengths is None else lengths[s], reverse, starts):
-            h = initial(first[start], s, n)
-            for t in order:
-                hidden, drive = preactivation(w, x[t, s], v, h, bias)
-                if activation_on == "all":
-                    h = activate(hidden + drive, activation, activation_bias, slope)
-                else:
-                    h = hidden + activate(drive, activation, activation_bias, slope)
-                states[t, s] = h
-    return states
+    given = [wide(a) for a in (w, x, v, h0, bias, start_state) if a is not None]
+
+    def step(x, h):
+        hidden, drive = preactivation(w, x, v, h, bias)
+        if activation_on == "all":
+            return (activate(hidden + drive, activation, activation_bias, slope),)
+        return (hidden + activate(drive, activation, activation_bias, slope),)
+
+    return over_time(step, x, len(w), (h0,), lengths, reverse, starts, start_state, np.result_type(*given))
 
 
 def initial(h0, s, n):

@@ -41,6 +41,11 @@ CAYLEY = Object(
             },
         ),
     },
+    # both sides of what is computed one matrix a lane, in stacks
+    sizes={
+        "signs": ((1, 3), *((n, 2, (19,)) for n in (1, 2, 3, 5, 8, 9, 15, 16, 17, 31, 32, 33, 47, 65))),
+        "diagonal, phases": ((1, 3), (2, 2, (7,)), (17, 2, (7,)), (32, 2, (7,)), (33, 2, (7,))),
+    },
     large={
         "alone": Large("plain", 260, lambda rng, dtype: upper(rng, 260, dtype, ()), 200),
         "stack": Large("plain", 40, lambda rng, dtype: upper(rng, 40, dtype, (64,)), 20),

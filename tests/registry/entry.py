@@ -95,7 +95,9 @@ class Object:
     inverse: Callable | None = None  # Haar-distributed matrix -> one that `from_matrix` serves
     options: Callable = none  # (n, m) -> keywords of the operators that the fuzz draws
     size: Callable | None = None  # arrays -> (n_out, n_in), where n and m do not give it
-    sizes: Mapping[str, tuple] = field(default_factory=dict)  # variant -> pairs (n, rows) of its own edges
+    sizes: Mapping[str, tuple] = field(
+        default_factory=dict
+    )  # variant -> (n, rows), or (n, rows, batch), of its own edges
     large: Mapping[str, Large] = field(default_factory=dict)
     random: Callable | None = none  # n -> further keywords of `random`; None if what it draws is not orthogonal
 

@@ -42,6 +42,11 @@ EXPONENTIAL = Object(
             },
         ),
     },
+    # one matrix a lane, and single ones; n = 1 has no triangle
+    sizes=dict.fromkeys(
+        ("plain", "diagonal"),
+        ((1, 3), (1, 2, (40,)), (2, 2, (40,)), (7, 2, (33,)), (32, 2, (17,)), (33, 2, (3,)), (70, 2)),
+    ),
     large={
         "alone": Large("plain", 130, lambda rng, dtype: upper(rng, 130, dtype, ()), 200),
         "stack": Large("plain", 40, lambda rng, dtype: upper(rng, 40, dtype, (32,)), 20),

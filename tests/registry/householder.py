@@ -46,6 +46,7 @@ HOUSEHOLDER = Object(
             },
         ),
     },
+    sizes={"plain": ((1, 3), (130, 1)), "many": ((1, 3), (64, 129))},
     large={
         "alone": Large("plain", 192, lambda rng, dtype: vectors(rng, 192, dtype, (), 96), 200),
         "stack": Large("plain", 40, lambda rng, dtype: vectors(rng, 40, dtype, (64,), 20), 20),

@@ -124,6 +124,10 @@ NAMED = {
 }
 NAMED |= {f"{name} {kind}": of_array(name, make) for name in structure.CLASSES for kind, make in
           (("factored", factor), ("exponential", exponential), ("reflections", reflections))}  # fmt: skip
+NAMED |= {
+    "nearly quarter turns": turned(PI / 2, PI / 2 + 1e-9, PI / 2 + 2e-9),
+    "clusters": turned(PI, PI - 1e-8, 1.0, 1.0 + 1e-12, 1e-9, 0.0),
+}
 
 
 def draw(name, rng, n, dtype):

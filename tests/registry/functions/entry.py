@@ -45,6 +45,7 @@ class Function:
     real: bool = False  # of real numbers alone
     smooth: bool = False  # has derivatives of every order in torch
     fixed: tuple = ()  # arrays without a gradient
+    large: tuple = ()  # draws at which several threads are used
 
     def given(self, face, arguments):
         """Arguments as a package takes them."""

@@ -19,6 +19,19 @@ def with_other(draw):
     return {**reflections(draw), "other": draw(4, 4)}
 
 
+def larger(*names):
+    """Stacks of reflections and of few large ones, with some of other, ct, and the cotangent of tau."""
+
+    def drawn(draw, *shape):
+        a = draw(*shape) / 8
+        tau = 2 / (1 + (np.abs(np.tril(a, -1)) ** 2).sum(-2))
+        other, ct = draw(*shape[:-1], 40), draw(*shape[:-1], 40) if "other" in names else draw(*shape)
+        found = {"a": a, "tau": tau.astype(a.dtype), "other": other, "ct": ct, "tau_ct": draw(*shape[:-2], shape[-1])}
+        return {name: found[name] for name in names}
+
+    return tuple(lambda draw, shape=shape: drawn(draw, *shape) for shape in ((64, 24, 24), (2, 300, 200)))
+
+
 CT = ({"ct": zeros(3, 3)}, ValueError, "^ct must have shape")
 SHAPES = (
     ({"a": zeros(2, 3)}, ValueError, "^[aA] must"),
@@ -28,11 +41,14 @@ SHAPES = (
     ({"a": zeros(2, 3, 2), "tau": zeros(3, 2)}, ValueError, "batch shapes of [aA], tau"),
 )
 LINALG = {
-    "linalg.householder_product": Function(reflections, renamed=OF_A, refused=SHAPES, smooth=True),
+    "linalg.householder_product": Function(
+        reflections, renamed=OF_A, refused=SHAPES, smooth=True, large=larger("a", "tau")
+    ),
     "linalg.householder_product_vjp": Function(
         lambda draw: {**reflections(draw), "ct": draw(4, 3)},
         faces=NUMPY,
         refused=(CT, ({"ct": zeros(4, 3) + 0j}, TypeError, "ct")),
+        large=larger("a", "tau", "ct"),
     ),
     "linalg.ormqr": Function(
         with_other,
@@ -45,6 +61,7 @@ LINALG = {
         ),
         renamed=FIRST,
         smooth=True,
+        large=larger("a", "tau", "other"),
     ),
     "linalg.ormqr, from the right": Function(
         with_other,
@@ -57,18 +74,21 @@ LINALG = {
         {"left": True, "transpose": False},
         (CT,),
         faces=NUMPY,
+        large=larger("a", "tau", "other", "ct"),
     ),
     "linalg.geqrf": Function(
         lambda draw: {"a": draw(4, 3)},
         renamed=FIRST,
         refused=(({"a": zeros(3)}, ValueError, "^(a|input) must"),),
         smooth=True,
+        large=larger("a"),
     ),
     "linalg.geqrf, wide": Function(lambda draw: {"a": draw(3, 5)}, renamed=FIRST, smooth=True),
     "linalg.geqrf_vjp": Function(
         lambda draw: {"a": draw(4, 3), "ct": draw(4, 3), "tau_ct": draw(3)},
         faces=NUMPY,
         refused=(CT, ({"tau_ct": zeros(4, 3)}, ValueError, "ct must have shape")),
+        large=larger("a", "ct", "tau_ct"),
     ),
     "linalg.qr": Function(
         lambda draw: {"a": draw(5, 3)},
@@ -95,6 +115,9 @@ LINALG = {
             ({"return_scale": 1}, TypeError, "^return_scale "),
         ),
         smooth=True,
+        large=tuple(
+            lambda draw, shape=shape: {"a": draw(*shape)} for shape in ((301, 3, 3), (5, 40, 40), (1, 220, 200))
+        ),
     ),
     "linalg.procrustes, with its scale": Function(
         lambda draw: {"a": draw(2, 4, 2)}, {"return_scale": True}, smooth=True

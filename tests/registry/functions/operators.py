@@ -39,6 +39,7 @@ def plain(name, **more):
 
 
 TOL = {"tol": None}
+NEAREST = {**TOL, "nearest": False}
 TOLERANCES = (
     *(({"tol": wrong}, ValueError, "tol") for wrong in (float("nan"), -1e-9, 10**400)),
     ({"tol": "small"}, TypeError, "tol"),
@@ -47,6 +48,28 @@ THREADS = (
     *(({"k": wrong}, ValueError, r"1\.\.1024") for wrong in (0, 1025, 2**70)),
     *(({"k": wrong}, TypeError, "k must be an integer") for wrong in (True, 1.0, "2")),
 )
+NO_SKEW = tuple(({"a": a}, ValueError, "^a must") for a in (np.ones((3, 3)), np.zeros((3, 2))))
+HALF_TURNS = {
+    "rotvec": [[0.0, k * np.pi, 0.0] for k in (1, 3, -5)],
+    "quat": [[1.0, 0, 0, 0], [0, 0.6, -0.8, 0], [-3.0, 0, 0, -0.0]],
+}
+
+
+def of_space(kind, name, size, **options):
+    """A rotation of space from real vectors of this size."""
+    refused = [
+        *(({name: np.ones(shape)}, ValueError, rf"^{name} must have shape") for shape in ((5,), (2, 2), ())),
+        ({name: np.ones(size) + 0j}, TypeError, f"^{name} must be real"),
+        *(
+            ({name: np.array(r)}, ValueError, f"^{name} must not turn by pi")
+            for r in HALF_TURNS[name]
+            if kind == "Cayley"
+        ),
+        *([({name: np.zeros((2, 4))}, ValueError, "^quat must not be zero")] if name == "quat" else []),
+    ]
+    return Function(lambda draw: {name: draw.real(size)}, options, tuple(refused))
+
+
 OPERATORS = {
     "Householder": Function(lambda draw: {"vectors": draw(4, 1)}, {"sign": 1.0, "phases": None}, checks=False),
     "Cayley": Function(
@@ -59,29 +82,45 @@ OPERATORS = {
     "apply_vjp": method(lambda draw: {"x": draw(2, 4), "ct": draw(2, 4)}, NUMPY),
     "apply_adjoint_vjp": method(lambda draw: {"y": draw(2, 4), "ct": draw(2, 4)}, NUMPY),
     "matrix_vjp": method(lambda draw: {"ct": draw.real(4, 4)}, NUMPY),
-    "Householder.from_matrix": Function(of_w, TOL, TOLERANCES),
-    "Householder.from_trapezoid": Function(lambda draw: {"u": draw(4, 1)}, {"sign": "hard"}, checks=False, real=True),
-    "Cayley.from_matrix": Function(with_last, {"signs": None, "phases": None, **TOL}, TOLERANCES),
-    "Exponential.from_matrix": Function(of_w, TOL),
-    "Mesh.from_matrix": Function(of_w, {"first": "left", **TOL}),
+    "Householder.from_matrix": Function(of_w, NEAREST, TOLERANCES),
+    "Householder.from_trapezoid": Function(
+        lambda draw: {"u": draw(4, 1)},
+        {"sign": "hard"},
+        (
+            *(({"u": np.ones(shape)}, ValueError, "u") for shape in ((3, 4), (3, 0), (3,))),
+            ({"u": np.array([[1.0, 0], [2, 1.5]]), "sign": "soft"}, ValueError, "sign"),
+            ({"sign": "firm"}, ValueError, "sign"),
+        ),
+        checks=False,
+        real=True,
+    ),
+    "Cayley.from_matrix": Function(with_last, {"signs": None, "phases": None, **NEAREST}, TOLERANCES),
+    "Exponential.from_matrix": Function(of_w, NEAREST),
+    "Mesh.from_matrix": Function(of_w, {"first": "left", **NEAREST}),
     "Mesh.from_clements": Function(
         lambda draw: {"theta": draw.real(6), "phi": draw.real(6), "phases": draw.real(4)},
         {"n": 4, "first": "left"},
+        (
+            *(({name: np.ones(3)}, ValueError, f"^{name} must have shape") for name in ("theta", "phi", "phases")),
+            ({"phi": np.ones(6) + 0j}, TypeError, "^phi must be real"),
+            ({"first": "top"}, ValueError, "^first must be"),
+        ),
         checks=False,
     ),
     "Kronecker.from_matrix": Function(
         lambda draw: {"w": np.kron(draw.orthogonal(2), draw.orthogonal(2))}, {"factor_sizes": [2, 2], **TOL}
     ),
     **{
-        f"{kind}.{maker}": Function(arrays)
+        f"{kind}.{maker}": entry
         for kind in ("Cayley", "Exponential")
-        for maker, arrays in {
-            "from_skew": lambda draw: {"a": draw.skew(4, 4)},
-            "from_rotvec": lambda draw: {"rotvec": draw.real(3)},
-            "from_quat": lambda draw: {"quat": draw.real(4)},
+        for maker, entry in {
+            "from_skew": Function(lambda draw: {"a": draw.skew(4, 4)}, refused=NO_SKEW),
+            "from_rotvec": of_space(kind, "rotvec", 3),
+            "from_quat": of_space(kind, "quat", 4, scalar_first=False),
         }.items()
     },
-    "orthogonality_error": Function(of_w),
+    # rounding, in which any change of the order of summation shows
+    "orthogonality_error": Function(lambda draw: {"w": np.linalg.qr(draw(3, 34, 21))[0]}),
     "real_matrix": plain("w"),
     "real_state": plain("z"),
     "real_input": plain("v"),

@@ -20,6 +20,18 @@ def tokens(draw):
     return {**rows, "g": -np.abs(draw(1, 3, 2)), "initial_state": draw(1, 2, 2, 2)}
 
 
+def sequence(gate, cts=False):
+    """One head of many tokens."""
+
+    def drawn(draw):
+        given = {"q": draw(1, 700, 1, 64), "k": draw(1, 1400, 1, 64), "v": draw(1, 1400, 1, 64)}
+        given |= {"beta": np.abs(draw(1, 1400, 1)) / 2, "g": gate and -np.abs(draw(1, 700, *gate))}
+        return given | ({"o_bar": draw(1, 700, 1, 64), "state_bar": draw(1, 1, 64, 64)} if cts else {})
+
+    return drawn
+
+
+GATES = ((1,), (1, 64), None)
 DELTA = {"householders": 2, "scale": 1.0, "cu_seqlens": None, "normalise": True, "backend": "cpu"}
 ROWS = {
     "activate": Function(
@@ -46,7 +58,16 @@ ROWS = {
     "activate_vjp, modReLU": Function(
         lambda draw: {**modrelu(draw), "ct": draw(2, 4)}, {"name": "modrelu", **SHARED}, faces=NUMPY
     ),
-    "hadamard_transform": Function(lambda draw: {"x": draw(2, 4)}, {"scale": 0.5, "out": None}, smooth=True),
+    "hadamard_transform": Function(
+        lambda draw: {"x": draw(2, 4)},
+        {"scale": 0.5, "out": None},
+        (
+            ({"x": np.array(1.0)}, ValueError, r"^x must have shape \(\.\.\., n\) with n >= 1, not \(\)$"),
+            ({"x": np.zeros((2, 0))}, ValueError, "^x must"),
+            ({"scale": "1"}, TypeError, "^scale must be a number, not str"),
+        ),
+        smooth=True,
+    ),
     "delta_rule": Function(
         tokens,
         DELTA,
@@ -64,6 +85,7 @@ ROWS = {
         ),
         real=True,
         smooth=True,
+        large=tuple(map(sequence, GATES)),
     ),
     "delta_rule, of a batch": Function(
         lambda draw: {"q": draw(2, 5, 1, 2), "k": draw(2, 5, 1, 2), "v": draw(2, 5, 1, 2), "beta": draw(2, 5, 1)},
@@ -77,5 +99,6 @@ ROWS = {
         (({"o_bar": np.ones((1, 2, 2, 2))}, ValueError, "o_bar"), ({"scale": np.nan}, ValueError, "scale must")),
         real=True,
         faces=NUMPY,
+        large=tuple(sequence(gate, cts=True) for gate in GATES),
     ),
 }

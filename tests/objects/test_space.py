@@ -1,4 +1,4 @@
-"""Quaternions of rotations of space: from_quat and quat of Cayley and Exponential, beside SciPy's."""
+"""Rotations of space by Cayley and Exponential: from_quat, quat, from_rotvec and rotvec beside SciPy's."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from scipy.spatial.transform import Rotation
 
 import isometry as iso
 import isometry.torch as it
+from registry.functions.operators import HALF_TURNS
 from tolerance import close, forward
 
 REAL = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 each = pytest.mark.parametrize("name", ["Cayley", "Exponential"])
-HALF_TURNS = [[1.0, 0, 0, 0], [0, 0.6, -0.8, 0], [-3.0, 0, 0, -0.0]]
 TINY = 1e-30
 # no rotation, a little, exact and near half turns, components that vanish beside others
 SPECIAL = [
@@ -25,7 +25,11 @@ def faces(name):
 
 
 def quaternions(rng, name, dtype):
-    some = [rng.standard_normal((40, 4)), np.array(SPECIAL), *([np.array(HALF_TURNS)] if name == "Exponential" else [])]
+    some = [
+        rng.standard_normal((40, 4)),
+        np.array(SPECIAL),
+        *([np.array(HALF_TURNS["quat"])] if name == "Exponential" else []),
+    ]
     return np.concatenate(some).astype(dtype)
 
 
@@ -71,7 +75,7 @@ def test_any_parameters(name, dtype, seed):
 @each
 @REAL
 def test_gradients_are_finite_wherever_w_exists(name, dtype):
-    rows = [*SPECIAL, *(HALF_TURNS if name == "Exponential" else [[1, 0, 0, 1e-30], [0.6, 0, 0.8, -1e-20]])]
+    rows = [*SPECIAL, *(HALF_TURNS["quat"] if name == "Exponential" else [[1, 0, 0, 1e-30], [0.6, 0, 0.8, -1e-20]])]
     for row in rows:
         q = torch.from_numpy(np.array(row, dtype)).requires_grad_()
         op = getattr(it, name).from_quat(q)
@@ -96,7 +100,7 @@ def rotation(q):
 @each
 def test_derivatives(name):
     """Those of the formula, at every special quaternion of length near 1; of quat() against differences."""
-    rows = [row for row in SPECIAL if max(map(abs, row)) > TINY] + (HALF_TURNS if name == "Exponential" else [])
+    rows = [row for row in SPECIAL if max(map(abs, row)) > TINY] + (HALF_TURNS["quat"] if name == "Exponential" else [])
     q = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
     ct = torch.randn(len(rows), 3, 3, dtype=torch.float64)
     one, two = (
@@ -122,26 +126,66 @@ def test_modes_of_torch(name):
 
 
 @each
-def test_what_is_refused(name):
+@pytest.mark.parametrize("form", ["quat", "rotvec"])
+def test_operators_that_are_no_rotations_of_space(name, form):
     for kind, give, _ in faces(name):
-        for wrong in (np.ones((2, 3)), np.ones(()), np.array([[0.0, 0, 0, 0], [0, 0, 0, 1]])):
-            with pytest.raises(ValueError, match="^quat must"):
-                kind.from_quat(give(wrong))
-        with pytest.raises(TypeError, match="^quat must"):
-            kind.from_quat(give(np.ones(4) + 0j))
-        with pytest.raises(TypeError, match="^scalar_first must"):
-            kind.from_quat(give(np.ones(4)), scalar_first=1)
-        with pytest.raises(ValueError, match="^quat needs a rotation of three dimensions, not of 4"):
-            kind(give(np.ones(6))).quat()
-        with pytest.raises(TypeError, match="^quat needs a real operator"):
-            kind(give(np.ones(3) + 0j)).quat()
+        with pytest.raises(ValueError, match=f"^{form} needs a rotation of three dimensions, not of 4"):
+            getattr(kind(give(np.ones(6))), form)()
+        with pytest.raises(TypeError, match=f"^{form} needs a real operator"):
+            getattr(kind(give(np.ones(3) + 0j)), form)()
         if name == "Cayley":
-            with pytest.raises(ValueError, match="^quat needs a rotation: signs"):
-                kind(give(np.ones(3)), signs=give(np.ones(3))).quat()
-            for half in HALF_TURNS:
-                with pytest.raises(ValueError, match="^quat must not turn by pi"):
-                    kind.from_quat(give(np.array(half)))
-    with pytest.raises(ValueError, match="^quat must"):
-        getattr(iso, name).from_quat([np.nan, 0, 0, 1])
-    assert np.isnan(getattr(iso, name).from_quat([np.nan, 0, 0, 1], check_finite=False).upper).any()
-    assert getattr(iso, name).from_quat(np.ones((0, 4))).quat().shape == (0, 4)
+            with pytest.raises(ValueError, match=f"^{form} needs a rotation: signs"):
+                getattr(kind(give(np.ones(3)), signs=give(np.ones(3))), form)()
+        empty = getattr(kind, f"from_{form}")(give(np.ones((0, 4 if form == "quat" else 3))))
+        assert getattr(empty, form)().shape[0] == 0
+
+
+# ---------------------------------------------------------------- rotation vectors
+
+
+@each
+@REAL
+def test_scipy_agrees_on_rotation_vectors(name, dtype, seed):
+    """For short and long vectors, zero, and stacks."""
+    r = seed.standard_normal((4, 50, 3)) * np.array([1e-9, 1e-3, 1.0, 4.0])[:, None, None]
+    r = np.concatenate((r, np.zeros((1, 50, 3)))).astype(dtype)
+    angle = np.linalg.norm(r, axis=-1)
+    steep = 1 if name == "Exponential" else 1 / np.abs(np.cos(angle / 2)).min()
+    expected = Rotation.from_rotvec(r.reshape(-1, 3).astype(float)).as_matrix().reshape(5, 50, 3, 3)
+    for kind, give, take in faces(name):
+        op = kind.from_rotvec(give(r))
+        w = take(op.matrix())
+        assert w.dtype == dtype and op.batch_shape == (5, 50)
+        close(w, expected, forward(dtype, 3, angle.max() * steep))
+
+
+def turns(seed, angles):
+    axes = seed.standard_normal((len(angles), 3))
+    return axes / np.linalg.norm(axes, axis=-1, keepdims=True) * np.array(angles)[:, None]
+
+
+@each
+@REAL
+def test_rotation_vectors_come_back(seed, name, dtype):
+    """Relative to the angle, up to almost half a turn; whole turns are taken off."""
+    r = turns(seed, [0.0, 1e-300, 1e-12, 1e-5, 0.3, 2.0, 3.0, 3.14]).astype(dtype)
+    far = turns(seed, [3.3, 5.0, 2 * np.pi, 7.0, 40.0])
+    eps, tiny = np.finfo(dtype).eps, np.finfo(dtype).tiny
+    for kind, give, take in faces(name):
+        found = take(kind.from_rotvec(give(r)).rotvec())
+        assert found.dtype == dtype
+        assert (np.abs(found - r) <= 60 * eps * np.abs(r).max(-1, keepdims=True) + tiny).all()
+        if name == "Exponential":
+            found = take(kind.from_rotvec(give(far)).rotvec())
+            assert np.allclose(found, Rotation.from_rotvec(far).as_rotvec(), atol=1e-13)
+
+
+@each
+def test_derivatives_of_rotation_vectors(seed, name):
+    """Also at zero, and of the exponential beyond half a turn."""
+    r = torch.from_numpy(turns(seed, [0.0, 1e-9, 0.5, 3.0])).requires_grad_()
+    for law in (lambda r: kind.from_rotvec(r).matrix(), lambda r: kind.from_rotvec(r).rotvec()):
+        kind = getattr(it, name)
+        assert torch.autograd.gradcheck(law, r) and torch.autograd.gradgradcheck(law, r)
+        if name == "Exponential":
+            assert torch.autograd.gradcheck(law, torch.from_numpy(turns(seed, [4.0])).requires_grad_())
