@@ -4,30 +4,21 @@ A panic or a crash is not an error; the watchdog prints where a hang is. Hypothe
 failing example; `examine.example(family, FACES[package](), data)` repeats it.
 """
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faces import FACES, one_thread
-from fuzz import activations, examine
+from fuzz import examine
 from fuzz.choices import LENGTH
 
-# family -> calls per face; the short form examines a tenth, the long one five times as many, more than 300,000 in all
+# family -> calls per face; the short form examines a tenth, the long one five times as many, more than 140,000 in all
 EXAMPLES = {
     "operators": 8000,
-    "recurrences": 6000,
-    "activations": 5000,
-    "constructors": 3000,
-    "measures": 3000,
-    "sequences": 2000,
+    "cells": 4000,
     "extremes": 2000,
     "unchecked": 1500,
     "large": 120,
-    "cells": 2000,
-    "linalg": 2000,
-    "delta": 400,
-    "hadamard": 500,
 }
 SHORT, LONG = 0.1, 5
 CASES = [(family, name) for name in FACES for family in EXAMPLES if family in examine.families(name)]
@@ -59,13 +50,3 @@ def test_fuzz(family, package):
 def test_fuzz_long(family, package):
     """Different examples in every run."""
     explore(family, package, LONG * EXAMPLES[family])
-
-
-@pytest.mark.parametrize("name", ["oplu", "oplu_halves"])
-def test_a_cotangent_that_oplu_has_exchanged_is_rounded_like_its_own_size(name):
-    """Not like that of the entry that receives it, here far smaller."""
-    z, ct = np.array([0, 1], np.float32), np.array([2 / 3, 1e-4])
-    wanted = activations.gradients(z, name, None, {}, ct)["z"]
-    wanted.check(ct[::-1].astype(np.float32), "z")
-    with pytest.raises(AssertionError):
-        wanted.check(ct.astype(np.float32), "z")

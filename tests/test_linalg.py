@@ -8,7 +8,8 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 from registry import DTYPES
-from tolerance import UNITARITY, close, forward, gradient, identical
+from subjects import fold
+from tolerance import TIGHT, UNITARITY, close, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 SIZES = ((1, 1), (5, 1), (5, 3), (4, 4), (4, 0), (33, 20), (70, 66))
@@ -134,6 +135,22 @@ def test_fewer_numbers_tau_than_columns(seed):
     few = np.ascontiguousarray(tau[:, :2])
     found = both(lambda f, a, t: f.householder_product(a, t), a, few)
     identical(found, iso.linalg.householder_product(a, np.concatenate((few, 0 * few), -1)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+def test_batches_broadcast(dtype, seed):
+    """As if they were written out; the gradients are sums over the axes that were not."""
+    a, _ = problem(seed, 3, 1, 5, 4, dtype=dtype)
+    leads = (3, 1), (2,), (1, 2)
+    given = [a, ref.normal(seed, 2, 4, dtype=dtype) / 2, ref.normal(seed, 1, 2, 5, 3, dtype=dtype)]
+    whole = [np.broadcast_to(x, (3, 2, *x.shape[len(lead) :])) for x, lead in zip(given, leads, strict=True)]
+    ct, thin = ref.normal(seed, 3, 2, 5, 3, dtype=dtype), ref.normal(seed, 3, 2, 5, 4, dtype=dtype)
+    close(iso.linalg.householder_product(*given[:2]), iso.linalg.householder_product(*whole[:2]), TIGHT)
+    close(iso.linalg.ormqr(*given), iso.linalg.ormqr(*whole), TIGHT)
+    found = *iso.linalg.householder_product_vjp(*given[:2], thin), *iso.linalg.ormqr_vjp(*given, ct)
+    expected = *iso.linalg.householder_product_vjp(*whole[:2], thin), *iso.linalg.ormqr_vjp(*whole, ct)
+    for one, two in zip(found, expected, strict=True):
+        close(one, fold(two, one.shape), TIGHT)
 
 
 def test_dtypes(seed):

@@ -7,7 +7,7 @@ import pytest
 
 from study import guide, run, times
 from study.layers import Choice, choices
-from study.tasks import ALL
+from study.tasks import ALL, TASKS
 from study.train import train
 
 GRU = Choice("GRU", "")

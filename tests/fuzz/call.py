@@ -19,20 +19,6 @@ class Raw:
     value: object
 
 
-@dataclass(frozen=True)
-class Seed:
-    """A random seed or generator."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A dtype by its name."""
-
-    name: str
-
-
 # ---------------------------------------------------------------- arguments
 
 
@@ -51,9 +37,7 @@ class Numbers:
     real_as_result: bool = False  # NumPy face: must be real if the result is
     required: bool = True
     precision: bool = True  # torch face: must have the precision of other arguments
-    half: bool = False  # torch face: half precision is valid too
     refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
-    says: str = ""  # the name in the message about these, if not the argument's
 
 
 # ---------------------------------------------------------------- results
@@ -82,20 +66,6 @@ class Close:
             for part in (a.real, a.imag) if np.iscomplexobj(a) else (a,):
                 part[np.abs(part) < tiny] = 0
         return a
-
-
-@dataclass(frozen=True)
-class Elementwise:
-    """A value by the error of each entry relative to a given size."""
-
-    value: np.ndarray
-    dtype: np.dtype
-    tolerance: float
-    size: np.ndarray
-
-    def check(self, found, what):
-        alike(found, self.value, self.dtype, what)
-        tol.each_close(found, self.value, self.tolerance, self.size, what)
 
 
 @dataclass(frozen=True)
@@ -155,7 +125,7 @@ def alike(found, value, dtype, what):
 
 @dataclass
 class Call:
-    """`function` of the package, of a class of it (`cls`), or of an operator built from the arguments in `held`.
+    """`function` of the package, or of an operator of the class `cls` built from the arguments in `held`.
 
     A function of the package with arguments in `held` takes the operator built from them as `transition`.
     """
@@ -164,15 +134,13 @@ class Call:
     arguments: dict
     sites: dict = field(default_factory=dict)  # argument -> Numbers, for the arrays among them
     expected: Callable = dict  # () -> {part of the result: its requirement}
-    on: str = "package"  # or "class", "operator"
+    on: str = "package"  # or "operator"
     cls: str = ""
     held: tuple = ()
     build: Callable | None = None  # (package, held) -> the operator, where that is not the class of them
-    options: tuple = ()  # keywords with a table of wrong values, given or not
     unwelcome: dict = field(default_factory=dict)  # absent argument -> value that must not be added
     wanted: tuple = ()  # arguments with a gradient
     complex: bool = False  # whether the result is complex
-    sizes: dict = field(default_factory=dict)  # letters of the shapes of wrong values
     may_refuse: str = ""  # message of an error that is also acceptable
     checks: bool = True  # NumPy face: whether it has check_finite
     layouts: dict = field(default_factory=dict)  # argument -> name of a memory layout
@@ -184,14 +152,12 @@ class Call:
         return self.build(package, held) if self.build else getattr(package, self.cls)(**gathered(held))
 
     def __str__(self):
-        owner = {"package": "", "class": f"{self.cls}.", "operator": f"{self.cls}(...)."}[self.on]
+        owner = {"package": "", "operator": f"{self.cls}(...)."}[self.on]
         arguments = ", ".join(f"{k}={told(a)}" for k, a in self.arguments.items())
         return f"{owner}{self.function}({arguments})"
 
 
 def told(value):
-    if isinstance(value, Raw):
-        return f"Raw({told(value.value)})"
     if isinstance(value, np.ndarray) and value.size > 8:
         return f"<{value.dtype} {value.shape}>"
     return f"{value!r} {value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)

@@ -8,7 +8,7 @@ import numpy as np
 import isometry
 import reference as ref
 import tolerance as tol
-from fuzz import draw, faults
+from fuzz import draw
 from fuzz.call import Call, Close, Numbers, Slope
 from isometry._cells import public
 from registry import OBJECTS, is_complex
@@ -223,7 +223,6 @@ def finished(choices, face, problem, sizes):
         unwelcome=unwelcome(problem) if alone else {},
         wanted=tuple(given),
         complex=is_complex(problem.dtype),
-        sizes={"n": problem.n, "T": sizes["steps"], "B": sizes["batch"]},
         split=problem.n if len(case.cell.first) > 1 else 0,
     )
     if choices.once_in(2) and not (memory and face.name == "numpy"):
@@ -243,14 +242,12 @@ def finished(choices, face, problem, sizes):
         call.expected = lambda: problem.states(True)
     if face.name == "torch" and choices.once_in(3):
         call.arguments["checkpoint"] = choices.of(("none", "sqrt") if alone and not memory else ("none",))
-    takes = inspect.signature(getattr(face.package, face.function(call))).parameters
-    defaults = {name: given.default for name, given in takes.items()}
+    function = getattr(face.package, face.function(call))
+    defaults = {name: own.default for name, own in inspect.signature(function).parameters.items()}
     if "activation" in keywords and keywords["activation"] == defaults["activation"]:
         del call.arguments["activation"]
     absent = {*case.cell.arrays} - {*given}
     call.arguments |= {name: None for name in absent if defaults[name] is inspect.Parameter.empty}
-    apart = ("check_finite",) if alone and not memory else ("check_finite", "starts")
-    call.options = tuple(name for name in takes if name in faults.VALUES and name not in apart)
     draw.finished(choices, face, call)
     if call.split:  # no lists, which have no halves
         call.layouts = {name: way if way != "list" else "plain" for name, way in call.layouts.items()}
@@ -297,7 +294,7 @@ def sites(problem, sizes):
             served = {(batch, *one), one, *([(1, *one)] if each[name] else [])}
             rank, fits = len(one), lambda s, served=served, own=(batch, *one): s in served or s[1:] == own
         halves = name == "start_state" and (len(case.cell.first) > 1 or a.ndim == 3)  # or entries that are not read
-        if name not in case.own and not halves:  # the mistakes of a transition are made with operators and recurrences
+        if name not in case.own and not halves:  # the mistakes of a transition are made with operators
             found[name] = Numbers(rank, fits, real=real or name == "activation_bias", **more)
     return found
 

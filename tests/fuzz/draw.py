@@ -60,8 +60,6 @@ class Sizes:
     m: tuple = (0, 5)
     leads: tuple = ((), ("*",), (), ("*", "*"))  # leading axes
     rows: tuple = (1, 2, 3, 2, 1, 3, 2, 0)  # their lengths; sometimes zero
-    steps: tuple = (1, 4)
-    batch: tuple = (1, 3)
 
     def size(self, choices):
         return choices.between(*(self.wide if choices.once_in(16) else self.n))
@@ -72,7 +70,7 @@ class Sizes:
 
 SMALL = Sizes()
 # Sizes at which threads, blocks and the tails of tiles are used.
-LARGE = Sizes((25, 80), (81, 110), (0, 70), (("*",),), (40, 7, 300, 0, 130, 1), (2, 8), (1, 9))
+LARGE = Sizes((25, 80), (81, 110), (0, 70), (("*",),), (40, 7, 300, 0, 130, 1))
 
 
 def part(choices, full):
@@ -110,21 +108,11 @@ def cotangent(choices, types, face, result, shape):
     return numbers(choices.rng, *shape, dtype=result)
 
 
-def pulled(call, ct, gradients):
-    """The call as that of its gradients, a function's result."""
-    call.function += "_vjp"
-    call.arguments["ct"] = ct
-    call.sites["ct"] = exactly(ct.shape, real_as_result=True)
-    call.expected = gradients
-
-
 def finished(choices, face, call):
-    """The call with a memory layout for every argument, and with keywords that have no effect."""
+    """The call with a memory layout for every argument, and sometimes with a check of its values or without."""
     call.threads = call.threads or 1
     if choices.once_in(2):
         call.layouts = {k: choices.of(face.ways) for k in call.arguments}
-    if "backend" in call.options and choices.once_in(4):
-        call.arguments["backend"] = "cpu"
     if call.checks and face.checks and choices.once_in(4):
         call.arguments["check_finite"] = choices.of((True, False))
     return call

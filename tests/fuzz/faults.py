@@ -1,6 +1,7 @@
 """The possible faults of one argument, as data: the change of a valid call and the documented error.
 
-`ARRAYS` holds the faults of any array of numbers, `VALUES` the wrong values of all other arguments.
+`ARRAYS` holds the faults of any array of numbers; wrong values of all other arguments are those of
+`tests/test_odd_arguments.py` and `tests/laws/cells/test_refusals.py`.
 """
 
 from collections.abc import Callable
@@ -10,11 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 import reference as ref
-from fuzz.call import Kind, Raw, told
-from registry import OBJECTS, is_complex
+from fuzz.call import Raw
+from registry import is_complex
 
-HUGE = 10**400  # beyond float64
-MANY = 10**30  # beyond 64 bits
 BOTH = ("numpy", "torch")
 NUMPY, TORCH = ("numpy",), ("torch",)
 SERVED = "float32, float64, complex64 or complex128, not"
@@ -26,7 +25,7 @@ class Fault:
 
     name: str
     change: Callable  # (call, argument, choices) -> a wrong value, or None if the fault does not apply
-    raises: type | tuple = ValueError
+    raises: type = ValueError
     says: str = "^{} must "
     faces: tuple = BOTH
     blames: Callable = lambda call, argument, changed: argument
@@ -70,23 +69,6 @@ def more_axes(call, name, choices):
     shape = (choices.of((1, 2, 3)), *np.shape(a))
     served = not isinstance(a, np.ndarray) or call.sites[name].fits(shape)
     return None if served else numbers(choices, shape, a.dtype)
-
-
-def transition(call, name):
-    """The transition of a recurrence, if this is its first argument."""
-    entry = next((e for e in OBJECTS.values() if e.cls == call.cls), None)
-    first = call.on == "package" and entry is not None and name == next(iter(entry.arguments))
-    return entry if first else None
-
-
-def stacked(call, name, choices):
-    """Two operators instead of one."""
-    return np.stack([call.arguments[name]] * 2) if transition(call, name) else None
-
-
-def not_square(call, name, choices):
-    entry, a = transition(call, name), call.arguments[name]
-    return np.concatenate([a, a[:1]]) if entry and entry.rectangular else None
 
 
 def numbers(choices, shape, dtype):
@@ -147,8 +129,6 @@ def sparse(call, name, choices):
 def half(call, name, choices):
     import torch
 
-    if call.sites[name].half:
-        return None
     a = np.array(np.asarray(call.arguments[name]).real, float)
     return Raw(torch.from_numpy(a).to(choices.of((torch.bfloat16, torch.float16))))
 
@@ -168,7 +148,7 @@ def not_finite(call, name, choices):
 
 
 def refused(call, name, choices):
-    """A value that the registry or the call declares invalid."""
+    """A value that the registry declares invalid."""
     site, a = call.sites[name], call.arguments[name]
     if not site.refused or not np.size(a):
         return None
@@ -180,8 +160,6 @@ ARRAYS = (
     Fault("an axis of another length", other_length, says=SHAPE, blames=blamed_for_length),
     Fault("fewer axes", fewer_axes, says=SHAPE),
     Fault("more axes", more_axes, says=SHAPE),
-    Fault("a stack as transition", stacked, says="^transition must be one operator"),
-    Fault("a transition that is not square", not_square, says="^transition must be square"),
     Fault("half or extended precision", as_type("f2", "g", "G"), TypeError, "^{} must be (float32|real).*, not", NUMPY),
     Fault("half precision", half, TypeError, f"^{{}} must be {SERVED}", TORCH),
     Fault("integers", as_type("i8", "i4", "u1", "?"), TypeError, f"^{{}} must be {SERVED}", TORCH),
@@ -195,144 +173,8 @@ ARRAYS = (
     Fault("complex beside a real result", complex_beside_real, TypeError, "^{} must be real because", NUMPY),
     Fault("another precision", other_precision, TypeError, "^{} is .* must have the same precision", TORCH),
     Fault("not finite", not_finite, says=r"^{} must (be finite|be \+1 or -1|lie in)", faces=NUMPY),
-    Fault("refused values", refused, says="^{} must ", blames=lambda call, name, _: call.sites[name].says or name),
+    Fault("refused values", refused),
 )
-
-
-# ---------------------------------------------------------------- arguments that are not arrays of numbers
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """One wrong value, or a function of the call that gives one or None."""
-
-    value: object
-    raises: type | tuple = ValueError
-    says: str = "^{} must "
-
-
-def of(call, wrong):
-    return wrong.value(call) if callable(wrong.value) else wrong.value
-
-
-NUMBER = tuple(Wrong(value, TypeError) for value in ("0.1", None, [0.1], 1j))
-INTEGER = tuple(Wrong(value, TypeError) for value in (2.5, "3", True, [1]))
-COUNT = (*(Wrong(value) for value in (0, -1, MANY)), *INTEGER, Wrong(None, TypeError))
-POSITIVE = (*NUMBER, *(Wrong(value) for value in (0.0, -1.0, float("nan"), float("inf"), HUGE)))
-NAME = (*(Wrong(v, TypeError) for v in (3, None, ["tanh"])), *(Wrong(v) for v in ("softplus", "", "Tanh")))
-EVEN = "^(the )?(z|transition|state) must have an even number"
-
-
-def without_bias(name, fits):
-    """An activation that is wrong for this call, without a bias that would be wrong too."""
-
-    def value(call):
-        own = "bias" if "name" in call.options else "activation_bias"
-        return name if own not in call.arguments and fits(call) else None
-
-    return value
-
-
-def lengths(change):
-    """Lengths with one wrong entry."""
-
-    def value(call):
-        return np.array(change(np.full(call.sizes["B"], call.sizes["T"]), call.sizes["T"]))
-
-    return value
-
-
-def marks(change):
-    """Marks, none of them set, in a wrong form."""
-
-    def value(call):
-        return change(np.zeros((call.sizes["T"], call.sizes["B"]), bool))
-
-    return value
-
-
-ACTIVATION = (
-    *NAME,
-    *(
-        Wrong(without_bias(name, lambda call: call.sizes["n"] % 2), says=EVEN)
-        for name in ("oplu", "oplu_halves", "modrelu_realrep")
-    ),
-    Wrong(
-        without_bias("modrelu_realrep", lambda call: call.sizes["n"] % 2 == 0 and call.complex),
-        says="^(the )?(z|transition) must be real",
-    ),
-    Wrong(without_bias("modrelu", lambda call: True), says="^(activation_)?bias must be given"),
-)
-VALUES = {
-    "activation": ACTIVATION,
-    "name": ACTIVATION,
-    "slope": (*NUMBER, *(Wrong(value) for value in (1.0, -0.1, float("nan"), float("inf"), HUGE))),
-    "reset": (*(Wrong(value) for value in ("later", "", "After")), *(Wrong(v) for v in (None, 1, ["after"]))),
-    "activation_on": tuple(Wrong(value) for value in ("output", "", None, 0)),
-    "checkpoint": tuple(Wrong(value) for value in ("all", "", None, 1)),
-    "output": tuple(Wrong(value) for value in ("final", "", None, 1)),
-    "reverse": tuple(Wrong(value, TypeError) for value in ("no", None, 2.5, [], np.ones(2))),
-    "backend": tuple(Wrong(value) for value in ("abacus", "CPU", "cuda")),
-    "lengths": (
-        *(Wrong(value, TypeError) for value in ("abc", 2.5, [1.5], object(), [None, 1])),
-        *(Wrong(value, (TypeError, ValueError)) for value in ([MANY, 1], [[1], [1, 2]], ["1"])),
-        Wrong(lengths(lambda good, t: good + (np.arange(len(good)) == 0))),
-        Wrong(lengths(lambda good, t: -good)),
-        Wrong(lengths(lambda good, t: [*good, t])),
-        Wrong(lengths(lambda good, t: good[1:])),
-        Wrong(lengths(lambda good, t: t)),
-        Wrong(lengths(lambda good, t: good[None])),
-        Wrong(lengths(lambda good, t: good.astype(float)), TypeError),
-        Wrong(lengths(lambda good, t: good > 0), TypeError),
-    ),
-    "starts": (
-        *(Wrong(value, TypeError) for value in ("abc", 2.5, object(), [[None]])),
-        Wrong([[True], [True, False]], (TypeError, ValueError)),
-        Wrong(marks(lambda good: good.astype(float)), TypeError),
-        Wrong(marks(lambda good: good.astype(np.int64)), TypeError),
-        Wrong(marks(lambda good: good[1:])),
-        Wrong(marks(lambda good: np.concatenate([good, good], 1))),
-        Wrong(marks(lambda good: good[0])),
-        Wrong(marks(lambda good: good[..., None])),
-        Wrong(True),
-    ),
-    "transition": (*(Wrong(Raw(value), TypeError) for value in (None, np.eye(2), "W", object(), int)),),
-    "tol": (*(Wrong(v) for v in (-1e-9, float("nan"), HUGE)), *(Wrong(v, TypeError) for v in ("small", [1.0]))),
-    "n": (*(Wrong(value) for value in (0, -1, -MANY, MANY)), *INTEGER, Wrong(None, TypeError)),
-    "m": (*(Wrong(value) for value in (-1, MANY)), Wrong(lambda call: call.sizes["n"] + 1), *INTEGER),
-    "negative_ones": (*(Wrong(value) for value in (-1, MANY)), Wrong(lambda call: call.sizes["n"] + 1), *INTEGER),
-    "dtype": (
-        *(Wrong(Kind(name), TypeError) for name in ("float16", "int32", "bool", "int64")),
-        *(Wrong(Raw(value), TypeError) for value in ("abc", 5, object())),
-    ),
-    "sign": tuple(Wrong(value) for value in ("firm", None, ["hard"], 1)),
-    "steps": (*(Wrong(value) for value in (0, -1, MANY)), *INTEGER, Wrong(None, TypeError)),
-    "batch": (*(Wrong(value) for value in (0, -3, MANY)), *INTEGER, Wrong(None, TypeError)),
-    "variant": tuple(Wrong(value) for value in ("thirds", "", None, ["halves"])),
-    "group": tuple(Wrong(value) for value in ("A5", "S6", "", None, ["S3"])),
-    "marker_offset": (*(Wrong(v) for v in (2, -1)), *(Wrong(v, (TypeError, ValueError)) for v in (None, "1"))),
-    "classes": (*(Wrong(value) for value in (0, -1, MANY)), *INTEGER),
-    "ids": (
-        *(Wrong(value, TypeError) for value in (1.0, [0.0], "0", [None], object())),
-        Wrong(-1),
-        Wrong(lambda call: [0, call.sizes["classes"]]),
-        Wrong([[0], [0, 0]], (TypeError, ValueError)),
-    ),
-    "permutation": (
-        *(Wrong(value, TypeError) for value in ("abc", object(), [None])),
-        Wrong(lambda call: np.arange(call.sizes["pixels"] + 1)),
-        Wrong(lambda call: np.arange(call.sizes["pixels"]) + 1 if call.sizes["pixels"] else None),
-        Wrong(lambda call: np.arange(call.sizes["pixels"])[None]),
-        Wrong(lambda call: np.arange(call.sizes["pixels"]).astype(float), TypeError),
-    ),
-    "window": (*(Wrong(value) for value in (0, -2, 7, MANY)), *INTEGER, Wrong(None, TypeError)),
-    **dict.fromkeys(("hop", "length", "partials"), COUNT),
-    **dict.fromkeys(("scale", "floor", "rate"), POSITIVE),
-    "normaliser": tuple(Wrong(value) for value in ("range", "", None, ["power"])),
-    **dict.fromkeys(("rng", "generator"), tuple(Wrong(Raw(value), TypeError) for value in ("a", 1.5, object()))),
-    "check_finite": tuple(Wrong(value, TypeError) for value in ("no", None, [], 0.0)),
-    "k": (*(Wrong(value, says=r"1\.\.1024") for value in (0, 1025, 2**70, -1)), *INTEGER, Wrong(None, TypeError)),
-}
 
 
 def unwelcome(call, name, choices):
@@ -349,8 +191,6 @@ def possible(call, face):
     """Every (argument, fault) of a call."""
     arrays = [name for name in call.sites if name not in face.foreign]
     found = [(name, fault) for name in arrays for fault in ARRAYS if face.name in fault.faces]
-    options = (*call.options, "check_finite") if call.checks and face.checks else call.options
-    found += [(name, wrong) for name in options for wrong in VALUES[name]]
     return found + [(name, UNWELCOME) for name in call.unwelcome]
 
 
@@ -359,9 +199,9 @@ class Spoiled(NamedTuple):
 
     arguments: dict
     title: str
-    raises: tuple
+    raises: type
     says: str
-    fault: Fault | Wrong
+    fault: Fault
 
 
 def inject(call, face, choices):
@@ -369,18 +209,11 @@ def inject(call, face, choices):
     faults = possible(call, face)
     for _ in range(8 if faults else 0):
         name, fault = choices.of(faults)
-        if isinstance(fault, Wrong):
-            changed, blamed = of(call, fault), name
-            if changed is None and callable(fault.value):
-                continue
-            title = f"{name}: {told(changed)}"
-        else:
-            changed, title = fault.change(call, name, choices), f"{name}: {fault.name}"
-            if changed is None:
-                continue
-            changed = np.asarray(changed) if isinstance(changed, np.generic) else changed
-            blamed = fault.blames(call, name, changed)
-        raises = fault.raises if isinstance(fault.raises, tuple) else (fault.raises,)
+        changed = fault.change(call, name, choices)
+        if changed is None:
+            continue
+        changed = np.asarray(changed) if isinstance(changed, np.generic) else changed
+        blamed = fault.blames(call, name, changed)
         says = fault.says.replace("{}", f"(?:{blamed.partition('.')[0]})")
-        return Spoiled({**call.arguments, name: changed}, title, raises, says, fault)
+        return Spoiled({**call.arguments, name: changed}, f"{name}: {fault.name}", fault.raises, says, fault)
     return None

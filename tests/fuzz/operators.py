@@ -108,11 +108,11 @@ class Drawn(Subject):
 # ---------------------------------------------------------------- arguments
 
 
-def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=False, calm=False):
+def operator(choices, face, types, n, m, full=(), stem=None, hard=False, calm=False):
     """An operator, its arguments as given, and the possible faults of each."""
     stem = stem or choices.of([k for k, entry in OBJECTS.items() if entry.exists(n)])
     entry = OBJECTS[stem]
-    m = n if square and entry.rectangular else max(m, 1) if entry.rectangular else m
+    m = max(m, 1) if entry.rectangular else m
     given, values, units, silent = {}, {}, {}, set()
     first = None
     for name in chosen(choices, entry, hard):
@@ -250,7 +250,6 @@ def methods(choices, face, sizes=draw.SMALL):
         on="operator",
         cls=drawn.entry.cls,
         held=drawn.held,
-        options=("backend",),
         unwelcome=unwelcome(choices, drawn),
         wanted=drawn.graded,
         complex=is_complex(drawn.dtype),
@@ -312,6 +311,13 @@ def pulled(drawn, x, ct, dtype):
     tolerance = drawn.forward(draw.coarsest(dtype, x.dtype))
     own = Close(x_bar, x.dtype, tolerance, tol.FLOOR * drawn.norm * np.linalg.norm(ct))
     return {**drawn.pulled_back(w_bar, dtype, size), "x": own}
+
+
+def large(choices, face):
+    """At sizes at which threads, blocks and the tails of tiles are used."""
+    call = methods(choices, face, draw.LARGE)
+    call.threads = choices.between(1, 3)
+    return call
 
 
 def unchecked(choices, face):

@@ -1,12 +1,9 @@
 """After a parallel call in the parent, a forked child computes the right result; a hanging one is killed and
-fails."""
-
-import sys
-import textwrap
+fails. Pools and data loaders of forked processes are in tests/soak/test_threads.py."""
 
 import pytest
 
-from subprocesses import run, script
+from subprocesses import script
 
 pytestmark = pytest.mark.alone
 
@@ -30,80 +27,24 @@ CHILD = """
     expected = work()
 """
 
-POOL = """
-    import multiprocessing
-    import sys
 
-    def compare(expected):
-        return work() == expected
-
-    if __name__ == "__main__":
-        with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
-            assert pool.map(compare, [expected] * 4) == [True] * 4
-"""
-
-
-def test_fork_of_a_fork():
+def test_os_fork():
+    """Again and again, and of a fork."""
     script(
         CHILD
         + """
     import os
 
-    pid = os.fork()
-    if pid == 0:
-        ok = work() == expected
-        inner = os.fork()
-        if inner == 0:
-            os._exit(0 if work() == expected else 4)
-        os._exit(0 if ok and os.waitpid(inner, 0)[1] == 0 else 3)
-    assert os.waitpid(pid, 0)[1] == 0, "a child computed something else"
-    assert work() == expected
+    def forked(work):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if work() else 3)
+        return os.waitpid(pid, 0)[1] == 0
+
+    right = lambda: work() == expected
+    assert all(forked(lambda: right() and forked(right)) for _ in range(2)), "a child computed something else"
+    assert right()
     """
-    )
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_multiprocessing(method, tmp_path):
-    """Two concurrent children, each with parallel calls."""
-    main = tmp_path / "child_main.py"
-    main.write_text(textwrap.dedent(CHILD) + textwrap.dedent(POOL))
-    run([sys.executable, str(main), method])
-
-
-def test_data_loader_workers():
-    """Workers that compute with both faces while the parent trains with the torch face."""
-    script(
-        """
-        import numpy as np
-        import torch
-        import isometry as iso
-        import isometry.torch as it
-
-        it.set_num_threads(2)
-        iso.set_num_threads(2)
-        u = np.random.default_rng(0).standard_normal((64, 16))
-
-        class Turned(torch.utils.data.Dataset):
-            def __len__(self):
-                return 16
-
-            def __getitem__(self, index):
-                x = np.random.default_rng(index).standard_normal((300, 64))
-                one = iso.Householder(u).apply(x)
-                two = it.Householder(torch.from_numpy(u)).apply(torch.from_numpy(x))
-                assert np.array_equal(one, two.numpy())
-                return torch.from_numpy(one), x
-
-        op = it.Householder(torch.from_numpy(u).requires_grad_())
-        op.apply(torch.ones(400, 64, dtype=torch.float64)).sum().backward()
-        loader = torch.utils.data.DataLoader(Turned(), batch_size=4, num_workers=2, multiprocessing_context="fork")
-        seen = 0
-        for turned, x in loader:
-            expected = it.Householder(torch.from_numpy(u)).apply(x)
-            assert torch.allclose(turned, expected)
-            seen += len(x)
-        assert seen == 16
-        """
     )
 
 

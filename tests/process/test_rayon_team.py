@@ -1,4 +1,5 @@
-"""Without torch the threads come from a rayon pool: bitwise equal for every thread count and for several callers."""
+"""Without torch the threads come from a rayon pool: bitwise equal for every thread count. Several callers of a forked
+process, which has that pool too, are in tests/soak/test_threads.py."""
 
 import pytest
 
@@ -8,7 +9,6 @@ pytestmark = pytest.mark.alone
 
 WORK = """
     import sys
-    import threading
 
     import numpy as np
     import isometry as iso
@@ -63,29 +63,6 @@ def test_same_bits_for_every_number_of_threads():
                 iso.set_num_threads(count)
                 assert same(run(), expected), (op, count)
     assert "torch" not in sys.modules
-    """
-    )
-
-
-def test_several_callers_at_once():
-    script(
-        WORK
-        + """
-    iso.set_num_threads(2)
-    runs = [results(op) for op in subjects(np.float32)]
-    expected = [run() for run in runs]
-    wrong = []
-
-    def caller():
-        for _ in range(3):
-            wrong.extend(i for i, run in enumerate(runs) if not same(run(), expected[i]))
-
-    callers = [threading.Thread(target=caller) for _ in range(4)]
-    for one in callers:
-        one.start()
-    for one in callers:
-        one.join()
-    assert not wrong, wrong
     """
     )
 

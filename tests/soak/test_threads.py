@@ -14,7 +14,7 @@ import torch
 import isometry as iso
 import isometry.torch as it
 
-pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(8 * 3600)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(8 * 3600)]
 
 CALLERS, BUDGET = 8, 2  # Python threads; threads of a call
 LAYERS = ("ORNN", "ScoRNN", "EURNN", "GORU", "RUM", "DeltaProduct")

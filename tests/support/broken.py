@@ -16,19 +16,14 @@ CLASSES = [entry.cls for entry in OBJECTS.values()]
 
 
 def broken(owner, fault, *names):
-    """A broken class, or the broken package of a face; names of functions may be dotted."""
+    """A broken class, or the broken package of a face."""
     if isinstance(owner, type):
         return type(f"{owner.__name__} {fault.__name__}", (owner,), dict(wrapped(owner, fault, names)))
     own = FACES[owner]().package
     package = types.SimpleNamespace(**{name: getattr(own, name) for name in own.__all__})
-    functions = [name for name in names if name.partition(".")[0] in own.__all__]
+    functions = [name for name in names if name in own.__all__]
     for name in functions:
-        place = package
-        for part in name.split(".")[:-1]:
-            setattr(place, part, types.SimpleNamespace(**vars(getattr(place, part))))
-            place = getattr(place, part)
-        last = name.rpartition(".")[2]
-        setattr(place, last, functools.wraps(getattr(place, last))(fault(getattr(place, last))))
+        setattr(package, name, functools.wraps(getattr(own, name))(fault(getattr(own, name))))
     for name in CLASSES if len(functions) < len(names) else ():
         kept = getattr(own, name)
         setattr(package, name, type(name, (kept,), dict(wrapped(kept, fault, names))))
@@ -67,10 +62,6 @@ def with_keywords(change):
 
 def without(*names):
     return with_keywords(lambda keywords: {k: a for k, a in keywords.items() if k not in names})
-
-
-def always(**fixed):
-    return with_keywords(lambda keywords: keywords | fixed)
 
 
 def on_array(name, change):

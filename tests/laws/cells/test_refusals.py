@@ -23,6 +23,10 @@ OPTIONS = {
     "long lengths": ({"lengths": [4, 1]}, ValueError, "lengths must lie in"),
     "lengths of three": ({"lengths": [1, 1, 1]}, ValueError, "lengths must"),
     "a negative length": ({"lengths": [-1, 1]}, ValueError, "lengths must lie in"),
+    "lengths of a matrix": ({"lengths": [[1, 1]]}, ValueError, "lengths must"),
+    "one length": ({"lengths": 3}, ValueError, "lengths must"),
+    "lengths that are fractions": ({"lengths": np.ones(2)}, TypeError, "lengths must be integers"),
+    "lengths that are bools": ({"lengths": np.ones(2, bool)}, TypeError, "lengths must be integers"),
     "a state without marks": ({"starts": None}, ValueError, "start_state must not be given without starts"),
     "text for a flag": ({"reverse": "no"}, TypeError, "reverse must be a bool"),
     "no backend": ({"backend": "tpu"}, ValueError, "backend"),
@@ -42,6 +46,8 @@ OPTIONS = {
     "a negative slope": ({"activation": "leaky_relu", "slope": -0.1}, ValueError, "slope"),
     "marks of other steps": ({"starts": np.zeros((2, 2), bool)}, ValueError, "starts must have"),
     "marks of other sequences": ({"starts": np.zeros((3, 3), bool)}, ValueError, "starts must have"),
+    "marks of units": ({"starts": np.zeros((3, 2, 1), bool)}, ValueError, "starts must have"),
+    "one mark": ({"starts": True}, ValueError, "starts must have"),
     "marks of one axis": ({"starts": np.zeros(3, bool)}, ValueError, "starts must have"),
 }
 
@@ -62,6 +68,17 @@ def test_options(subject, mistake, seed):
     absent |= {"checkpoint"} if isinstance(subject, NumpyCell) else set()
     if not absent & {*options}:
         refused(subject, seed, *refusal, options=options)
+
+
+@pytest.mark.parametrize("name", ["oplu", "oplu_halves", "modrelu_realrep"])
+@each(s for s in SUBJECTS if s.case.cell.activations and (s.case.plain or s.case.variant == "complex, by W"))
+def test_activations_of_pairs(subject, name, seed):
+    """Of an even number of units; modReLU of real forms takes no complex states."""
+    for n, words in (3, "must have an even number"), (4, "must be real"):
+        if n == 3 or (name == "modrelu_realrep" and subject.case.kind.dtype is np.complex128):
+            arrays = {key: subject.take(a) for key, a in subject.case.draw(seed, n).items()}
+            with pytest.raises(ValueError, match=f"(transition|state) {words}"):
+                subject.run(arrays, activation=name)
 
 
 @each_plain_subject
