@@ -61,8 +61,12 @@ FORMS = {
     "delta-product-one-reflection": ("delta-product", {"householders": 1, "heads": 1, "bias": False}),
     "delta-product-no-gate": ("delta-product", {"heads": 3, "householders": 3, "gate": False, "negative": False}),
 }
-# Layers with a block-diagonal W
-HEADED = {f"{name}-heads": (name, {"heads": 2}) for name in ("scornn", "gru", "lstm", "goru")}
+# Layers with a block-diagonal W; four of them, where a test takes long, stand for all
+_DIVISIBLE = {name: (name, {}) for name, layer in KINDS.items() if getattr(layer, "func", layer)._divisible}
+_DIVISIBLE |= {form: FORMS[form] for form in ("gru-after", "goru-householder", "goru-cayley")}
+_DIVISIBLE |= {"ornn-few": ("ornn", {"reflections": 2}), "ornn-soft": ("ornn", {"sign": "soft"})}
+IN_BLOCKS = {f"{form}-heads": (name, {**own, "heads": 2}) for form, (name, own) in _DIVISIBLE.items()}
+HEADED = {f"{name}-heads": IN_BLOCKS[f"{name}-heads"] for name in ("scornn", "gru", "lstm", "goru")}
 # torch's layers, and those of this package with the same parameters
 AS_TORCH = {
     "rnn": (torch.nn.RNN, it.nn.RNN),
@@ -73,6 +77,9 @@ COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_of_torch = pytest.mark.parametrize("name", AS_TORCH)
 each_kind = pytest.mark.parametrize("name", KINDS)
+# but for the one whose steps have a memory beside the state
+EVERY = [form for form in dict.fromkeys((*KINDS, *FORMS, *IN_BLOCKS)) if form != "rum-memory"]
+every_form = pytest.mark.parametrize("form", EVERY)
 
 
 def each_form(kind):
@@ -111,19 +118,26 @@ def zeros(layer, *lead, seed=None):
 
 
 def formed(form, *args, **keywords):
-    kind, own = {**FORMS, **HEADED}.get(form, (form, {}))
+    kind, own = {**FORMS, **IN_BLOCKS}.get(form, (form, {}))
     return build(kind, *args, **{**own, **keywords})
 
 
 def whole(form, *args, **keywords):
     """The same, whose states are pairs where the layer's are."""
-    kind, own = {**FORMS, **HEADED}.get(form, (form, {}))
+    kind, own = {**FORMS, **IN_BLOCKS}.get(form, (form, {}))
     return {**KINDS, **CELL_LAYERS}[kind](D, N, *args, **{"dtype": torch.float64, **own, **keywords})
 
 
 def states(layer, *lead, **keywords):
     """States of sequences, or initial ones."""
     return draw(*lead, *layer._state, **keywords)
+
+
+def initial(layer, batch):
+    """The states that a call begins with where it is given none, of every layer and direction."""
+    own = [layer._start(suffix) for suffix in layer._suffixes]
+    zero = torch.zeros(layer._state, dtype=torch.complex128 if layer.is_complex else torch.float64)
+    return torch.stack([(zero if h is None else h).expand(batch, *layer._state) for h in own])
 
 
 def stepped(layer, x, state=None):

@@ -25,7 +25,7 @@ from layers import (
     build,
     close,
     draw,
-    each_kind,
+    every_form,
     formed,
     whole,
 )
@@ -57,6 +57,19 @@ def test_per_sample_gradients(name):
         tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
 
 
+@every_form
+def test_what_is_recorded_changes_no_bit(form):
+    """Of results; a frozen layer passes the same gradient on to its input."""
+    layer, x = formed(form, 2, bidirectional=True), draw(T, B, D).requires_grad_()
+    expected = layer(x)
+    bar = torch.autograd.grad(expected[0].abs().square().sum(), x)[0]
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            assert all(map(torch.equal, layer(x), expected))
+    found = torch.autograd.grad(layer.requires_grad_(False)(x)[0].abs().square().sum(), x)[0]
+    tolerance.close(found, bar, tolerance.sequence_gradient("float64", N, T), "gradient")
+
+
 @each_form
 def test_a_trained_initial_state_and_none_at_all(form):
     """The trained initial state is what serves where none is given, and it has a gradient; without one it is 0."""
@@ -67,16 +80,6 @@ def test_a_trained_initial_state_and_none_at_all(form):
     assert layer.h0_l0.grad.any()
     plain = formed(form, bias=False)
     assert not plain(torch.zeros(T, B, D, dtype=torch.float64))[0].any()
-
-
-@each_kind
-def test_the_seed_decides_the_initial_values(name):
-    torch.manual_seed(1)
-    layer = KINDS[name](D, N, 2, trainable_h0=True)
-    before = {key: p.clone() for key, p in layer.named_parameters()}
-    torch.manual_seed(1)
-    layer.reset_parameters()
-    assert all(torch.equal(p, before[key]) for key, p in layer.named_parameters())
 
 
 def returned(layer, batch):

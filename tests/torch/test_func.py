@@ -3,79 +3,28 @@
 import numpy as np
 import pytest
 import torch
-from torch.func import functional_call, grad, grad_and_value, jacfwd, jacrev, jvp, stack_module_state, vjp, vmap
+from torch.func import functional_call, grad, grad_and_value, jvp, stack_module_state, vjp, vmap
 
 import isometry.torch as it
-from derivatives import draw, gradients, leaves, same, score
+from derivatives import (
+    TRANSFORMS,
+    compiled,
+    draw,
+    gradients,
+    leaves,
+    of_one,
+    same,
+    same_dual_numbers_when_compiled_before,
+    score,
+)
 from isometry._core import CELLS
 from isometry.torch.formulas.activation import activate as formula
 from kernel_calls import recorded
 from layers import KINDS, OF_CELLS
-from registry.cells import CASES, CellCase
+from programs import BATCH, FEATURES, STEPS, N, programs
 from registry.cells import CELLS as REGISTERED
-from support.cells import TorchCell
 
-N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
-
-
-def operators(rng):
-    """One call of every kind as a function of the parameters, and a point."""
-    x = draw(rng, 5, N)
-    u, upper, weight = draw(rng, N, 2), draw(rng, N * (N - 1) // 2), draw(rng, N, N)
-    return {
-        "apply": (lambda u, x: it.Householder(u).apply(x), [u, x]),
-        "adjoint": (lambda u, x: it.Householder(u).apply_adjoint(x), [u, x]),
-        "apply through W": (lambda a, x: it.Cayley(a).apply(x), [upper, x]),
-        "matrix": (lambda a: it.Cayley(a).matrix(), [upper]),
-        "matrix of reflections": (lambda u: it.Householder(u).matrix(), [u]),
-        "a matrix": (lambda w, x: it.Dense(w).apply(x), [weight, x]),
-        "factors": (lambda a, b, x: it.Kronecker([a, b]).apply(x), [draw(rng, 2, 2), draw(rng, 2, 2), x]),
-        "a stack": (lambda u, x: it.Householder(u).apply(x), [draw(rng, 3, N, 2), draw(rng, 2, 3, N)]),
-        "a product": (lambda u, a, x: (it.Householder(u) @ it.Cayley(a)).apply(x), [u, upper, x]),
-    }
-
-
-def sequences(rng):
-    """Every cell, with transitions of every kind, and a memory."""
-    found = {
-        str(case): TorchCell(case).function(case.draw(rng, N, STEPS, BATCH, FEATURES))
-        for case in CASES
-        if case.plain or case.variant in ("by W", "by rows", "memory")
-    }
-    of_lengths = TorchCell(CellCase(REGISTERED["recurrence"], "by W"))
-    found["lengths"] = of_lengths.function(
-        of_lengths.case.draw(rng, N, STEPS, BATCH, FEATURES), lengths=[1, 3], reverse=True
-    )
-    return found
-
-
-def functions(rng):
-    """The functions of linalg, activations, the delta rule, and both adapters."""
-    a, tau, x, z = draw(rng, 5, 3), draw(rng, 3), draw(rng, 5, 2), draw(rng, 3, 8)
-    layer = torch.nn.Linear(8, 4, dtype=torch.float64)
-    oft, hra = it.adapters.OFT(layer, block_size=4), it.adapters.HRA(layer, r=2)
-    tokens = [draw(rng, 2, 3, 1, 4), 0.5 * draw(rng, 2, 3, 1, 4), draw(rng, 2, 3, 2, 4), draw(rng, 2, 3, 2)]
-    both = lambda out: torch.cat([t.flatten() for t in out])
-    return {
-        "product": (it.linalg.householder_product, [a, tau]),
-        "ormqr": (lambda a, tau, x: it.linalg.ormqr(a, tau, x, transpose=True), [a, tau, x]),
-        "geqrf": (lambda a: both(it.linalg.geqrf(a)), [a]),
-        "activate": (lambda z, b: it.activate(z, "modrelu", bias=b), [z, draw(rng, 8)]),
-        "delta": (lambda q, k, v, beta: both(it.delta_rule(q, k, v, beta)), tokens),
-        "packed delta": (
-            lambda q, v: it.delta_rule(q[:1], tokens[1][:1], v[:1], tokens[3][:1], cu_seqlens=[0, 1, 3])[0],
-            tokens[::2],
-        ),
-        "oft": (lambda p, z: functional_call(oft, {"upper": p}, (z,)), [draw(rng, 2, 6), z]),
-        "hra": (lambda p, z: functional_call(hra, {"vectors": p}, (z,)), [draw(rng, 8, 2), z]),
-    }
-
-
-def cases(rng):
-    return {**operators(rng), **sequences(rng), **functions(rng)}
-
-
-each_case = pytest.mark.parametrize("name", cases(np.random.default_rng(0)))
+each_case = pytest.mark.parametrize("name", programs(np.random.default_rng(0)))
 #: One of every kind, for slow transforms.
 each_kind = pytest.mark.parametrize(
     "name",
@@ -88,7 +37,7 @@ each_kind = pytest.mark.parametrize(
 
 def loss_of(name, rng):
     """The score of a case, a point, and which argument is which."""
-    f, at = cases(rng)[name]
+    f, at = programs(rng)[name]
     return lambda *at: score(f(*at)), at, tuple(range(len(at)))
 
 
@@ -100,7 +49,7 @@ def pulled(calls):
 @each_case
 def test_grad_calls_the_kernels(name, seed, monkeypatch):
     """Values and gradients of grad_and_value and vjp are those of backward."""
-    f, at = cases(seed)[name]
+    f, at = programs(seed)[name]
     loss, every = lambda *at: score(f(*at)), tuple(range(len(at)))
     expected = gradients(f, at)
     calls = recorded(monkeypatch)
@@ -159,19 +108,10 @@ def test_transforms_of_transforms(name, seed):
     same(vmap(grad(lambda t: vmap(one)(t).sum()))(many), found, "vmap of grad of vmap")
 
 
-@each_kind
-def test_jacobians(name, seed):
-    """jacrev, which maps the backward pass of one forward pass, equals forward mode."""
-    f, at = cases(seed)[name]
-    for k in (0, len(at) - 1):
-        one = lambda t, k=k: f(*at[:k], t, *at[k + 1 :])
-        same(jacrev(one)(at[k]), jacfwd(one)(at[k]), f"argument {k}")
-
-
 @pytest.mark.parametrize("name", ["recurrence, by W", "apply"])
 def test_a_pullback_kept_for_later(name, seed):
     """Its tensors carry the wrappers of a transform that has ended, also inside another one."""
-    f, at = cases(seed)[name]
+    f, at = programs(seed)[name]
     out, pull = vjp(f, *at)
     ct, way = draw(seed, *out.shape), draw(seed, *out.shape)
     expected = pull(way)[0]
@@ -189,9 +129,41 @@ def test_lengths_of_a_batch(seed):
     same(found, torch.stack([grad(f)(x[i], ends[i]) for i in range(2)]))
 
 
+def test_a_length_of_all_members(seed):
+    """The length of one sequence serves all that vmap runs over."""
+    v, x, h0 = draw(seed, N, FEATURES), draw(seed, STEPS, BATCH, FEATURES), draw(seed, BATCH, N)
+    for op in (it.Cayley(draw(seed, 6)), it.Householder(draw(seed, N, 1))):
+        step = lambda x, h0, op=op: it.recurrence(op, x[:, None], v, h0=h0[None], lengths=[1])[:, 0]
+        same(vmap(step, (1, 0), 1)(x, h0), torch.stack([step(x[:, b], h0[b]) for b in range(BATCH)], 1), "states")
+
+
+def test_compiled_for_any_number_of_steps(seed):
+    """New lengths of the sequence neither break the graph nor unroll the loop."""
+    f, (a, x, *rest) = programs(seed)["recurrence, by W"]
+    fast = compiled(lambda x: f(a, x, *rest))
+    for steps in (5, 7, 9):
+        x = draw(seed, steps, *x.shape[1:])
+        same(fast(x), f(a, x, *rest), f"{steps} steps")
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_transforms_and_graphs(transform, inside, seed):
+    """The transform inside the compiled function, without a graph break, and around it."""
+    f, at = programs(seed)["recurrence, by W"]
+    loss = of_one(f, at, 0)
+    whole = lambda t: TRANSFORMS[transform](loss, t)
+    fast = compiled(whole if inside else loss, fullgraph=inside)
+    same(fast(at[0]) if inside else TRANSFORMS[transform](fast, at[0]), whole(at[0]))
+
+
+def test_dual_numbers_through_a_function_compiled_before_of_what_is_trained(seed):
+    same_dual_numbers_when_compiled_before(*programs(seed)["recurrence, by W"], 0, trained=True)
+
+
 def test_an_inner_gradient_of_a_constant_of_the_outer(seed):
     """Each level differentiates its own argument alone."""
-    f, (upper, x, v, *rest) = cases(seed)["recurrence, by W"]
+    f, (upper, x, v, *rest) = programs(seed)["recurrence, by W"]
     inner = lambda x, v: grad(lambda x: score(f(upper, x, v, *rest)))(x).square().sum()
     leaf = v.clone().requires_grad_()
     point = x.clone().requires_grad_()
@@ -200,7 +172,7 @@ def test_an_inner_gradient_of_a_constant_of_the_outer(seed):
 
 
 def test_without_recording_around_the_transform(seed):
-    f, at = cases(seed)["recurrence, by W"]
+    f, at = programs(seed)["recurrence, by W"]
     with torch.no_grad():
         found = grad(lambda *at: score(f(*at)), argnums=(0, 1))(*at)
     same(found, gradients(f, at)[:2])
@@ -211,7 +183,7 @@ def test_without_recording_around_the_transform(seed):
 @pytest.mark.parametrize("name", ["recurrence, by W", "gru, before", "apply", "matrix"])
 def test_forward_mode_and_other_devices_take_the_formula(name, seed, monkeypatch):
     """Kernels have no tangents, and no values of the meta device."""
-    f, at = cases(seed)[name]
+    f, at = programs(seed)[name]
     calls = recorded(monkeypatch)
     jvp(grad(lambda *at: score(f(*at))), tuple(at), tuple(torch.ones_like(t) for t in at))
     grad(lambda *at: f(*at).abs().sum())(*(t.to("meta") for t in at))

@@ -1,14 +1,37 @@
-"""Layers in place of torch.nn.RNN: the same numbers, shapes, packed sequences, edge cases and messages."""
+"""Layers in place of torch.nn.RNN: the numbers of their definition, packed sequences, edge cases and messages."""
 
+import numpy as np
 import pytest
 import torch
 
-from layers import FREE, LAYERS, PLAIN, B, D, N, T, build, draw, each_kind, is_the_textbook_loop, steps
+from layers import (
+    CELL_LAYERS,
+    FORMS,
+    FREE,
+    IN_BLOCKS,
+    LAYERS,
+    PLAIN,
+    B,
+    D,
+    N,
+    T,
+    build,
+    draw,
+    each_kind,
+    formed,
+    is_the_textbook_loop,
+    steps,
+)
+from registry.cells import CELLS
+
+IN_BLOCKS = [form for form, (kind, _) in IN_BLOCKS.items() if kind not in CELL_LAYERS]
+LAYER_ALONE = {"transition", "capacity", "nonlinearity"}  # keywords that the function of a cell does not have
+PARAMETERS = {"w": "weight_hh", "u": "weight_ih", "b": "bias"}
 
 
-@pytest.mark.parametrize("name", [*LAYERS, *FREE, *PLAIN])
-def test_a_layer_is_the_textbook_loop_with_its_matrix(name):
-    layer = build(name, 2, bidirectional=True, nonlinearity="tanh")
+@pytest.mark.parametrize("form", [*LAYERS, *FREE, *PLAIN, *IN_BLOCKS])
+def test_a_layer_is_the_textbook_loop_with_its_matrix(form):
+    layer = formed(form, 2, bidirectional=True, nonlinearity="tanh")
     value = torch.view_as_complex if layer.is_complex else lambda t: t
 
     def run(suffix, y, h):
@@ -23,6 +46,34 @@ def test_a_layer_is_the_textbook_loop_with_its_matrix(name):
 
     h0 = draw(4, 3, N, seed=1)
     is_the_textbook_loop(layer, torch.complex(h0, draw(4, 3, N, seed=2)) if layer.is_complex else h0, run)
+
+
+@pytest.mark.parametrize("form", [form for form, (kind, _) in FORMS.items() if kind in CELL_LAYERS and kind != "lstm"])
+@pytest.mark.parametrize("nonlinearity", ["tanh", "modrelu"])
+def test_the_layer_is_its_cell(form, nonlinearity):
+    """Every sequence alone, by the definition in NumPy; with torch's parameters a layer is compared with torch's."""
+    kind = FORMS[form][0]
+    make, cell = CELL_LAYERS[kind], CELLS[kind]
+    own = {"nonlinearity": nonlinearity} if "nonlinearity" in make._own_keywords else {}
+    layer = formed(form, 2, bidirectional=True, **own)
+    keywords = {name: getattr(layer, name) for name in set(make._own_keywords) - LAYER_ALONE}
+    keywords |= {"activation": nonlinearity} if own else {}
+    arrays = {PARAMETERS.get(name, name): name for name in (*cell.arrays, "hidden_bias", "activation_bias")}
+
+    def run(suffix, y, h):
+        p = {name.removesuffix(suffix): t.numpy() for name, t in layer.state_dict().items() if name.endswith(suffix)}
+        if form == "gru-after":  # the second biases of z and r add to the first
+            second = p["hidden_bias"]
+            p["bias"], p["hidden_bias"] = p["bias"] + second * [[1], [1], [0]], second[2]
+        given = {arrays[name]: a for name, a in p.items() if name in arrays}
+        given |= dict(zip(cell.first, np.split(h.numpy()[None], len(cell.first), -1), strict=True))
+        if hasattr(layer, "recurrent_matrix"):
+            w = layer.recurrent_matrix(int(suffix[2]), suffix.endswith("reverse"))
+            given["transition"] = w.detach().numpy()
+        states = torch.from_numpy(cell.states(x=y.detach().numpy()[:, None], **given, **keywords))[: len(y), 0]
+        return states[:, :N], states[-1]
+
+    is_the_textbook_loop(layer, draw(4, 3, *layer._state, seed=1), run)
 
 
 @each_kind

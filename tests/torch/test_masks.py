@@ -1,11 +1,11 @@
-"""`mask=` of a layer against a loop of single steps, and what programs written for torch's layers read of ours."""
+"""`mask=` of a layer against calls of the steps that count."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
 import isometry.torch as it
-from layers import MATRIX, B, D, N, T, build, draw, each_kind, each_of_torch, states, twins
+from layers import MATRIX, B, D, N, T, build, draw, each_kind, initial, states
 
 MASKS = {
     "all": torch.ones(T, B, dtype=torch.bool),
@@ -17,82 +17,46 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-10}
 KINDS = [name for name in each_kind.args[1] if name not in MATRIX]
 
 
-def loop(layer, x, mask, h, reverse=False):
-    """One layer of one direction: a call per step, whose state is taken where the mask is set."""
-    outputs = []
-    for t in reversed(range(T)) if reverse else range(T):
-        new = layer(x[t : t + 1].nan_to_num(0.0), h)[1]
-        h = torch.where(mask[t].view(1, B, *[1] * (new.dim() - 2)), new, h.to(new.dtype))
-        outputs.append(h[0, ..., : layer.hidden_size])
-    return torch.stack(outputs[::-1] if reverse else outputs), h
+#: Masks, and the initial states of the layer.
+CASES = [*((mask, "given") for mask in MASKS), ("none", "trained"), ("ends", "trained"), ("anywhere", "zero")]
 
 
-@pytest.mark.parametrize("mask", MASKS)
+def alone(layer, x, mask, hx):
+    """The steps of each sequence that count in a call of its own; the others have the state before or behind them."""
+    n, outputs, lasts = layer.hidden_size, [], []
+    for b in range(B):
+        first, count, given = hx[:, b : b + 1], mask[:, b].cumsum(0), x[mask[:, b], b : b + 1]
+        y, last = layer(given, first) if len(given) else (hx.new_zeros(0, 1, 2 * n), first)
+        forward = torch.cat((first[-2:-1, :, :n], y[..., :n]))
+        backward = torch.cat((y[..., n:], first[-1:, :, :n]))
+        outputs.append(torch.cat((forward[count], backward[count - mask[:, b].long()]), -1))
+        lasts.append(last)
+    return torch.cat(outputs, 1), torch.cat(lasts, 1)
+
+
+@pytest.mark.parametrize(("mask", "start"), CASES)
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("batch_first", [False, True])
-def test_steps_outside_the_mask_are_left_out(name, mask, batch_first):
-    """Outputs, last states and gradients; the input there may be anything."""
-    layer, mask = build(name, batch_first=batch_first), MASKS[mask]
-    h0 = states(layer, 1, B, seed=5)
-    x = draw(T, B, D, seed=6).masked_fill(~mask.unsqueeze(-1), float("nan"))
-    turned = (lambda t: t.transpose(0, 1)) if batch_first else (lambda t: t)
-    plain = build(name)
-    found, slopes = [], []
-    for each, run in (
-        (plain, lambda x, h: loop(plain, x, mask, h)),
-        (layer, lambda x, h: layer(turned(x), h, mask=turned(mask))),
-    ):
-        given, start = x.clone().requires_grad_(), h0.clone().requires_grad_()
-        output, last = run(given, start)
-        output = output if each is plain else turned(output)
-        weights = draw(*output.shape, seed=7), draw(*last.shape, seed=8)
-        loss = sum((t * w).real.sum() for t, w in zip((output, last), weights, strict=True))
-        loss = loss + sum(t.imag.sum() for t in (output, last) if t.is_complex())
-        inputs = (given, start, *each.parameters())
-        own = torch.autograd.grad(loss, inputs, allow_unused=True)
-        found.append((output.detach(), last.detach()))
-        slopes.append([torch.zeros_like(p) if g is None else g for g, p in zip(own, inputs, strict=True)])
-    assert_close(found[1], found[0], **CLOSE)
-    assert_close(slopes[1], slopes[0], rtol=1e-7, atol=1e-9)
-    assert torch.equal(slopes[1][0] != 0, (slopes[1][0] != 0) & mask.unsqueeze(-1))
-
-
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("start", ["zero", "trained", "given"])
-def test_several_layers_and_directions(start, mask):
-    layer, mask = build("gru", 2, bidirectional=True, trainable_h0=start == "trained"), MASKS[mask]
-    h0, x = states(layer, 4, B, seed=5) if start == "given" else None, draw(T, B, D, seed=6)
-    before = h0
-    if before is None:
-        own = [layer._start(suffix) for suffix in layer._suffixes]
-        before = torch.stack([torch.zeros(B, N).double() if h is None else h.expand(B, N) for h in own])
-    output, last = layer(x, h0, mask=mask)
-    inputs, ends = x, []
-    for k in range(2):
-        outputs = []
-        for reverse in (False, True):
-            one = it.nn.GRU(inputs.shape[-1], N, dtype=torch.float64)
-            suffix = f"_l{k}" + "_reverse" * reverse
-            with torch.no_grad():
-                for name, p in one.named_parameters():
-                    p.copy_(getattr(layer, name.removesuffix("_l0") + suffix))
-            states_, end = loop(one, inputs, mask, before[2 * k + reverse].unsqueeze(0), reverse)
-            outputs.append(states_)
-            ends.append(end[0])
-        inputs = torch.cat(outputs, -1)
-    assert_close(output, inputs, **CLOSE)
-    assert_close(last, torch.stack(ends), **CLOSE)
-
-
-@pytest.mark.parametrize("mask", MASKS)
-def test_last_only(mask):
-    keywords = {"bidirectional": True, "num_layers": 2}
-    layer, short = build("gru", **keywords), build("gru", **keywords, last_only=True)
-    x, h0 = draw(T, B, D), states(layer, 4, B, seed=5)
-    last = layer(x, h0, mask=MASKS[mask])[1]
-    output, own = short(x, h0, mask=MASKS[mask])
-    assert_close(own, last)
-    assert_close(output, torch.cat((last[2], last[3]), -1))
+def test_steps_outside_the_mask_are_left_out(name, mask, start):
+    """Outputs, last states and gradients, of two layers and directions; the input there may be anything."""
+    mask, first = MASKS[mask], start != "given"
+    layer = build(name, 2, bidirectional=True, trainable_h0=start == "trained")
+    turned = (lambda t: t.transpose(0, 1)) if first else (lambda t: t)
+    x = draw(T, B, D, seed=6).masked_fill(~mask.unsqueeze(-1), float("nan")).requires_grad_()
+    dtype = torch.complex128 if layer.is_complex else torch.float64
+    h0 = states(layer, 4, B, seed=5, dtype=dtype).requires_grad_() if start == "given" else None
+    inputs, results = [x, *([] if h0 is None else [h0]), *layer.parameters()], []
+    expected = alone(layer, x, mask, initial(layer, B) if h0 is None else h0)
+    layer.batch_first = first
+    found, last = layer(turned(x), h0, mask=turned(mask))
+    for output, ends in (expected, (turned(found), last)):
+        loss = (output * draw(*output.shape, seed=7)).real.sum() + ends.abs().square().sum()
+        grads = torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
+        results.append((output, ends, *grads))
+    assert_close(results[1], results[0], rtol=1e-7, atol=1e-9)
+    layer.last_only = True
+    output, ends = layer(turned(x), h0, mask=turned(mask))
+    assert_close(ends, last)
+    assert_close(output, torch.cat((last[2, :, :N], last[3, :, :N]), -1))
 
 
 def test_an_lstm_takes_pairs_and_transforms():
@@ -121,20 +85,3 @@ def test_refusals():
     ):
         with pytest.raises(error, match=message):
             call()
-
-
-@each_of_torch
-@pytest.mark.parametrize("keywords", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True}], ids=str)
-def test_weights_in_the_order_of_torch(name, keywords):
-    """`all_weights` are the parameters and `_all_weights` their names, by which programs write to them."""
-    theirs, ours = twins(name, **keywords)
-    assert ours.proj_size == theirs.proj_size
-    with torch.no_grad():
-        for layer in (theirs, ours):
-            for k, row in enumerate(layer._all_weights):
-                for i, own in enumerate(row):
-                    getattr(layer, own).fill_(0.1 * (k - i))
-    assert_close(it.nn.to_torch(ours).state_dict(), theirs.state_dict(), rtol=0, atol=0)
-    for ours_row, own, theirs_row in zip(ours.all_weights, ours._all_weights, theirs.all_weights, strict=True):
-        assert all(p is getattr(ours, attribute) for p, attribute in zip(ours_row, own, strict=True))
-        assert [p.numel() for p in ours_row] == [p.numel() for p in theirs_row]

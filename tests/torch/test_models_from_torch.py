@@ -53,6 +53,7 @@ def test_roots_in_which_there_is_nothing():
         (Own(D, N), "subclass Own"),
         (torch.nn.Linear(D, N), "a Linear"),
         (torch.nn.RNNCell(D, N), "RNNC"),
+        (torch.nn.GRUCell(D, N), "cells=True"),
     ):
         for keywords in ({}, {"report": True}):
             with pytest.raises(TypeError, match=f"^module must be .*{why}"):
@@ -81,6 +82,9 @@ def test_what_else_stays():
     }.items():
         assert why in reasons.pop(name)
     assert not reasons and type(model["e"]) is it.nn.RNN
+    model["a"] = torch.nn.GRUCell(D, N)
+    it.nn.from_torch(model, cells=True, report=True)
+    assert all(type(model[name]).__module__.startswith("isometry.") for name in "abe")
 
 
 @each

@@ -13,8 +13,8 @@ from isometry._cells import declaration
 from isometry._cells._declaration import Array
 from isometry._core import CELLS
 from kernel_calls import recorded
+from programs import BATCH, FEATURES, STEPS, N, programs
 
-N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
 SIZES = {"T": STEPS, "B": BATCH, "d": FEATURES, "n": N}
 
 
@@ -47,30 +47,22 @@ def drawn(rng, example):
     return arguments(rng, cell, stem, own(rng), number=float(cell != "recurrence"))
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_operators_of_sequences(example, seed):
+LAST = [(example, how, True) for example in ("a matrix", "gru", "lstm") for how in ("none", "sqrt")]
+
+
+@pytest.mark.parametrize(
+    ("example", "checkpoint", "last"), [*((example, "none", False) for example in EXAMPLES), *LAST]
+)
+def test_operators_of_sequences(example, checkpoint, last, seed):
     """Both are what torch asks of an operator: schema, fake results, no derivative of their own."""
     call, tensors, own = drawn(seed, example)
-    tensors = [*tensors, *own, None, None, None]
+    call, tensors = (*call[:-2], checkpoint, last), [*tensors, *own, None, None, None]
     given = (*call, tensors, None, True)
     opcheck(torch.ops.isometry.sequence.default, given)
     out = torch.ops.isometry.sequence(*given)
     cts = [torch.ones_like(t) for t in out[: 1 + declaration(call[0]).memory(*call[4])]]
-    backward = (*call, tensors, out, cts, [t is not None for t in tensors])
-    opcheck(torch.ops.isometry.sequence_backward.default, backward)
-
-
-@pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
-@pytest.mark.parametrize("example", ["a matrix", "gru", "lstm"])
-def test_operators_of_the_last_state(example, checkpoint, seed):
-    """The same where the last state of each sequence is all that is returned."""
-    call, tensors, own = drawn(seed, example)
-    tensors = [*tensors, *own, None, None, None]
-    given = (*call[:-2], checkpoint, True, tensors, None, True)
-    opcheck(torch.ops.isometry.sequence.default, given)
-    last, *saved = torch.ops.isometry.sequence(*given)
-    wanted = [t is not None for t in tensors]
-    backward = (*call[:-2], checkpoint, True, tensors, [None, *saved], [torch.ones_like(last)], wanted)
+    saved = [None, *out[1:]] if last else out
+    backward = (*call, tensors, saved, cts, [t is not None for t in tensors])
     opcheck(torch.ops.isometry.sequence_backward.default, backward)
 
 
@@ -137,26 +129,17 @@ def test_inductor(seed):
 
 @pytest.mark.parametrize("name", ["ORNN", "EURNN", "GRU", "GORU", "RUM", "ScoRNN", "DeltaProduct"])
 def test_an_exported_layer_serves_any_number_of_steps_and_sequences(name, tmp_path):
-    """Exported, saved, loaded."""
-    layer = getattr(it.nn, name)(2, 6)
+    """Exported, saved, loaded; `test_export_sizes` has every layer."""
+    layer = getattr(it.nn, name)(2, 6, 2, bidirectional=True)
     sizes = {"input": {0: Dim("T", min=2), 1: Dim("B", min=2)}}
     save(export(layer, (torch.randn(4, 3, 2),), dynamic_shapes=sizes), tmp_path / "layer.pt2")
     loaded, x = load(tmp_path / "layer.pt2").module(), torch.randn(7, 5, 2)
     torch.testing.assert_close(loaded(x)[0], layer(x)[0])
 
 
-SYMBOLIC = {
-    "rows": (lambda u, x: it.Householder(u).apply(x), [(6, 2), (3, 6)]),
-    "matrix": (lambda a: it.Cayley(a).matrix(), [(15,)]),
-    "recurrence": (lambda u, x, v: it.recurrence(it.Householder(u), x, v), [(6, 2), (4, 3, 2), (6, 2)]),
-    "gru": (lambda x, w, u, b: it.gru(x, w, u, b), [(4, 3, 2), (3, 5, 5), (3, 5, 2), (3, 5)]),
-}
-
-
-@pytest.mark.parametrize("program", SYMBOLIC)
+@pytest.mark.parametrize("program", ["apply", "matrix", "recurrence, by factors", "gru, before"])
 def test_make_fx_with_symbolic_sizes(program, seed):
-    f, shapes = SYMBOLIC[program]
-    at = [draw(seed, *shape) for shape in shapes]
+    f, at = programs(seed)[program]
     graph = make_fx(f, tracing_mode="symbolic")(*at)
     moved = [1.5 * t + 0.1 for t in at]
     same(graph(*moved), f(*moved))
@@ -195,18 +178,6 @@ def test_other_names_of_the_gated_units(seed):
         it.gru(x, w, u, b, input_weight=u)
     with pytest.raises(TypeError, match="u must be a torch.Tensor"):
         it.gru(x, w)
-
-
-def test_results_are_on_the_cpu_whatever_the_default_device_is(seed):
-    u, x = (draw(seed, *shape).float() for shape in ((300, 2), (200, 300)))
-    with torch.device("meta"):
-        assert it.Householder(u).apply(x).device.type == "cpu"
-
-
-def test_the_transition_of_an_ornn_copies_its_vectors_once():
-    u = torch.randn(6, 6)
-    vectors = it.Householder.from_trapezoid(u).vectors
-    assert vectors.is_contiguous()
 
 
 def test_messages():

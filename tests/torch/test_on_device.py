@@ -27,36 +27,26 @@ def test_activations_whose_derivative_needs_more_take_the_formula():
     assert not on_device.serves("rum", Law("relu", 0.1, (0.0, None)), 2)
 
 
-@pytest.mark.parametrize("name", READABLE)
-def test_activations_of_numbers_that_are_not_finite(name):
-    """Values and derivatives of the formula."""
-    z = torch.tensor([0.0, -0.0, 1.5, -1.5, torch.nan, torch.inf, -torch.inf], dtype=torch.float64, requires_grad=True)
-    bias = torch.full_like(z, -0.5) if name == "modrelu" else None
-    y, g = activate(z, name, bias), torch.arange(1.0, 8.0, dtype=torch.float64)
-    found, phi, bar = z.detach().clone(), Phi(name, 0.1, bias), g.clone()
-    phi.apply_(found)
-    torch.testing.assert_close(found, y.detach(), equal_nan=True)
-    pull = phi.derivative(found)
-    if pull is not None:
-        pull(slice(None), g, bar)
-    torch.testing.assert_close(bar, torch.autograd.grad(y, z, g)[0], equal_nan=True)
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
-@pytest.mark.parametrize("name", SORTING)
-def test_pairs_of_numbers_that_are_not_finite(name, dtype):
-    """All pairs, ties too, of the real parts in one order and of the imaginary ones in another."""
-    own = torch.tensor([0.0, 1.5, -1.5, torch.nan, torch.inf, -torch.inf], dtype=torch.float64)
+@pytest.mark.parametrize("name", [*READABLE, *SORTING])
+def test_activations_of_numbers_that_are_not_finite(name, dtype):
+    """Values and derivatives of the formula, of all pairs, ties too; the imaginary parts in another order."""
+    if name == "modrelu" and dtype.is_complex:
+        return
+    own = torch.tensor([0.0, -0.0, 1.5, -1.5, torch.nan, torch.inf, -torch.inf], dtype=torch.float64)
     a, b = torch.cartesian_prod(own, own).unbind(-1)
     z = torch.cat((a, b)) if name == "oplu_halves" else torch.stack((a, b), -1).flatten()
+    bias = torch.full_like(z, -0.5) if name == "modrelu" else None
     z = (torch.complex(z, z.flip(0)) if dtype.is_complex else z).expand(3, -1).clone().requires_grad_()
-    y, g = activate(z, name), drawn(3, *z.shape, dtype=dtype).detach()
-    found, phi, bar = z.detach().clone(), Phi(name, 0.1, None), torch.empty_like(g)
-    shape, kind = phi.keeps(found)
-    kept = torch.empty(shape, dtype=kind)
+    y, g = activate(z, name, bias), drawn(3, *z.shape, dtype=dtype).detach()
+    found, phi, bar = z.detach().clone(), Phi(name, 0.1, bias), g.clone()
+    keeps = phi.keeps(found)
+    kept = None if keeps is None else torch.empty(keeps[0], dtype=keeps[1])
     phi.apply_(found, kept)
     torch.testing.assert_close(found, y.detach(), equal_nan=True)
-    phi.derivative(found, kept)(slice(None), g, bar)
+    pull = phi.derivative(found, kept)
+    if pull is not None:
+        pull(slice(None), g, bar)
     torch.testing.assert_close(bar, torch.autograd.grad(y, z, g)[0], equal_nan=True)
 
 

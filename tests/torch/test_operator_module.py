@@ -1,7 +1,6 @@
 """`nn.OperatorModule`: every operator as part of a model."""
 
 import copy
-import io
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import isometry.torch as it
 from derivatives import compiled, same
 from faces import tensor
 from modules import LOADS
+from registry.cells.goru import Shear
 from tolerance import close
 
 
@@ -57,32 +57,16 @@ def test_what_is_trained_is_declared():
     assert names(it.Kronecker([torch.eye(2), torch.eye(3)])) == (["factors_0", "factors_1"], [])
 
 
-def test_a_parameter_stays_the_same():
-    upper = torch.nn.Parameter(torch.randn(6))
-    assert it.nn.OperatorModule(it.Cayley(upper)).upper is upper
-
-
-class Scaled(it.Operator):
-    """An operator of a class of one's own."""
-
-    def __init__(self, factor):
-        super().__init__(shape=(3, 3), dtype=factor.dtype)
-        self.factor = factor
-
-    def matrix(self, *, backend=None):  # noqa: ARG002
-        return self.factor * torch.eye(3, dtype=self.dtype)
-
-
 def test_an_operator_of_ones_own_is_held_as_it_is():
     """Alone and in a product; its module trains what it trains."""
-    factor = torch.tensor(2.0, requires_grad=True)
-    own, x = Scaled(factor), torch.randn(5, 3)
+    a = torch.randn(2, requires_grad=True)
+    own, x = Shear(a), torch.randn(5, 3)
     module = it.nn.OperatorModule(own)
     assert module.operator() is own and torch.equal(module(x), own(x)) and not list(module.parameters())
     module(x).sum().backward()
-    assert factor.grad is not None and "Scaled" in repr(module)
+    assert a.grad is not None and "Shear" in repr(module)
     product = it.nn.OperatorModule(own @ it.Cayley.random(3))
-    close(product(x).detach(), (2 * product.operators[1](x)).detach(), 1e-6)
+    close(product(x).detach(), own(product.operators[1](x)).detach(), 1e-6)
     assert [name for name, _ in product.named_parameters()] == ["operators.1.upper"]
     with pytest.raises(TypeError, match=r"operator must be an operator of isometry\.torch, not Tensor"):
         it.nn.OperatorModule(torch.eye(3))
@@ -102,17 +86,11 @@ def test_under_autocast():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 def test_it_is_a_module(dtype):
-    """Saved, loaded, copied, converted, compiled and trained."""
-    build = lambda: it.nn.OperatorModule(it.Householder.random(6, dtype=dtype) @ it.Cayley.random(6, dtype=dtype))
-    module, other, file = build(), build(), io.BytesIO()
-    torch.save(module.state_dict(), file)
-    file.seek(0)
-    other.load_state_dict(torch.load(file))
+    """Converted, compiled and trained."""
+    module = it.nn.OperatorModule(it.Householder.random(6, dtype=dtype) @ it.Cayley.random(6, dtype=dtype))
     x = torch.randn(5, 6, dtype=dtype)
-    for twin in (other, copy.deepcopy(module)):
-        assert torch.equal(twin(x), module(x))
-    close(copy.deepcopy(module).double()(x.to(torch.promote_types(dtype, torch.float64))).detach().to(dtype),
-          module(x).detach(), 1e-5)  # fmt: skip
+    large = copy.deepcopy(module).double()(x.to(torch.promote_types(dtype, torch.float64)))
+    close(large.detach().to(dtype), module(x).detach(), 1e-5)
     same(compiled(module)(x).detach().to(torch.complex128), module(x).detach().to(torch.complex128))
     optimiser = torch.optim.AdamW(module.parameters(), lr=1e-2, weight_decay=0.1)
     loss = lambda: (module(x) - x).abs().square().sum()

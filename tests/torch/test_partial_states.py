@@ -110,32 +110,37 @@ def test_what_a_failed_load_reports(name):
     same(values(module), expected)
 
 
+def two(**keywords):
+    return it.nn.GRU(D, N, 2, reset="after", **keywords)
+
+
+def older(layer):
+    """The state without second biases, as layers had it once."""
+    return {key: t for key, t in layer.state_dict().items() if "hidden" not in key}
+
+
+ZEROS = {key: torch.zeros(3, N) for key in ("hidden_bias_l0", "hidden_bias_l1")}
+
+
 def test_second_biases_of_an_older_state_are_zero_where_the_first_are():
     """On the device of the state, for a layer that has none yet."""
-    state = it.nn.GRU(D, N, 2, reset="after").state_dict()
-    state = {key: t for key, t in state.items() if "hidden" not in key}
-    with torch.device("meta"):
-        layer = it.nn.GRU(D, N, 2, reset="after")
+    state, layer = older(two()), two(device="meta")
     layer.load_state_dict(state, assign=True)
-    for suffix in ("_l0", "_l1"):
-        bias = getattr(layer, f"hidden_bias{suffix}")
-        assert bias.device.type == "cpu" and not bias.any()
+    same(values(layer), state | ZEROS)
     assert layer(torch.randn(5, 2, D))[0].isfinite().all()
-    part = {key: t for key, t in state.items() if key.endswith("l1")}
-    layer = it.nn.GRU(D, N, 2, reset="after")
+    part, layer = {key: t for key, t in state.items() if key.endswith("l1")}, two()
     before = values(layer)
     layer.load_state_dict(part, strict=False)
-    same(values(layer), before | part | {"hidden_bias_l1": torch.zeros(3, N)})
+    same(values(layer), before | part | {"hidden_bias_l1": ZEROS["hidden_bias_l1"]})
 
 
 @pytest.mark.parametrize("change", [it.parametrizations.orthogonal, prune.identity], ids=["orthogonal", "pruned"])
 def test_an_older_state_of_a_changed_weight(change):
-    layer, other = it.nn.GRU(D, N, 2, reset="after"), it.nn.GRU(D, N, 2, reset="after")
+    layer, other = two(), two()
     for each in (layer, other):
         change(each, "weight_hh_l0")
-    state = {key: t for key, t in other.state_dict().items() if "hidden" not in key}
-    layer.load_state_dict(state)
-    same(values(layer), state | {key: torch.zeros(3, N) for key in ("hidden_bias_l0", "hidden_bias_l1")})
+    layer.load_state_dict(older(other))
+    same(values(layer), older(other) | ZEROS)
 
 
 def test_entries_of_torch_one_by_one():
@@ -143,7 +148,7 @@ def test_entries_of_torch_one_by_one():
     theirs = torch.nn.GRU(D, N, 2, bidirectional=True)
     state, whole = theirs.state_dict(), values(it.nn.from_torch(theirs))
     ours = dict(zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), NAMES, strict=True))
-    layer = it.nn.GRU(D, N, 2, bidirectional=True, reset="after")
+    layer = two(bidirectional=True)
     expected = values(layer)
     for key, t in state.items():
         name, _, suffix = key.partition("_l")
@@ -152,6 +157,6 @@ def test_entries_of_torch_one_by_one():
         expected[f"{ours[name]}_l{suffix}"] = whole[f"{ours[name]}_l{suffix}"]
         same(values(layer), expected)
     mixed = {key: t for key, t in state.items() if "_l0" in key} | {key: t for key, t in whole.items() if "_l1" in key}
-    layer = it.nn.GRU(D, N, 2, bidirectional=True, reset="after")
+    layer = two(bidirectional=True)
     layer.load_state_dict(mixed)
     same(values(layer), whole)

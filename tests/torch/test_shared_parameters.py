@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
 import isometry.torch as it
-from faces import tensor
+from faces import TorchFace, tensor
+from laws.test_functions import ACTIVATE, SMOOTH
 from layers import KINDS
+from registry.functions import FUNCTIONS, Draw
 from subprocesses import script
 
 CALLS = """
@@ -67,6 +70,10 @@ def test_calls_beside_operations_of_torch_end():
     assert int(script(CALLS, Path(__file__).parents[1], 0.1)) > 25
 
 
+#: Functions that may be called with leaves; a step of an optimiser is called without gradients.
+OF_LEAVES = [*SMOOTH, *ACTIVATE, "Cayley.from_skew", "Exponential.from_skew", "linalg.cayley", "real_matrix"]
+OF_LEAVES += ["real_state", "real_input", "complex_matrix", "complex_state"]
+OF_LEAVES.remove("cayley_step")
 WITH_THE_LOCK = {getattr(torch.Tensor, name).__get__ for name in ("T", "mT", "H", "mH", "real", "imag")}
 
 
@@ -119,18 +126,21 @@ def test_parametrised_weights_look_at_no_leaf_with_the_lock(way, dtype):
             assert linear.weight.requires_grad
 
 
-def test_functions_look_at_no_leaf_with_the_lock():
-    a, z = (torch.randn(4, 4, dtype=dtype, requires_grad=True) for dtype in (torch.float64, torch.complex128))
-    skew = (a - a.mT).detach().requires_grad_(), (z - z.mH).detach().requires_grad_()
-    bias, q = torch.randn(4, requires_grad=True), torch.randn(1, 4, 2, 4, requires_grad=True)
-    beta, g = torch.rand(1, 4, 2, requires_grad=True), torch.zeros(1, 4, 2, requires_grad=True)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+@pytest.mark.parametrize("name", OF_LEAVES)
+def test_functions_look_at_no_leaf_with_the_lock(name, dtype):
+    entry, face = FUNCTIONS[name], TorchFace()
+    given = entry.arguments(face, Draw(np.random.default_rng(0), np.float64 if entry.real else dtype))
+    for key, t in given.items():
+        if isinstance(t, torch.Tensor):
+            t.requires_grad_(key not in entry.fixed)
+    with Watch():
+        entry.of(face, name)(**given)
+
+
+def test_adapters_look_at_no_leaf_with_the_lock():
+    x = torch.randn(1, 4, 2, 4, requires_grad=True)
     hra = it.adapters.HRA(torch.nn.Linear(4, 4), 2)
     oft = it.adapters.OFT(torch.nn.Linear(4, 4), 2)
     with Watch():
-        for m in (a, z):
-            it.linalg.procrustes(m), it.linalg.geqrf(m), it.real_matrix(m), it.real_state(m), it.real_input(m)
-            it.hadamard_transform(m)
-        for m in skew:
-            it.Cayley.from_skew(m).matrix(), it.Exponential.from_skew(m).matrix(), it.linalg.cayley(m)
-        it.complex_matrix(a), it.complex_state(a), it.activate(z, "modrelu", bias=bias.double())
-        it.delta_rule(q, q, q, beta, g=g), hra(q), oft(q)
+        hra(x), oft(x)

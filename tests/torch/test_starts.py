@@ -7,17 +7,17 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
-from layers import KINDS, OF_CELLS, B, D, N, draw, each_kind
+from layers import HEADED, KINDS, OF_CELLS, B, D, N, draw, formed, initial
 
 T = 9
 
 
-def marks(seed=0):
+def marks():
     """Marks of T steps and B columns: none in the first column, one at step 0, one at the last step, several."""
     found = torch.zeros(T, B, dtype=torch.bool)
     found[0, 1] = found[T - 1, 2] = True
     found[[2, 3, 6], 3] = True
-    return found if not seed else found | (torch.rand(T, B, generator=torch.Generator().manual_seed(seed)) < 0.2)
+    return found
 
 
 def pieces(column):
@@ -26,68 +26,47 @@ def pieces(column):
     return list(itertools.pairwise(cuts))
 
 
-def apart(layer, x, hx, starts, state=None):
-    """The outputs and last states of the pieces, each in a call of its own; of one layer and direction."""
+def apart(layer, x, hx, starts, state):
+    """The outputs and last states of the pieces, each in a call of its own, of layers of two directions.
+
+    The one with the first step begins with hx forward, that with the last step backward; all others with the state.
+    """
+    before = lambda t: state[t] if state.dim() > hx.dim() else state
+    turns = lambda forward, backward: torch.stack((forward[::2], backward[1::2]), 1).flatten(0, 1)
     outputs, lasts = [], []
     for b in range(B):
-        own, last = [], None
+        own, ends = [], []
         for first, end in pieces(starts[:, b]):
-            before = hx if first == 0 and not starts[0, b] else state
-            before = before[first] if before is not None and before.dim() > hx.dim() else before
-            y, last = layer(x[first:end, b : b + 1], None if before is None else before[:, b : b + 1])
+            forward = hx if first == 0 and not starts[0, b] else before(first)
+            begin = turns(forward, hx if end == T else before(end))
+            y, last = layer(x[first:end, b : b + 1], begin[:, b : b + 1])
             own.append(y)
+            ends.append(last)
         outputs.append(torch.cat(own))
-        lasts.append(last)
+        lasts.append(turns(ends[-1], ends[0]))
     return torch.cat(outputs, 1), torch.cat(lasts, 1)
 
 
-@each_kind
+@pytest.mark.parametrize("form", [*KINDS, *HEADED])
 @pytest.mark.parametrize("before", ["zero", "trained h0", "one state", "a state for each"])
-def test_pieces_are_separate_calls(name, before):
-    """Values, last states and gradients, of the states given and of that trained too."""
-    layer = KINDS[name](D, N, trainable_h0=before == "trained h0", dtype=torch.float64)
-    with torch.no_grad():
-        for p in layer.parameters():
-            p.add_(0.1 * torch.randn_like(p))
+def test_pieces_are_separate_calls(form, before):
+    """Values, last states and gradients, of the states given and of those trained too; of two layers and directions."""
+    layer = formed(form, 2, bidirectional=True, trainable_h0=before == "trained h0")
     x, starts = draw(T, B, D).requires_grad_(), marks()
     dtype = torch.complex128 if layer.is_complex else torch.float64
-    hx = draw(1, B, *layer._state, dtype=dtype).requires_grad_()
-    inputs, results, state = [x, hx, *layer.parameters()], [], None
-    if "state" in before:
+    hx = draw(4, B, *layer._state, dtype=dtype).requires_grad_()
+    inputs, state = [x, hx, *layer.parameters()], None
+    if before in ("one state", "a state for each"):
         steps = (T,) if before == "a state for each" else ()
-        state = draw(*steps, 1, B, *layer._state, dtype=dtype, seed=4)
-        inputs.append(state.requires_grad_())
-    for y, last in (layer(x, hx, starts=starts, start_state=state), apart(layer, x, hx, starts, state)):
+        state = draw(*steps, 4, B, *layer._state, dtype=dtype, seed=4).requires_grad_()
+        inputs.append(state)
+    begin, results = initial(layer, B) if state is None else state, []
+    for y, last in (layer(x, hx, starts=starts, start_state=state), apart(layer, x, hx, starts, begin)):
         loss = (y * draw(*y.shape, seed=3)).real.sum() + last.abs().square().sum()
         results.append([y, last, *torch.autograd.grad(loss, inputs, allow_unused=True)])
     for found, expected in zip(*results, strict=True):
         if expected is not None:
             torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
-
-
-@each_kind
-def test_the_other_direction_and_several_layers(name):
-    """Each piece is read from its own end; the one with the last step starts from the state given."""
-    layer = KINDS[name](D, N, bidirectional=True, dtype=torch.float64)
-    x, starts = draw(T, B, D), marks(1)
-    dtype = torch.complex128 if layer.is_complex else torch.float64
-    hx = draw(2, B, *layer._state, dtype=dtype)
-    y, last = layer(x, hx, starts=starts)
-    for b in range(B):
-        for first, end in pieces(starts[:, b]):
-            own = torch.zeros_like(hx[:, b : b + 1])
-            if first == 0 and not starts[0, b]:
-                own[0] = hx[0, b]
-            if end == T:
-                own[1] = hx[1, b]
-            part, ends = layer(x[first:end, b : b + 1], own)
-            torch.testing.assert_close(y[first:end, b : b + 1], part, rtol=1e-9, atol=1e-11)
-            if first == 0:
-                torch.testing.assert_close(last[1, b], ends[1, 0], rtol=1e-9, atol=1e-11)
-    deep = KINDS[name](D, N, 2, dtype=torch.float64)
-    y, _ = deep(x, starts=starts)
-    first, end = pieces(starts[:, 3])[1]
-    torch.testing.assert_close(y[first:end, 3:4], deep(x[first:end, 3:4])[0], rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["scornn", "scurnn", "rnn", *OF_CELLS, "delta-product"])

@@ -14,7 +14,7 @@ import isometry.torch as it
 import tolerance
 from isometry import _core
 from kernel_calls import recorded
-from layers import B, D, N, T, build, close, draw, each_kind, formed, states, stepped
+from layers import B, D, N, T, build, close, draw, each_kind, every_form, formed, states, stepped
 
 STREAMS = pytest.mark.parametrize("name", ["ornn", "scornn", "scurnn", "eurnn", "goru", "rum"])
 
@@ -31,10 +31,10 @@ def streamed(layer, x, state=None):
     return state
 
 
-@each_kind
-def test_steps_are_the_sequence(name):
+@every_form
+def test_steps_are_the_sequence(form):
     """Of two layers, cached or not; a cached step is a call of the layer with that W, to the last bit."""
-    layer, x = build(name, 2), draw(T, B, D)
+    layer, x = formed(form, 2), draw(T, B, D)
     with torch.no_grad():
         expected = layer(x)[1]
         close(streamed(layer, x[:2]), layer(x[:2])[1], "a step")
@@ -46,10 +46,10 @@ def test_steps_are_the_sequence(name):
     close(states[-1], expected, "cached steps")
 
 
-@each_kind
-def test_steps_of_one_sequence(name):
+@every_form
+def test_steps_of_one_sequence(form):
     """Without a batch, from a trained state; batch_first says nothing about a step."""
-    layer, x = build(name, batch_first=True, trainable_h0=True), draw(T, 1, D)
+    layer, x = formed(form, batch_first=True, trainable_h0=True), draw(T, 1, D)
     with torch.no_grad(), layer.cached():
         alone = streamed(layer, x[:, 0])
         assert alone.shape == (1, *layer._state)
@@ -143,19 +143,10 @@ def test_changes_are_seen(name, change, cached):
         assert not torch.equal(old, new)
 
 
-def test_other_parameters_of_a_functional_call():
-    layer, other, x = build("ornn"), build("ornn", seed=3), draw(T, B, D)
-    given = {key: p.detach() for key, p in other.named_parameters()}
-    with torch.no_grad(), layer.cached():
-        own = layer(x)[0]
-        close(functional_call(layer, given, (x,))[0], other(x)[0])
-        assert torch.equal(layer(x)[0], own)
-
-
-@each_kind
-def test_gradients_through_steps(name):
+@every_form
+def test_gradients_through_steps(form):
     """Those of the sequence; after backward() W is formed again, and its graph with it."""
-    layer, x = build(name, 2), draw(T, B, D)
+    layer, x = formed(form, 2), draw(T, B, D)
     layer(x)[1].abs().square().sum().backward()
     expected = [p.grad for p in layer.parameters()]
     with layer.cached():
@@ -168,42 +159,29 @@ def test_gradients_through_steps(name):
             assert not streamed(layer, x).requires_grad
 
 
-@STREAMS
-def test_transforms_inside_a_context(name):
-    """Tangents are not lost, and nothing of a transform is held."""
-    layer, x = build(name), draw(T, B, D)
-    given = {key: p.detach() for key, p in layer.named_parameters()}
+@pytest.mark.parametrize("form", [*STREAMS.args[1], "gru-after"])
+def test_transforms_inside_a_context(form):
+    """Tangents of other parameters are not lost, and nothing of a transform is held; members of one step before."""
+    layer, x = formed(form), draw(T, B, D)
+    given = {key: p.detach() for key, p in formed(form, seed=3).named_parameters()}
     tangents = {key: torch.ones_like(p) for key, p in given.items()}
     call = lambda p: functional_call(layer, p, (x,))[0]
     value, tangent = jvp(call, (given,), (tangents,))
+    first = lambda p: functional_call(layer, p, (x[:1],))[0]
+    many = {key: torch.stack([p, 2 * p]) for key, p in given.items()}
+    close(torch.func.vmap(first)(many)[1], first({key: 2 * p for key, p in given.items()}))
     with layer.cached(), torch.no_grad():
-        layer(x)
+        own = layer(x)[0]
         found = jvp(call, (given,), (tangents,))
         close(found[0], value)
         close(found[1], tangent)
+        assert torch.equal(layer(x)[0], own)
         close(torch.func.vmap(lambda x: layer.step(x), 0)(x), torch.stack([layer.step(x_t) for x_t in x]))
 
 
-def test_contexts_are_nested_and_of_one_thread(monkeypatch):
-    layer, x, found = build("scornn"), draw(B, D), []
-    calls = recorded(monkeypatch)
-    with torch.no_grad(), layer.cached():
-        expected = layer.step(x)
-        with layer.cached():
-            assert torch.equal(layer.step(x), expected)
-        assert torch.equal(layer.step(x), expected)
-        assert len(calls.taken().of("operator_matrix")) == 1
-        in_thread(lambda: found.extend(layer.step(x).detach() for _ in range(2)))
-    assert len(calls.taken().of("operator_matrix")) == 2
-    for state in found:
-        close(state, expected)
-    with torch.no_grad(), layer.cached():
-        copied = copy.deepcopy(layer)
-        assert torch.equal(copied.step(x), layer.step(x))
-
-
-def test_copied_contexts_of_other_threads(monkeypatch):
-    """`asyncio.to_thread` copies the context; free-threaded Python does so for every thread. W is formed there."""
+@pytest.mark.parametrize("copied", [False, True])
+def test_contexts_are_nested_and_of_one_thread(copied, monkeypatch):
+    """`asyncio.to_thread` copies the context, as free-threaded Python does for every thread: W is formed there too."""
     layer, x, found = build("scornn"), draw(B, D), []
     calls = recorded(monkeypatch)
 
@@ -216,11 +194,15 @@ def test_copied_contexts_of_other_threads(monkeypatch):
 
     with torch.no_grad(), layer.cached():
         expected = layer.step(x)
-        calls.taken()
-        in_thread(copy_context().run, there)
+        with layer.cached():
+            assert torch.equal(layer.step(x), expected)
+        assert torch.equal(layer.step(x), expected)
+        assert len(calls.taken().of("operator_matrix")) == 1
+        in_thread(copy_context().run if copied else lambda call: call(), there)
         assert len(calls.taken().of("operator_matrix")) == 3
         layer.step(x)
         assert not calls.of("operator_matrix")
+        assert torch.equal(copy.deepcopy(layer).step(x), expected)
     for state in found:
         close(state, expected)
 

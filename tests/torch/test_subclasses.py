@@ -75,6 +75,7 @@ TAKEN = {
     "flexible": lambda: Flexible(N, tag="a"),
     "further": lambda: Further(N, tag="b"),
     "cell": lambda: Stepped(D, N),
+    "cell of torch": lambda: nn.GRUCell(D, N),
 }
 
 
@@ -87,7 +88,7 @@ def converted(name):
 @pytest.mark.parametrize("name", TAKEN)
 def test_values_copies_and_the_way_back(name):
     theirs, ours = converted(name)
-    x = draw(B, D) if name == "cell" else draw(T, B, D)
+    x = draw(B, D) if "cell" in name else draw(T, B, D)
     calls = [((x,), {})]
     if name in ("flexible", "further"):
         calls += [((x,), {"lengths": torch.tensor([2, 5, 1, 3])})]
