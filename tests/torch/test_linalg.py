@@ -111,16 +111,12 @@ def test_only_wanted_gradients_are_returned(seed):
         same(found, whole[i])
 
 
-def test_other_types(seed):
-    """Half precision under autocast alone."""
-    _, given = problem(seed, "ormqr")
-    a, tau, _ = given
+def test_autocast_and_half_precision(seed):
+    _, (a, tau) = problem(seed, "product")
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert linalg.householder_product(a.bfloat16(), tau.bfloat16()).dtype == torch.float32
-    for dtype in (torch.float16, torch.bfloat16, torch.int64, torch.bool):
-        for call, count in ((linalg.geqrf, 1), (linalg.householder_product, 2), (linalg.ormqr, 3)):
-            with pytest.raises(TypeError, match=str(dtype).removeprefix("torch.")):
-                call(*(t.to(dtype) for t in given[:count]))
+    with pytest.raises(TypeError, match="bfloat16"):
+        linalg.householder_product(a.bfloat16(), tau.bfloat16())
     with pytest.raises(TypeError, match="Tensor"):
         linalg.geqrf(np.zeros((3, 2)))
 
@@ -143,35 +139,20 @@ def test_a_wide_factorisation(dtype, seed):
 
 
 def test_torchs_names_and_out(seed):
-    """Tensors for the results: of their shape, with any strides, or empty, of their dtype, where no gradient is
-    recorded."""
+    """Of tensors of the caller torch's samples have every shape, layout and dtype, in test_opinfo."""
     x, other = draw(seed, 3, 5, 2), draw(seed, 3, 5, 4)
     a, tau = linalg.geqrf(input=x)
-    calls = (
+    for call, expected in (
         (lambda out: linalg.geqrf(x, out=out), (a, tau)),
-        (lambda out: linalg.householder_product(A=a, tau=tau, out=out), linalg.householder_product(a, tau)),
-        (lambda out: linalg.ormqr(input=a, tau=tau, other=other, out=out), linalg.ormqr(a, tau, other)),
-    )
-    for call, expected in calls:
-        several = isinstance(expected, tuple)
-        each = expected if several else (expected,)
-        strided = lambda t: t.new_empty(*t.shape, 2)[..., 0]
-        for make in (torch.empty_like, strided, lambda t: strided(t.mT).mT, lambda t: t.new_empty(0)):
-            out = tuple(map(make, each))
-            layout = [(t.stride(), t.data_ptr()) for t in out if t.numel()]
-            found = call(out if several else out[0])
-            for t, own, result in zip(each, out, found if several else (found,), strict=True):
+        (lambda out: (linalg.householder_product(A=a, tau=tau, out=out[0]),), (linalg.householder_product(a, tau),)),
+        (lambda out: (linalg.ormqr(input=a, tau=tau, other=other, out=out[0]),), (linalg.ormqr(a, tau, other),)),
+    ):
+        for make in (torch.empty_like, lambda t: t.new_empty(0)):
+            out = tuple(map(make, expected))
+            for t, own, result in zip(expected, out, call(out), strict=True):
                 assert result is own and torch.equal(t, own)
-            assert layout in ([], [(t.stride(), t.data_ptr()) for t in out])
-        wrong = tuple(t.new_empty(7) for t in each)
-        with pytest.raises(ValueError, match="^out must have shape"):
-            call(wrong if several else wrong[0])
-        wide = tuple(torch.empty_like(t, dtype=torch.complex128) for t in each)
-        call(wide if several else wide[0])
-        assert all(torch.equal(t.real, result) for t, result in zip(wide, each, strict=True))
-        wrong = tuple(t.new_empty(0, dtype=torch.int64) for t in each)
         with pytest.raises(TypeError, match="^out must be of a dtype that holds float64, not int64$"):
-            call(wrong if several else wrong[0])
+            call(tuple(t.new_empty(0, dtype=torch.int64) for t in expected))
     with pytest.raises(RuntimeError, match="out must be None where a gradient is recorded"):
         linalg.geqrf(x.clone().requires_grad_(), out=(a, tau))
     with pytest.raises(TypeError, match="out must be a tuple of 2 tensors"):

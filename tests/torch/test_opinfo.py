@@ -1,5 +1,5 @@
 """What PyTorch's own tests ask of householder_product, ormqr and geqrf, on its samples, of these functions in their
-place, beside what the laws of functions say."""
+place."""
 
 import warnings
 
@@ -77,6 +77,17 @@ def negated(x):
     return torch._neg_view(-x)
 
 
+@each_function
+def test_types_that_are_not_taken(infos, name):
+    """torch's four dtypes, and no other."""
+    assert infos[name].dtypes == set(TYPES)
+    sample = samples(infos[name], torch.float32)[0]
+    for dtype in (torch.float16, torch.bfloat16, torch.int64, torch.bool):
+        own = sample.transform(lambda x: x.to(dtype) if isinstance(x, torch.Tensor) else x)
+        with pytest.raises(TypeError):
+            NAMES[name](own.input, *own.args, **own.kwargs)
+
+
 def call_and_leaves(name, sample):
     """The function of the sample's tensors, and the tensors."""
     given = [sample.input, *sample.args]
@@ -109,6 +120,63 @@ def test_gradients(infos, name, dtype):
         assert gradgradcheck(call, leaves, check_fwd_over_rev=True, **options)
         checked += 1
     assert checked >= 3
+
+
+@each_type
+@each_function
+def test_gradients_of_strided_samples(infos, name, dtype):
+    for sample in samples(infos[name], dtype, small_inputs_only=True):
+        if not differentiable(name, sample):
+            continue
+        pulled = []
+        for s in (sample, sample.noncontiguous()):
+            leaves = [t.detach().requires_grad_() for t in (s.input, *s.args)]
+            found = results(NAMES[name](*leaves, **s.kwargs))
+            pulled.append(torch.autograd.grad(found, leaves, [torch.ones_like(t) for t in found]))
+        assert_close(*pulled, **bars(dtype))
+
+
+@each_type
+@each_function
+def test_out(infos, name, dtype):
+    """Tensors of the right shape keep strides and memory, empty ones get a shape, and of a dtype that torch can cast to
+    they get the values; torch resizes tensors of another shape with a warning, which is an error here."""
+    for sample in samples(infos[name], dtype):
+        call = lambda out, s=sample: NAMES[name](s.input, *s.args, out=out if len(out) > 1 else out[0], **s.kwargs)
+        expected = results(NAMES[name](sample.input, *sample.args, **sample.kwargs))
+        wide = torch.complex128 if dtype.is_complex else torch.float64
+        makes = {
+            "nan": lambda t: torch.full_like(t, float("nan")),
+            "strided": lambda t: t.new_empty(*t.shape, 2)[..., 0],
+            "transposed": lambda t: t.new_empty(t.shape[::-1]).permute(*range(t.dim())[::-1]),
+            "empty": lambda t: t.new_empty(0),
+            "wider": lambda t: t.new_empty(t.shape, dtype=wide),
+        }
+        for kind, make in makes.items():
+            out = tuple(map(make, expected))
+            layout = [(t.stride(), t.data_ptr()) for t in out]
+            found = results(call(out))
+            assert all(a is b for a, b in zip(found, out, strict=True))
+            assert_close(found, expected, rtol=0, atol=0, check_dtype=False)
+            assert kind == "empty" or [(t.stride(), t.data_ptr()) for t in out] == layout
+        if all(t.numel() for t in expected):
+            with pytest.raises(ValueError, match="^out must have shape"):
+                call(tuple(t.new_empty(7, *t.shape) for t in expected))
+        with pytest.raises(TypeError, match="^out must be"):
+            call(tuple(torch.empty_like(t, dtype=torch.int64) for t in expected))
+
+
+@each_function
+def test_error_inputs(infos, name):
+    """Errors where torch has them, a ValueError or a TypeError in place of its RuntimeError."""
+    own = list(infos[name].error_inputs("cpu")) if infos[name].error_inputs_func else []
+    assert bool(own) == (name == "ormqr")
+    for error in own:
+        s = error.sample_input
+        with pytest.raises(error.error_type):
+            infos[name].op(s.input, *s.args, **s.kwargs)
+        with pytest.raises((ValueError, TypeError)):
+            NAMES[name](s.input, *s.args, **s.kwargs)
 
 
 @each_type
