@@ -70,3 +70,7 @@ def stored(layers, sequences, units=6, seed=0):
     generator = torch.Generator().manual_seed(seed)
     one = lambda: torch.randn(layers, sequences, units, generator=generator)
     return RNNStates((one(), one()), (one(), one()))
+
+
+def weight_normed(layer):
+    torch.nn.utils.parametrizations.weight_norm(layer, "weight_hh_l0")

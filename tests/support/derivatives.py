@@ -32,6 +32,28 @@ def leaves(tensors):
     return [t.detach().clone().requires_grad_() for t in tensors]
 
 
+def of_operator(case, rng, call, rows=0, axis=1, n=4):
+    """call(op, x) as a function of the operator's arguments and of x, so many rows for an axis of W, and a point to
+    differentiate at. Without rows x is None."""
+    n = case.size(n)
+    at = {name: tensor(a) for name, a in case.draw(rng, n).items()}
+    fixed = {name: at.pop(name) for name in case.object.fixed if name in at}
+    # the compiler traces `build`: what it draws is drawn here, in tensors
+    options = {k: torch.as_tensor(a) if isinstance(a, np.ndarray) else a for k, a in case.options(n).items()}
+    build = lambda given: case.object.build(it, {**fixed, **given, **options})
+    if "sign" in at:
+        at["sign"] = 0.5 * at["sign"]  # in the interior, so that differences can step in both directions
+    if rows:
+        at["x"] = draw(rng, rows, build(at).shape[axis], dtype=case.dtype)
+
+    def f(*tensors):
+        given = dict(zip(at, tensors, strict=True))
+        x = given.pop("x", None)
+        return call(build(given), x)
+
+    return f, list(at.values())
+
+
 def score(out):
     """A smooth real number that is not constant for orthogonal W."""
     weight = torch.linspace(0.5, 2.0, out.shape[-1], dtype=torch.float64)

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.utils import prune
+from torch.nn.utils import parametrizations, parametrize, prune
 
 
 def _registrations(kind):
@@ -56,6 +56,22 @@ COMPUTED = {
     "weight-normed": nn.utils.weight_norm,
     "spectral-normed": nn.utils.spectral_norm,
     "a hook of one's own": halved,
+}
+
+
+class Scaled(nn.Module):
+    """Half of a tensor."""
+
+    def forward(self, t):
+        return t / 2
+
+
+#: name -> function(module, name of a weight): a parametrization computes the weight.
+PARAMETRISED = {
+    "parametrised, weight-normed": parametrizations.weight_norm,
+    "parametrised, spectral-normed": parametrizations.spectral_norm,
+    "parametrised, orthogonal": parametrizations.orthogonal,
+    "parametrised, scaled": lambda module, name: parametrize.register_parametrization(module, name, Scaled()),
 }
 
 

@@ -50,6 +50,7 @@ def test_life_of_an_adapter(kind, options, capsys):
     assert attach(made, kind, ["q_proj", "head.0"], **options) is made
     said = capsys.readouterr().out
     count = sum(p.numel() for p in made.parameters() if p.requires_grad)
+    assert ", ".join(f"{key}={value}" for key, value in options.items()) in repr(made)
     assert f"attached {kind} to 3 layers: {count:,} of {sum(p.numel() for p in made.parameters()):,} " in said
     assert torch.allclose(run(made, x), start, atol=1e-6)
     adapter = {"OFT": OFT, "HRA": HRA}[kind]
@@ -57,6 +58,7 @@ def test_life_of_an_adapter(kind, options, capsys):
     randomised(made)
     optimiser = torch.optim.SGD([p for p in made.parameters() if p.requires_grad], lr=0.1)
     run(made, x).square().sum().backward()
+    assert all(p.grad.any() for p in made.parameters() if p.requires_grad)
     optimiser.step()
     learned, after = it.adapters.adapter_state_dict(made), run(made, x)
     assert len(learned) == 4 and not any("linear" in key for key in learned)
@@ -110,33 +112,21 @@ def test_refusals_change_nothing(targets, said):
 
 
 def test_other_refusals():
-    with pytest.raises(TypeError, match="single one"):
-        attach(nn.Linear(4, 4), "OFT", "x")
-    with pytest.raises(ValueError, match="kind must be"):
-        attach(model(), "LoRA", "q_proj")
-    with pytest.raises(TypeError, match="targets must be"):
-        attach(model(), "OFT", [3])
     made = attach(model(), "HRA", "q_proj", r=2)
-    with pytest.raises(ValueError, match="'q_proj' has an adapter already"):
-        attach(made, "HRA", "q_proj", r=2)
-    with pytest.raises(TypeError, match="single layer"):
-        merge(made["blocks"][0].q_proj)
-    made["blocks"][0].q_proj.linear.register_forward_hook(lambda *_: None)
-    with pytest.raises(ValueError, match="hooks"):
-        merge(made)
-    assert type(made["blocks"][1].q_proj) is HRA
+    hooked = attach(model(), "HRA", "q_proj", r=2)
+    hooked["blocks"][0].q_proj.linear.register_forward_hook(lambda *_: None)
+    for call, error, said in (
+        (lambda: attach(nn.Linear(4, 4), "OFT", "x"), TypeError, "single one"),
+        (lambda: attach(model(), "LoRA", "q_proj"), ValueError, "kind must be"),
+        (lambda: attach(made, "HRA", "q_proj", r=2), ValueError, "'q_proj' has an adapter already"),
+        (lambda: merge(made["blocks"][0].q_proj), TypeError, "single layer"),
+        (lambda: merge(hooked), ValueError, "hooks"),
+    ):
+        with pytest.raises(error, match=said):
+            call()
+    assert type(hooked["blocks"][1].q_proj) is HRA
     plain = model()
     assert detach(plain) is merge(plain) is plain
-
-
-def test_layers_of_torch_read_the_weight():
-    """A TransformerEncoderLayer has fast paths of its own."""
-    layer, x = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(), torch.randn(2, 5, 16)
-    before = layer(x)
-    attach(layer, "OFT", ["linear1", "linear2", "out_proj"], block_size=4)
-    assert torch.allclose(layer(x), before, atol=1e-5)
-    with torch.no_grad():
-        assert torch.allclose(layer(x), before, atol=1e-5)
 
 
 def tied():
@@ -240,6 +230,7 @@ ADDED = {
     **{name: lambda module, _, add=add: add(module) for name, add in modules.HOOKS.items()},
     **modules.COMPUTED,
     **modules.ADDITIONS,
+    **modules.PARAMETRISED,
 }
 
 
@@ -249,8 +240,9 @@ def test_what_was_added_is_not_lost():
     for name, add in ADDED.items():
         made = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)).eval()
         add(made[1], "weight")
-        layer, expected = made[1], made(x)
+        layer, expected, before = made[1], made(x), flags(made)
         attach(made, "OFT", ["0", "1"], block_size=4)
+        assert [key for key, trained in flags(made).items() if trained] == ["0.upper", "1.upper"]
         torch.testing.assert_close(made(x), expected)
         with pytest.raises(ValueError, match="^1: linear has .* remove "):
             merge(made)
@@ -258,7 +250,7 @@ def test_what_was_added_is_not_lost():
             made[1].merge()
         assert type(made[0]) is OFT, name
         detach(made)
-        assert made[1] is layer
+        assert made[1] is layer and flags(made) == before
     for name, add in {**modules.HOOKS, **modules.ADDITIONS}.items():
         if name.endswith("of a weight"):
             continue  # of the parameter of an adapter, which leaves with it
@@ -273,13 +265,13 @@ def test_what_was_added_is_not_lost():
 
 
 @pytest.mark.parametrize("kind", ["OFT", "HRA"])
-@pytest.mark.parametrize("name", modules.COMPUTED)
+@pytest.mark.parametrize("name", [*modules.COMPUTED, *modules.PARAMETRISED])
 def test_the_weight_is_that_of_a_call(kind, name):
-    """Where a forward pre-hook computes it, after the parameters have changed."""
+    """Where a forward pre-hook or a parametrization computes it, after the parameters have changed."""
     linear, x = nn.Linear(8, 4, dtype=torch.float64), torch.randn(3, 8, dtype=torch.float64)
-    modules.COMPUTED[name](linear, "weight")
-    if "norm" not in name and name != "pruned rows":  # those are of matrices alone
-        modules.COMPUTED[name](linear, "bias")
+    ADDED[name](linear, "weight")
+    if name in ("pruned at random", "pruned twice", "a hook of one's own"):  # the others are of matrices alone
+        ADDED[name](linear, "bias")
     adapter = {"OFT": OFT, "HRA": HRA}[kind](linear, 2).eval()
     with torch.no_grad():
         for p in linear.parameters():
@@ -287,22 +279,6 @@ def test_the_weight_is_that_of_a_call(kind, name):
         weight, bias = adapter.weight, adapter.bias
         torch.testing.assert_close(x @ weight.mT + bias, adapter(x))
     assert adapter.weight.requires_grad
-
-
-@pytest.mark.parametrize("kind", ["OFT", "HRA"])
-@pytest.mark.parametrize("constraint", ["orthogonal", "weight_norm", "spectral_norm"])
-def test_parametrised_layers(kind, constraint):
-    """Calls and weight agree, merge refuses to drop the parametrization, detach gives all back."""
-    made = nn.Sequential(nn.Linear(8, 8)).eval()
-    getattr(nn.utils.parametrizations, constraint)(made[0]).parametrizations.weight[0].requires_grad_(False)
-    before, x = flags(made), torch.randn(3, 8)
-    attach(made, kind, "0", **({"block_size": 4} if kind == "OFT" else {"r": 2}))
-    randomised(made)
-    torch.testing.assert_close(x @ made[0].weight.mT + made[0].bias, made(x))
-    assert [name for name, trained in flags(made).items() if trained] == ["0.upper" if kind == "OFT" else "0.vectors"]
-    with pytest.raises(ValueError, match="^0: linear has .* remove "):
-        merge(made)
-    assert flags(detach(made)) == before
 
 
 def test_places_that_a_call_does_not_read():

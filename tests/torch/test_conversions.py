@@ -1,7 +1,6 @@
 """Weights after every way of a module to another precision, and after averages: orthogonal in the precision of use."""
 
 import copy
-import io
 import itertools
 
 import pytest
@@ -75,13 +74,6 @@ def loaded_from_half(module, twin):
     return other
 
 
-def loaded_from_disk(module, twin):
-    file = io.BytesIO()
-    torch.save(rounded(module), file)
-    file.seek(0)
-    return loaded(module, twin) if is_complex(module) else _with(twin().double(), torch.load(file))
-
-
 def _with(module, state):
     module.load_state_dict(state)
     return module
@@ -122,7 +114,6 @@ WAYS = {
     "loaded by assignment": lambda module, twin: loaded(module, twin, assign=True),
     "loaded from half precision": loaded_from_half,
     "loaded into double precision": lambda module, twin: _with(raised(twin(), None), rounded(module)),
-    "loaded from disk": loaded_from_disk,
     "averaged": averaged(use_buffers=True),
     "averaged parameters": averaged(use_buffers=False),
     "moving average": averaged(use_buffers=True, multi_avg_fn=get_ema_multi_avg_fn(0.5)),

@@ -31,12 +31,14 @@ SIZES = {
     "chunk_kda": (2, 7, 1, 1, 2, 6, 5, "row"),
 }
 #: What none takes: grouped values without gates or with several rows per token, gates of rows with several rows per
-#: token, long keys.
+#: token, long keys, single and double precision.
 OTHERS = [
-    (2, 7, 1, 1, 2, 6, 5, None),
-    (2, 7, 3, 1, 2, 6, 5, "head"),
-    (2, 7, 3, 2, 2, 6, 5, "row"),
-    (1, 2, 1, 1, 1, 257, 5, None),
+    ((2, 7, 1, 1, 2, 6, 5, None), torch.bfloat16),
+    ((2, 7, 3, 1, 2, 6, 5, "head"), torch.bfloat16),
+    ((2, 7, 3, 2, 2, 6, 5, "row"), torch.bfloat16),
+    ((1, 2, 1, 1, 1, 257, 5, None), torch.bfloat16),
+    (SIZES["chunk_kda"], torch.float32),
+    (SIZES["chunk_kda"], torch.float64),
 ]
 
 
@@ -168,17 +170,10 @@ def test_sequences_that_follow_each_other(library):
         close(a.detach().double(), b.detach().double(), 2e-2)
 
 
-@pytest.mark.parametrize("sizes", OTHERS, ids=str)
-def test_what_the_library_does_not_take(sizes, library):
+@pytest.mark.parametrize(("sizes", "dtype"), OTHERS, ids=str)
+def test_what_the_library_does_not_take(sizes, dtype, library):
     with Elsewhere() as device:
-        called(sent(device, given(sizes)), householders=sizes[2])
-    assert not library
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_single_and_double_precision_take_the_formula(dtype, library):
-    with Elsewhere() as device:
-        called(sent(device, given(SIZES["chunk_kda"], dtype)))
+        called(sent(device, given(sizes, dtype)), householders=sizes[2])
     assert not library
 
 

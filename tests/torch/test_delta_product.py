@@ -1,16 +1,14 @@
 """`it.nn.DeltaProduct`: the textbook per sequence, parameters, orthogonality, steps."""
 
+import contextlib
 import itertools
 
-import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-import isometry as iso
 import isometry.torch as it
-import tolerance
 from derivatives import every_order
 from layers import B, D, N, T, build, close, draw, each_form, formed, is_the_textbook_loop, named, states
 from reference.delta import delta_rule
@@ -50,18 +48,6 @@ def test_the_layer_is_the_textbook_loop(form):
     is_the_textbook_loop(layer, states(layer, 4, 3, seed=1), run)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_the_last_output_alone(packed):
-    layer = product(2, bidirectional=True)
-    lean = product(2, bidirectional=True, last_only=True)
-    x = draw(T, B, D)
-    given = pack_sequence([x[:k, b] for b, k in enumerate((2, T, 1, 3))], enforce_sorted=False) if packed else x
-    (output, last), (states, h_n) = lean(given), layer(given)
-    padded, lengths = pad_packed_sequence(states) if packed else (states, torch.full((B,), T))
-    ends = torch.stack([padded[k - 1, b, :N] for b, k in enumerate(lengths)])
-    assert torch.equal(output, torch.cat((ends, padded[0, :, N:]), 1)) and torch.equal(last, h_n)
-
-
 def test_names_and_shapes_of_the_state_dict():
     layer = it.nn.DeltaProduct(D, N, 2, heads=3, householders=2, bidirectional=True, trainable_h0=True)
     rows = 2 * N + 2 * 3 + 3
@@ -97,79 +83,21 @@ def test_initial_values(bias):
         assert (given["g"] <= -1e-3).all() and (given["g"] >= -1.6).all()
 
 
-def reflecting(heads=2, householders=2):
-    """A layer whose rates are 2, whose values are 0, and whose keys are long, so that they are unit vectors."""
-    layer = build("delta-product", heads=heads, householders=householders, gate=False, trainable_h0=True)
-    with torch.no_grad():
-        layer.weight_ih_l0[N:], layer.bias_l0[N:] = 0, 0
-        layer.transition_bias_l0[: householders * N] = 0
-        keys = layer.transition_weight_l0[: householders * N].view(-1, N // heads, D)
-        keys[:, 1] = -keys[:, 0]  # silu leaves one of them
-        keys *= 1e6
-        layer.transition_weight_l0[householders * N :] = 0
-        layer.transition_bias_l0[householders * N :] = 60
-    return layer
-
-
-def test_reflections_keep_the_state():
-    """S^T S stays as it is over 200 steps, and the product of the reflections is orthogonal with determinant 1."""
-    layer = reflecting()
-    with torch.no_grad():
-        _, last = layer(draw(200, B, D), h0 := states(layer, 1, B))
-        _, product = layer(draw(200, B, D), torch.eye(N // 2, dtype=torch.float64).expand_as(h0).clone())
-    bound = tolerance.sequence_gradient("float64", 2, 200)  # S enters twice
-    tolerance.close(last.mT @ last, h0.mT @ h0, bound, "S^T S")
-    tolerance.close(product.mT @ product, torch.eye(N // 2).expand_as(product), bound, "W^T W")
-    assert torch.allclose(torch.linalg.det(product), torch.ones(1, B, 2, dtype=torch.float64))
-
-
-def words(elements):
-    """For every permutation of three things: at most two swaps whose product it is, the first one first."""
-    found = {}
-    for count in (2, 1, 0):
-        for word in itertools.product(((0, 1), (0, 2), (1, 2)), repeat=count):
-            order = [0, 1, 2]
-            for pair in word:
-                order = [{pair[0]: pair[1], pair[1]: pair[0]}.get(p, p) for p in order]
-            found[tuple(order)] = word
-    return [found[p] for p in elements]
-
-
-def test_two_reflections_follow_the_products_of_three_things():
-    """The theory of the task `permutations`: by keys e_i - e_j and rates 0 or 2 the state is the product itself."""
-    elements = list(itertools.permutations(range(3)))
-    layer = it.nn.DeltaProduct(6, 3, householders=2, gate=False).double()
-    low = torch.linspace(-1.0, 0.0, 100_001, dtype=torch.float64)
-    minus = low[(F.silu(low) + F.silu(torch.full_like(low, 0.2))).abs().argmin()]  # silu(minus) = -silu(0.2)
-    with torch.no_grad():
-        for p in layer.parameters():
-            p.zero_()
-        layer.transition_weight_l0[6:] = -60
-        for token, word in enumerate(words(elements)):
-            for j, (a, b) in enumerate(word):
-                layer.transition_weight_l0[3 * j + a, token] = 0.2
-                layer.transition_weight_l0[3 * j + b, token] = minus
-                layer.transition_weight_l0[6 + j, token] = 60
-        ids, products = iso.tasks.permutations(40, 5, 0)
-        x = torch.from_numpy(iso.tasks.one_hot(ids, 6))
-        last = layer(x, torch.eye(3, dtype=torch.float64).expand(1, 5, 1, 3, 3))[1]
-    expected = np.stack([np.eye(3)[:, elements[p]] for p in products[-1]])
-    assert np.abs(last[0, :, 0].numpy() - expected).max() < 0.01
-
-
 @pytest.mark.parametrize("last_only", [False, True])
 def test_a_step_returns_the_output_too(last_only):
-    """In every form of input; what a step gives is what the sequence gives."""
+    """In every form of input, inside `cached` too; what a step gives is what the sequence gives."""
     layer, x = product(2, batch_first=True, last_only=last_only), draw(T, B, D)
     expected = layer(x.transpose(0, 1))
-    state = alone = None
-    for x_t in x:
-        output, state = layer.step(x_t, state)
-        single, alone = layer.step(x_t[1], alone)
-    close(output, expected[0] if last_only else expected[0][:, -1], "output")
-    close(state, expected[1], "state")
-    close(single, output[1], "without a batch")
-    close(alone, state[:, 1], "its state")
+    for recorded, around in ((True, contextlib.nullcontext()), (False, layer.cached())):
+        state = alone = None
+        with torch.set_grad_enabled(recorded), around:
+            for x_t in x:
+                output, state = layer.step(x_t, state)
+                single, alone = layer.step(x_t[1], alone)
+        close(output, expected[0] if last_only else expected[0][:, -1], "output")
+        close(state, expected[1], "state")
+        close(single, output[1], "without a batch")
+        close(alone, state[:, 1], "its state")
     with pytest.raises(ValueError, match="one direction"):
         product(bidirectional=True).step(x[0])
 
@@ -209,36 +137,23 @@ def test_derivatives_of_every_order():
     every_order(call, [draw(2, 2, D), states(layer, 1, 2), *(p.detach().clone() for p in layer.parameters())])
 
 
-@pytest.mark.parametrize("own", [{}, {"heads": 2, "householders": 2, "gate": False, "num_layers": 2, "bias": False}])
-def test_a_step_inside_cached_is_a_call_of_the_kernel(own, monkeypatch):
-    """It does not pass through the layer's call, and has its bits."""
-    layer, x, one = it.nn.DeltaProduct(3, 8, trainable_h0=True, **own), torch.randn(4, 2, 3), torch.randn(3)
-    with torch.no_grad():
-        outside = [layer.step(x[0]), layer.step(one)]
-        outside.append(layer.step(x[1], outside[0][1]))
-    monkeypatch.setattr(layer, "forward", None)
-    with torch.no_grad(), layer.cached():
-        inside = [layer.step(x[0]), layer.step(one), layer.step(x[1], outside[0][1])]
-    for pair, other in zip(inside, outside, strict=True):
-        for a, b in zip(pair, other, strict=True):
-            assert torch.equal(a, b)
-
-
 FORMS = ({}, {"gate": False}, {"bidirectional": True}, {"num_layers": 2, "heads": 2, "householders": 3})
 
 
 @pytest.mark.parametrize("own", FORMS, ids=str)
 def test_marks_that_vmap_maps_over(own):
-    """Three members each: the layer on the marks of one member after another."""
+    """Three members each: the layer on the marks of one member after another, or of all."""
     for batch_first, last_only in itertools.product((False, True), repeat=2):
         layer = product(**own, batch_first=batch_first, last_only=last_only)
         sizes = (3, B, T) if batch_first else (3, T, B)
         x, starts = draw(*sizes, D), torch.rand(sizes, generator=torch.Generator().manual_seed(0)) < 0.4
         hx = draw(3, layer.num_layers * (1 + layer.bidirectional), B, *layer._state)
-        found = torch.vmap(lambda *of: layer(of[0], of[1], starts=of[2]))(x, hx, starts)
-        for member, of in enumerate(zip(x, hx, starts, strict=True)):
-            for a, b in zip(found, layer(of[0], of[1], starts=of[2]), strict=True):
-                close(a[member], b)
+        call = lambda x, hx, starts: layer(x, hx, starts=starts)
+        for marks, dims in ((starts, 0), (starts[:1].expand_as(starts), (0, 0, None))):
+            found = torch.vmap(call, dims)(x, hx, marks if dims == 0 else marks[0])
+            for member, of in enumerate(zip(x, hx, marks, strict=True)):
+                for a, b in zip(found, call(*of), strict=True):
+                    close(a[member], b)
     layer = product(trainable_h0=True)
     with pytest.raises(ValueError, match="^starts must be the same for all members of a vmap"):
         torch.vmap(lambda x, starts: layer(x, starts=starts))(draw(3, T, B, D), torch.ones(3, T, B, dtype=torch.bool))
@@ -246,25 +161,21 @@ def test_marks_that_vmap_maps_over(own):
 
 @pytest.mark.parametrize("own", FORMS, ids=str)
 def test_outputs_and_states_are_contiguous(own):
-    """In every layout: sequences or steps first, one sequence, marks, a packed sequence, the last output, a step."""
-    for batch_first, last_only in itertools.product((False, True), repeat=2):
-        layer = product(**own, batch_first=batch_first, last_only=last_only)
+    """In every layout: sequences or steps first, one sequence, marks, a packed sequence, a step; the last outputs alone
+    are those of all."""
+    for batch_first in (False, True):
+        layer, lean = (product(**own, batch_first=batch_first, last_only=last_only) for last_only in (False, True))
         x = draw(B, T, D) if batch_first else draw(T, B, D)
         marks = torch.zeros(x.shape[:2], dtype=torch.bool)
         marks[2] = True
         packed = pack_sequence([draw(k, D) for k in (T, 2, 1)])
-        calls = [layer(x), layer(x, starts=marks), layer(draw(T, D)), layer(packed)]
-        calls += [] if layer.bidirectional else [layer.step(draw(B, D))]
-        for output, state in calls:
-            assert (output if isinstance(output, torch.Tensor) else output.data).is_contiguous()
-            assert state.is_contiguous()
-
-
-@pytest.mark.parametrize("members", [2, 0])
-def test_marks_of_a_vmap_are_those_of_all_members(members):
-    layer, x = product(), draw(T, members, B, D)
-    marks = torch.arange(T * B).reshape(T, B) % 3 == 0
-    found = torch.func.vmap(lambda x: layer(x, starts=marks)[0], 1)(x)
-    assert found.shape == (members, T, B, N)
-    for k in range(members):
-        close(found[k], layer(x[:, k], starts=marks)[0])
+        for given, more in ((x, {}), (x, {"starts": marks}), (draw(T, D), {}), (packed, {})):
+            (output, state), (last, same) = layer(given, **more), lean(given, **more)
+            padded, lengths = pad_packed_sequence(output) if given is packed else (output, None)
+            assert padded.is_contiguous() and all(t.is_contiguous() for t in (state, last, same))
+            padded = padded.transpose(0, 1) if batch_first and padded.dim() == 3 and lengths is None else padded
+            ends = padded[-1] if lengths is None else padded[lengths - 1, torch.arange(3)]
+            assert torch.equal(last[..., :N], ends[..., :N]) and torch.equal(last[..., N:], padded[0][..., N:])
+            assert torch.equal(same, state)
+        if not layer.bidirectional:
+            assert all(t.is_contiguous() for t in layer.step(draw(B, D)))

@@ -1,82 +1,43 @@
 """Tensors passed through DLPack's C exchange or through NumPy views: bitwise equal results, the same errors."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import isometry.torch as it
+import reference as ref
 from isometry import _core
 from isometry.torch._dispatch import function
+from laws.calls import others
+from laws.test_buffers import results
+from subjects import TorchSubject
 from subprocesses import script
-
-DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
-
-
-def householder(dtype: torch.dtype, batch: tuple[int, ...]) -> list[Tensor]:
-    torch.manual_seed(1)
-    u, x = (
-        torch.randn(*batch, 9, 3, dtype=dtype).requires_grad_(),
-        torch.randn(4, *batch, 9, dtype=dtype).requires_grad_(),
-    )
-    operator = it.Householder(u)
-    out = [operator.matrix(), operator.apply(x), operator.apply_adjoint(x)]
-    return [*out, *torch.autograd.grad(sum(y.abs().square().sum() * (i + 1) for i, y in enumerate(out)), (u, x))]
+from tolerance import identical
 
 
-def cayley(dtype: torch.dtype, batch: tuple[int, ...]) -> list[Tensor]:
-    torch.manual_seed(2)
-    upper, x = (
-        torch.randn(*batch, 10, dtype=dtype).requires_grad_(),
-        torch.randn(*batch, 5, dtype=dtype).requires_grad_(),
-    )
-    operator = it.Cayley(upper, signs=torch.tensor([1.0, -1, 1, 1, -1], dtype=torch.empty(0, dtype=dtype).real.dtype))
-    out = operator.matrix(), operator.apply(x)
-    return [
-        *out,
-        *torch.autograd.grad((out[0] * torch.randn_like(out[0])).sum().abs() + out[1].abs().sum(), (upper, x)),
-    ]
+def test_both_routes_give_the_same_bits(case, seed, monkeypatch):
+    for batch in ((), (3,), (1,)):
+        subject = TorchSubject.draw(case, seed, 5, batch)
+        p, q = subject.reference().shape[-2:]
+        drawn = [
+            ref.normal(seed, *shape, dtype=case.dtype) for shape in ((4, *batch, q), (4, *batch, p), (*batch, p, q))
+        ]
+        calls, found = others(subject, seed), []
+        for direct in {function._DIRECT, False}:
+            monkeypatch.setattr(function, "_DIRECT", direct)
+            found.append(results(subject, *drawn, calls))
+        for one, other in zip(found[0], found[-1], strict=True):
+            identical(one, other, "a result")
 
 
-def recurrence(dtype: torch.dtype, batch: tuple[int, ...]) -> list[Tensor]:
-    torch.manual_seed(3)
-    rows = batch[0] if batch else 1
-    x, v = torch.randn(6, rows, 2, dtype=dtype).requires_grad_(), torch.randn(7, 2, dtype=dtype).requires_grad_()
-    weight = torch.linalg.qr(torch.randn(7, 7, dtype=dtype))[0].requires_grad_()
-    states = it.recurrence(
-        it.Dense(weight), x, v, activation="modrelu", activation_bias=torch.zeros(7, dtype=x.real.dtype)
-    )
-    return [states, *torch.autograd.grad(states.abs().square().sum(), (x, v, weight))]
+test_both_routes_give_the_same_bits.select = lambda case: case.first
 
 
-@pytest.mark.parametrize("batch", [(), (3,), (1,)], ids=str)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("work", [householder, cayley, recurrence], ids=lambda f: f.__name__)
-def test_both_routes_give_the_same_bits(
-    work: Callable[..., list[Tensor]], dtype: torch.dtype, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = []
-    for direct in {function._DIRECT, False}:
-        monkeypatch.setattr(function, "_DIRECT", direct)
-        found.append(work(dtype, batch))
-    for first, second in zip(found[0], found[-1], strict=True):
-        assert first.shape == second.shape
-        assert torch.equal(first, second)
-
-
-def test_views_with_pending_conjugation_or_negation_are_read_right() -> None:
-    z = torch.randn(6, 2, dtype=torch.complex128)
-    assert torch.equal(it.Householder(z.conj()).matrix(), it.Householder(z.conj().resolve_conj()).matrix())
+def test_a_contiguous_view_with_pending_negation_is_read_right():
+    """Of one number; laws/test_layouts.py has larger ones."""
     single = torch.randn(1, 1, dtype=torch.complex128).conj().imag
     assert single.is_neg() and single.is_contiguous()
-    weight = torch.ones(1, 1, dtype=torch.float64)
-    assert torch.equal(it.Dense(weight).apply(single), single.resolve_neg())
-    wide = torch.randn(9, 12, dtype=torch.float64)
-    assert torch.equal(it.Householder(wide[:, ::4]).matrix(), it.Householder(wide[:, ::4].contiguous()).matrix())
+    assert torch.equal(it.Dense(torch.ones(1, 1, dtype=torch.float64)).apply(single), single.resolve_neg())
 
 
 class TestSeam:
@@ -93,7 +54,7 @@ class TestSeam:
         ],
         ids=["int64", "bfloat16", "strided", "rank 1", "meta"],
     )
-    def test_tensors_that_no_kernel_reads(self, vectors: Tensor, error: type, words: str) -> None:
+    def test_tensors_that_no_kernel_reads(self, vectors, error, words):
         if not function._DIRECT:
             error, words = TypeError, "NumPy array"
         with pytest.raises(error, match=f"{words}|^vectors: expected a tensor"):
@@ -110,20 +71,20 @@ class TestSeam:
         ],
         ids=["dtype", "shape", "batch", "strided", "list"],
     )
-    def test_results_that_do_not_fit(self, out: object, error: type) -> None:
+    def test_results_that_do_not_fit(self, out, error):
         vectors = torch.ones(3, 2) if function._DIRECT else np.ones((1, 3, 2), np.float32)
         with pytest.raises(error if function._DIRECT else TypeError, match="out|^vectors: expected a tensor"):
             _core.operator_matrix("householder", (vectors, None, None), out, False, 1)
 
     @pytest.mark.parametrize("first", [0, 6, 9, 15, 17, 23])
-    def test_results_that_share_memory(self, first: int) -> None:
+    def test_results_that_share_memory(self, first):
         """Ranges of addresses decide, of tensors and NumPy arrays alike; the next call is not affected."""
         memory, ct = torch.ones(32), torch.ones(2, 4)
         x, x_bar, vectors = memory[:8].view(2, 4), memory[8:16].view(2, 4), memory[16:24].view(4, 2)
         if not function._DIRECT:
-            x, x_bar, vectors, ct = (array.numpy() for array in (x, x_bar, vectors, ct))  # type: ignore[assignment]
+            x, x_bar, vectors, ct = (array.numpy() for array in (x, x_bar, vectors, ct))
 
-        def call(first: int) -> None:
+        def call(first):
             bars = (memory[first : first + 8].view(4, 2).numpy(), None, None)
             _core.operator_apply_vjp("householder", (vectors, None, None), None, x, ct, bars, x_bar, False, 1)
 
@@ -131,14 +92,14 @@ class TestSeam:
             call(first)
         call(24)
 
-    def test_arrays_and_tensors_mix(self) -> None:
+    def test_arrays_and_tensors_mix(self):
         out = np.empty((3, 3), np.float32)
         vectors = torch.ones(1, 3, 2)
         given = (vectors if function._DIRECT else vectors.numpy(), None, None)
         _core.operator_matrix("householder", given, out, False, 1)
         np.testing.assert_array_equal(out, it.Householder(torch.ones(3, 2)).matrix().numpy())
 
-    def test_other_types_are_not_taken(self) -> None:
+    def test_other_types_are_not_taken(self):
         assert _core.exchange_with(torch.Tensor) == hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
         assert not _core.exchange_with(int)
         assert not _core.exchange_with(np.ndarray)
@@ -187,6 +148,6 @@ REPLACED = """
 
 
 @pytest.mark.alone
-def test_a_storage_that_is_replaced_lives_until_the_call_ends() -> None:
+def test_a_storage_that_is_replaced_lives_until_the_call_ends():
     """That of an argument and that of the result, replaced by set_ and by an assignment to data."""
     script(REPLACED, OMP_NUM_THREADS="1")

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 import isometry.torch as it
-from derivatives import compiled, draw, every_member, every_order, gradients, same
+from derivatives import compiled, draw, every_member, every_order, gradients, of_operator, same
 from elsewhere import Elsewhere, ElsewhereSubject
-from faces import tensor
 from forms import FORMS
 from laws.test_devices import unseen
 from registry import CASES, Case
@@ -38,17 +37,8 @@ COMPILED = ("call", "adjoint", "columns of an operator", "matrix of a product", 
 
 def problem(case, expression, rng):
     """The expression as a function of the operator's arguments and of x, and a point to differentiate at."""
-    at = {name: tensor(a) for name, a in case.draw(rng, 4).items()}
-    fixed = {name: at.pop(name) for name in case.object.fixed if name in at}
-    at["x"] = draw(rng, 3, 4, dtype=case.dtype)
     other = it.Cayley(draw(rng, 6, dtype=case.dtype))
-
-    def f(*tensors):
-        given = dict(zip(at, tensors, strict=True))
-        x = given.pop("x")
-        return EXPRESSIONS[expression](case.build(it, {**fixed, **given}, 4), other, x)
-
-    return f, list(at.values())
+    return of_operator(case, rng, lambda op, x: EXPRESSIONS[expression](op, other, x), 3)
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)

@@ -1,14 +1,12 @@
 """PyTorch's samples of its recurrent modules, of the layers that load their weights, in their place."""
 
-import functools
 import re
 import warnings
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_leaves, tree_map
 
 from layers import AS_TORCH, each_of_torch
 
@@ -65,35 +63,6 @@ def test_samples(infos, name, dtype):
 def strided(t):
     """The same values in every second place of memory, where a tensor has floats."""
     return torch.stack([t, t], -1)[..., 0] if t.is_floating_point() else t
-
-
-@each_of_torch
-def test_gradients(infos, name):
-    """Of first and second order, by differences, of inputs, states and weights."""
-    chosen = samples(infos, name, torch.float64)
-    for keywords, args in chosen[:: max(1, len(chosen) // 8)]:
-        _, ours = pair(name, keywords, torch.float64)
-        names, weights = zip(*ours.named_parameters(), strict=True)
-        inputs, structure = tree_flatten(args)
-
-        def call(*leaves):
-            own = tree_unflatten(leaves[: len(inputs)], structure)
-            named = dict(zip(names, leaves[len(inputs) :], strict=True))
-            return tuple(tree_leaves(torch.func.functional_call(ours, named, own)))
-
-        leaves = [t.detach().clone().requires_grad_() for t in (*inputs, *weights)]
-        assert gradcheck(call, leaves, fast_mode=True, check_forward_ad=True)
-        assert gradgradcheck(call, leaves, fast_mode=True)
-
-
-@each_of_torch
-def test_factory_keywords(infos, name):
-    """device= and dtype= of every sample, and the meta device."""
-    for keywords, _ in samples(infos, name, torch.float64):
-        make = functools.partial(AS_TORCH[name][1], **keywords)
-        assert all(p.dtype is torch.float32 and p.device.type == "cpu" for p in make().parameters())
-        assert all(p.dtype is torch.float64 for p in make(dtype=torch.float64, device="cpu").parameters())
-        assert all(p.device.type == "meta" for p in make(device="meta").parameters())
 
 
 @each_of_torch

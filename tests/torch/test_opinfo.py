@@ -122,19 +122,6 @@ def test_gradients(infos, name, dtype):
     assert checked >= 3
 
 
-@each_double
-@each_function
-def test_gradients_of_samples_without_elements(infos, name, dtype):
-    """They exist, of the shapes of the arguments."""
-    for sample in samples(infos[name], dtype):
-        call, leaves = call_and_leaves(name, sample)
-        if all(t.numel() for t in leaves):
-            continue
-        found = call(*leaves)
-        grads = torch.autograd.grad(found, leaves, [torch.ones_like(t) for t in found], materialize_grads=True)
-        assert [g.shape for g in grads] == [t.shape for t in leaves]
-
-
 @each_type
 @each_function
 def test_gradients_of_strided_samples(infos, name, dtype):
@@ -206,20 +193,6 @@ def test_tensors_without_values(infos, name, dtype):
         s = sample.transform(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x)
         for found in (faked, results(NAMES[name](s.input, *s.args, **s.kwargs))):
             assert [(t.shape, t.dtype) for t in found] == [(t.shape, t.dtype) for t in expected]
-
-
-@each_function
-def test_vmap(infos, name):
-    """Of every sample, along the first axis and along the last."""
-    for sample in samples(infos[name], torch.float64, small_inputs_only=True):
-        given = [sample.input, *sample.args]
-        call = lambda *own, s=sample: results(NAMES[name](*own, **s.kwargs))
-        expected = call(*given)
-        for axis in (0, -1):
-            many = [torch.stack([t, t], axis) for t in given]
-            found = torch.func.vmap(call, in_dims=axis)(*many)
-            for t, e in zip(found, expected, strict=True):
-                assert_close(t, torch.stack([e, e]), **bars(torch.float64))
 
 
 @each_function

@@ -19,49 +19,6 @@ from tolerance import close
 WAYS = pytest.mark.parametrize("trivialization", [True, False], ids=["trivialized", "plain"])
 
 
-def trained(module, optimiser, steps, target, gaps=None):
-    for _ in range(steps):
-        loss = (module.weight - target).square().sum()
-        optimiser.zero_grad(), loss.backward(), optimiser.step()
-        if gaps is not None:
-            gaps.append(gap(module.weight))
-    return loss.item()
-
-
-@pytest.mark.parametrize(
-    "name,shape,trivialization",
-    [
-        ("householder", (9, 4), True),
-        *(
-            pytest.param(name, shape, trivialization, marks=pytest.mark.long)
-            for name in MAPS
-            for shape in ((9, 4), (8, 8), (4, 9))
-            for trivialization in (True, False)
-        ),
-    ],
-)
-def test_a_thousand_steps_with_weight_decay(trivialization, shape, name):
-    """Orthogonal at every step in single precision, also when training goes on from a saved state."""
-
-    def build():
-        module = linear(*shape, dtype=torch.float32)
-        it.parametrizations.orthogonal(module, "weight", name, use_trivialization=trivialization)
-        return module, torch.optim.AdamW(module.parameters(), lr=1e-2, weight_decay=0.1)
-
-    target, gaps = torch.linalg.qr(torch.randn(max(shape), min(shape)))[0], []
-    target = target if shape[0] >= shape[1] else target.mT
-    (module, optimiser), (resumed, second) = build(), build()
-    first = trained(module, optimiser, 1, target)
-    trained(module, optimiser, 499, target, gaps)
-    resumed.load_state_dict(module.state_dict())
-    second.load_state_dict(copy.deepcopy(optimiser.state_dict()))
-    for each in ((module, optimiser), (resumed, second)):
-        trained(*each, 2, target)
-    assert torch.equal(resumed.weight, module.weight)
-    last = trained(resumed, second, 498, target, gaps)
-    assert max(gaps) < 1e-5 and last < first
-
-
 #: Name -> an optimiser that moves the diagonal of X, which has no gradient, far.
 MOVERS = {
     "Adam": lambda p: torch.optim.Adam(p, lr=0.02, weight_decay=0.1),
@@ -170,8 +127,7 @@ def test_parameters_that_decay_to_zero(name):
 @pytest.mark.parametrize("shape", [(6, 6), (7, 3), (3, 7), (2, 5, 3)], ids=str)
 def test_torchs_states_load_and_go_on_as_there(shape, trivialization, name):
     """The same weight, and the same weights in every further step of gradient descent, although the base of a thin
-    weight is another."""
-
+    weight is another, of the size of the weight."""
     theirs, ours = (
         build(Holder(torch.randn(shape, dtype=torch.float64)), orthogonal_map=name, use_trivialization=trivialization)
         for build in (torchs, it.parametrizations.orthogonal)
@@ -183,20 +139,11 @@ def test_torchs_states_load_and_go_on_as_there(shape, trivialization, name):
         for _ in range(3):
             close(ours.weight.detach(), theirs.weight.detach(), TIGHT)
             for module, optimiser in zip((theirs, ours), optimisers, strict=True):
-                trained(module, optimiser, 1, target)
-    size = sum(t.numel() for t in ours.state_dict().values())
-    assert size <= 2 * target.numel()
-
-
-def test_a_state_is_a_thirtieth():
-    """Of torch's for 1024 x 16, on disk and in memory."""
-    theirs, ours = (build(linear(1024, 16)) for build in (torchs, it.parametrizations.orthogonal))
-    for held in (
-        lambda m: m.state_dict().values(),
-        lambda m: [*m.parameters(), *m.buffers()],
-    ):
-        sizes = [sum(t.numel() for t in held(m)) for m in (theirs, ours)]
-        assert sizes[0] >= 30 * sizes[1]
+                optimiser.zero_grad()
+                (module.weight - target).square().sum().backward()
+                optimiser.step()
+    for held in (ours.state_dict().values(), [*ours.parameters(), *ours.buffers()]):
+        assert sum(t.numel() for t in held) <= 2 * target.numel()
 
 
 @EVERY
@@ -248,19 +195,6 @@ class Twice(torch.nn.Module):
 
     def right_inverse(self, x):
         return x / 2
-
-
-@EVERY
-def test_copied_parameters_have_their_signs(name):
-    """By `functional_call` with a state, and by a target network's `copy_`."""
-    one, other, target = (
-        it.parametrizations.orthogonal(linear(6, 6), "weight", name, use_trivialization=False) for _ in range(3)
-    )
-    eye = torch.eye(6, dtype=torch.float64)
-    with torch.no_grad():
-        close(torch.func.functional_call(other, dict(one.state_dict()), (eye,)).T, one.weight, TIGHT)
-        original(target).copy_(original(one))
-        close(target.weight, one.weight, TIGHT)
 
 
 @EVERY

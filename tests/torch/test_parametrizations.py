@@ -1,5 +1,7 @@
 """`parametrizations.orthogonal` and `init.orthogonal_`: what torch's tests of its own functions check, and more."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,9 @@ from torch.nn.utils.parametrizations import orthogonal as torchs
 
 import isometry.torch as it
 import tolerance
-from derivatives import compiled, every_order, same
+from derivatives import every_order, same_when_compiled
 from orthogonal_weights import EVERY, MAPS, TIGHT, Holder, gap, linear, original, q_of
+from support import structure
 from tolerance import close
 
 SHAPES = pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)], ids=str)
@@ -114,30 +117,17 @@ def test_values_are_those_of_torch(dtype, shape, name):
     ],
     ids=str,
 )
-def test_every_order(dtype, shape, name):
+def test_derivatives_of_every_order(dtype, shape, name):
+    """At X = 0 too: the rows below are zero, where the Q of a QR factorisation has no derivative."""
     module = it.parametrizations.orthogonal(linear(*shape, dtype=dtype), orthogonal_map=name)
-    every_order(module.parametrizations.weight[0], [0.5 * torch.randn(shape, dtype=dtype)])
-
-
-@EVERY
-def test_gradients_exist_at_the_base(name):
-    """X = 0: the rows below are zero, where the Q of a QR factorisation has no derivative."""
-    module = it.parametrizations.orthogonal(linear(5, 2), orthogonal_map=name)
-    every_order(module.parametrizations.weight[0], [original(module).detach()])
+    for x in (0.5 * torch.randn(shape, dtype=dtype), original(module).detach()):
+        every_order(module.parametrizations.weight[0], [x])
 
 
 @pytest.mark.parametrize("name", ["householder", *(pytest.param(m, marks=pytest.mark.long) for m in MAPS[1:])])
 def test_compiled(name):
-    """Forward and gradient without a graph break."""
     module = it.parametrizations.orthogonal(linear(5, 3), orthogonal_map=name)
-    x = torch.randn(2, 3, dtype=torch.float64)
-    found = []
-    for function in (compiled(module), module):
-        module.zero_grad()
-        y = function(x)
-        y.square().sum().backward()
-        found += [y.detach(), original(module).grad.clone()]
-    same(found[:2], found[2:])
+    same_when_compiled(module.parametrizations.weight[0], [torch.randn(5, 3, dtype=torch.float64)])
 
 
 def test_autocast_keeps_the_precision_of_the_weight():
@@ -162,6 +152,62 @@ def test_very_thin_weights():
         module = it.parametrizations.orthogonal(linear(100_000, 2, dtype=torch.float32), orthogonal_map=name)
         module.weight.square().sum().backward()
         assert gap(module.weight) < 1e-5 and original(module).grad.shape == (100_000, 2)
+
+
+# ---------------------------------------------------------------- weights with structure
+
+# on both sides of thin weights that are computed as square ones, of small nearest matrices, wide ones, stacks
+CASES = (
+    ((1, 1), torch.float32),
+    ((6, 6), torch.float64),
+    ((6, 6), torch.bfloat16),
+    ((2, 9, 9), torch.complex64),
+    ((4, 9), torch.float32),
+    ((70, 3), torch.float64),
+    ((70, 3), torch.complex64),
+    ((70, 20), torch.float32),
+)
+
+
+def drawn(name, shape, dtype):
+    kind = np.dtype(str(dtype).removeprefix("torch.")) if dtype is not torch.bfloat16 else np.dtype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        return torch.from_numpy(structure.draw(name, np.random.default_rng(0), shape, kind)).to(dtype)
+
+
+@structure.named
+@EVERY
+def test_any_weight(name, structure):
+    """As an initial weight, as the trained tensor without a base; W assigned to itself stays."""
+    for shape, dtype in CASES:
+        bound = 20 * max(shape[-2:] if dtype is not torch.bfloat16 else (1,)) * torch.finfo(dtype).eps
+        for trivialization in (True, False):
+            module = it.parametrizations.orthogonal(
+                Holder(drawn(structure, shape, dtype)), "weight", name, use_trivialization=trivialization
+            )
+            w = module.weight
+            assert gap(w) <= bound
+            (w.real * torch.linspace(-1, 1, w.numel()).view(shape)).sum().backward()
+            assert original(module).grad.isfinite().all()
+            if trivialization or name == "householder":
+                module.weight = before = w.detach().clone()
+                assert (module.weight - before).abs().max() <= bound
+
+
+@pytest.mark.parametrize(
+    "name,scale",
+    # the squares of reflection vectors are finite
+    [(name, scale) for name in MAPS for scale in (1.0, 1e3, 1e9, 1e15, 1e30) if name != "householder" or scale < 1e18],
+)
+def test_trained_tensors_of_any_size(name, scale):
+    """Also of weights so thin that no n x n matrix is formed, in both precisions."""
+    for dtype, n in itertools.product((torch.float32, torch.float64, torch.complex128), (9, 200)):
+        module = it.parametrizations.orthogonal(Holder(torch.randn(n, 3, dtype=dtype)), "weight", name)
+        with torch.no_grad():
+            original(module).copy_(scale * torch.randn(n, 3, dtype=dtype))
+        module.weight.abs().square().cos().sum().backward()
+        assert gap(module.weight) <= 200 * torch.finfo(dtype).eps
+        assert original(module).grad.isfinite().all()
 
 
 # ---------------------------------------------------------------- init

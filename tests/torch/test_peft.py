@@ -100,36 +100,3 @@ def test_hra(dtype, r):
 def test_hra_with_orthonormal_vectors():
     theirs, linear, u = hra(torch.float64, r=4, apply_GS=True)
     compared(theirs, it.adapters.HRA.from_peft(linear, u, apply_GS=True), [], torch.float64)
-
-
-@FLOATS
-def test_back_into_peft(dtype):
-    """What was trained here is computed there."""
-    theirs, linear, u = hra(dtype, r=4)
-    ours = it.adapters.HRA(linear, r=4)
-    ours.vectors.data.normal_()
-    u.data = ours.to_peft()
-    compared(theirs, ours, [(u, lambda: ours.vectors.grad)], dtype)
-    theirs, linear, weight = oft(dtype, use_cayley_neumann=False)
-    ours = it.adapters.OFT(linear, 8)
-    ours.upper.data.normal_()
-    weight.data = ours.to_peft(use_cayley_neumann=False)
-    compared(theirs, ours, [(weight, lambda: -ours.upper.grad)], dtype)
-
-
-@FLOATS
-def test_our_kernels_in_the_layers_of_peft(dtype, monkeypatch):
-    """PEFT's own modules, with the exact Cayley transform and the product of reflections computed here."""
-    from peft.tuners.hra.layer import HRALinear
-    from peft.tuners.oft.layer import OFTRotationModule
-
-    made = [oft(dtype, use_cayley_neumann=False), hra(dtype, r=4)]
-    x = torch.randn(7, N, dtype=dtype)
-    results = lambda: [
-        t.detach() for module, _, p in made for y in [module(x)] for t in (y, *torch.autograd.grad(y.square().sum(), p))
-    ]
-    expected = results()
-    monkeypatch.setattr(OFTRotationModule, "_cayley_batch", lambda _self, upper, *_: it.Cayley(upper).matrix())
-    monkeypatch.setattr(HRALinear, "get_delta_weight", lambda self, name: it.Householder(self.hra_u[name]).matrix())
-    for found, other in zip(results(), expected, strict=True):
-        close(found, other, 200 * eps(str(dtype).removeprefix("torch.")))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import isometry.torch as it
-from agents import CRITICS, LAYERS, Spaces, blind_cartpole, policy, stored
+from agents import CRITICS, LAYERS, Spaces, blind_cartpole, policy, stored, weight_normed
 from isometry.integrations import sb3 as integration
 from isometry.integrations.sb3 import RecurrentPolicy, register
 from isometry.torch.nn._streaming import Held
@@ -245,19 +245,17 @@ def test_matrices_are_packed_once_per_update(monkeypatch):
 
 
 def test_refusals():
-    spaces = Spaces("plain")
-    with pytest.raises(ValueError, match="layer must be .*'GRU'.* not 'GRUU'"):
-        policy(RecurrentPolicy, spaces, layer="GRUU")
-    with pytest.raises(TypeError, match="layer must be a recurrent layer"):
-        policy(RecurrentPolicy, spaces, layer=torch.nn.LSTM)
-    for own in ({"layer": "DeltaProduct"}, {"layer": "RUM", "lstm_kwargs": {"lam": 1}}):
-        with pytest.raises(ValueError, match="layer must have a state of one or two vectors"):
-            policy(RecurrentPolicy, spaces, **own)
-    for name in ("bidirectional", "batch_first", "last_only"):
-        with pytest.raises(ValueError, match=f"lstm_kwargs must not have {name}"):
-            policy(RecurrentPolicy, spaces, lstm_kwargs={name: True})
-    with pytest.raises(AssertionError, match="shared LSTM"):
-        policy(RecurrentPolicy, spaces, shared_lstm=True)
+    several = [{"layer": "DeltaProduct"}, {"layer": "RUM", "lstm_kwargs": {"lam": 1}}]
+    for error, said, own in (
+        (ValueError, "layer must be .*'GRU'.* not 'GRUU'", {"layer": "GRUU"}),
+        (TypeError, "layer must be a recurrent layer", {"layer": torch.nn.LSTM}),
+        (AssertionError, "shared LSTM", {"shared_lstm": True}),
+        *((ValueError, "layer must have a state of one or two vectors", own) for own in several),
+        *((ValueError, f"lstm_kwargs must not have {name}", {"lstm_kwargs": {name: True}})
+          for name in ("bidirectional", "batch_first", "last_only")),
+    ):  # fmt: skip
+        with pytest.raises(error, match=said):
+            policy(RecurrentPolicy, Spaces("plain"), **own)
 
 
 def test_without_the_package(monkeypatch):
@@ -303,17 +301,12 @@ def hooked(lstm):
     lstm.register_forward_hook(lambda *call: (call[2][0] + 1, call[2][1]))
 
 
-def weight_normed(lstm):
-    torch.nn.utils.parametrizations.weight_norm(lstm, "weight_hh_l0")
-
-
 def subclass(lstm):
-    lstm.__class__ = type("Doubled", (torch.nn.LSTM,), {"forward": lambda own, *given: doubled(own, *given)})
+    def forward(own, *given):
+        output, state = torch.nn.LSTM.forward(own, *given)
+        return 2 * output, state
 
-
-def doubled(own, *given):
-    output, state = torch.nn.LSTM.forward(own, *given)
-    return 2 * output, state
+    lstm.__class__ = type("Doubled", (torch.nn.LSTM,), {"forward": forward})
 
 
 @pytest.mark.parametrize("changed", [hooked, weight_normed, subclass])

@@ -30,9 +30,8 @@ def test_arguments_in_torchs_order(name):
 def test_constructors_name_the_class_that_was_written(name):
     kind = getattr(it.nn, name)
     mine = type("Mine", (kind,), {})
-    for made, shown in ((kind, name), (mine, "Mine")):
-        with pytest.raises(TypeError, match=rf"^{shown}\.__init__\(\) got an unexpected keyword argument 'units'"):
-            made(D, N, units=3)
+    with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword argument 'units'"):
+        kind(D, N, units=3)
     with pytest.raises(
         TypeError, match=rf"^{name}\.__init__\(\) missing 1 required positional argument: 'hidden_size'"
     ):

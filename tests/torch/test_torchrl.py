@@ -6,9 +6,9 @@ import sys
 
 import pytest
 import torch
-from torch import nn
 
 import isometry.torch as it
+from agents import weight_normed
 from isometry.integrations import torchrl as integration
 from isometry.integrations.torchrl import register
 from isometry.torch.nn._streaming import Held
@@ -21,13 +21,15 @@ pytestmark = [
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 B, T, D, N = 3, 7, 4, 5
 KINDS = ("lstm", "gru")
-#: Marks of steps at which a trajectory begins: nowhere, first, last, everywhere, anywhere.
+#: Marks of steps at which a trajectory begins: nowhere, first, last, everywhere, anywhere; of other axes.
 MARKS = {
     "none": torch.zeros(B, T, dtype=torch.bool),
     "first": (torch.arange(T) == 0).expand(B, T),
     "last": (torch.arange(T) == T - 1).expand(B, T),
     "all": torch.ones(B, T, dtype=torch.bool),
     "anywhere": torch.rand(B, T, generator=torch.Generator().manual_seed(1)) < 0.3,
+    "one": torch.rand(T, generator=torch.Generator().manual_seed(1)) < 0.3,
+    "axes": torch.rand(2, 2, T, generator=torch.Generator().manual_seed(1)) < 0.3,
 }
 FORMS = {
     "one": {},
@@ -80,6 +82,20 @@ def computed(each, given, recurrent=True, seed=3):
     return [t.detach() for t in outputs], {name: zero(g, name) for name, g in zip(inputs, slopes, strict=True)}
 
 
+def agrees(each, given, recurrent=True, **close):
+    """What the registration computes, which is what TorchRL computes."""
+    want = computed(each, given, recurrent)
+    with register():
+        found = computed(each, given, recurrent)
+    torch.testing.assert_close(found, want, **(close or CLOSE))
+    return found
+
+
+def served(each, kind, changed):
+    """No call of torch's layer passes."""
+    changed.setattr(type(getattr(each, kind)), "forward", None)
+
+
 @pytest.mark.parametrize("marks", MARKS)
 @pytest.mark.parametrize("backend", ["pad", "scan"])
 @pytest.mark.parametrize("form", FORMS)
@@ -87,13 +103,14 @@ def computed(each, given, recurrent=True, seed=3):
 def test_trajectories(kind, form, backend, marks, monkeypatch):
     """Outputs, states where trajectories end, and gradients, stored states among them; no layer of torch is called."""
     each = module(kind, recurrent_backend=backend, **FORMS[form])
-    given = batch(kind, MARKS[marks], FORMS[form].get("num_layers", 1))
-    want = computed(each, given)
-    with register(), monkeypatch.context() as changed:
-        changed.setattr(type(getattr(each, kind)), "forward", None)
-        changed.setattr(type(each), "_lstm" if kind == "lstm" else "_gru", None)
-        found = computed(each, given)
-    torch.testing.assert_close(found, want, **CLOSE)
+    for stored in (True, False) if marks in ("one", "axes") else (True,):
+        given = batch(kind, MARKS[marks], FORMS[form].get("num_layers", 1), stored=stored)
+        want = computed(each, given)
+        with register(), monkeypatch.context() as changed:
+            served(each, kind, changed)
+            changed.setattr(type(each), "_lstm" if kind == "lstm" else "_gru", None)
+            found = computed(each, given)
+        torch.testing.assert_close(found, want, **CLOSE)
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -105,25 +122,12 @@ def test_steps(kind, form, stored, monkeypatch):
     given = batch(kind, marks, FORMS[form].get("num_layers", 1), stored=stored)
     want = computed(each, given, False)
     with register(), monkeypatch.context() as changed:
-        changed.setattr(type(getattr(each, kind)), "forward", None)
+        served(each, kind, changed)
         found = computed(each, given, False)
         with torch.no_grad():
             acted = each(given.clone())
     torch.testing.assert_close(found, want, **CLOSE)
     torch.testing.assert_close([acted[key] for key in each.out_keys], want[0], **CLOSE)
-
-
-@pytest.mark.parametrize("shape", [(T,), (2, 2, T)], ids=str)
-@pytest.mark.parametrize("stored", [True, False])
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches_of_other_axes(kind, stored, shape):
-    each = module(kind)
-    marks = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.3
-    given = batch(kind, marks, stored=stored)
-    want = computed(each, given)
-    with register():
-        found = computed(each, given)
-    torch.testing.assert_close(found, want, **CLOSE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,11 +149,7 @@ def test_states_that_are_not_read(kind):
 def test_recomputation_and_double_precision(kind):
     """``recurrent_recompute``, of both backends that have it."""
     each = module(kind, num_layers=2, recurrent_backend="scan", recurrent_recompute="full").double()
-    given = batch(kind, MARKS["anywhere"], 2, dtype=torch.float64)
-    want = computed(each, given)
-    with register():
-        found = computed(each, given)
-    torch.testing.assert_close(found, want, rtol=1e-9, atol=1e-10)
+    agrees(each, batch(kind, MARKS["anywhere"], 2, dtype=torch.float64), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,9 +161,7 @@ def test_dropout_between_layers(kind):
         found = computed(each, given)
         want = computed(each, given.clone().update({"x": given["x"] + 1}))
         torch.testing.assert_close(found[0][0], want[0][0], rtol=0, atol=0)
-        each.eval()
-        found = computed(each, given)
-    torch.testing.assert_close(found, computed(each, given), **CLOSE)
+    agrees(each.eval(), given)
 
 
 OURS = {
@@ -183,10 +181,8 @@ def test_layers_of_this_package(name):
     given = batch(kind, MARKS["anywhere"], 2)
     for key in states(kind):  # a collector stores zeros where a trajectory begins
         given[key][MARKS["anywhere"]] = 0
-    plain = computed(each, given)
+    found = agrees(each, given)
     with register():
-        found = computed(each, given)
-        torch.testing.assert_close(found, plain, **CLOSE)
         now = [given[key][:, 0] for key in states(kind)]
         outputs = []
         for t in range(T):
@@ -232,43 +228,37 @@ def test_matrices_are_packed_once_while_collecting(monkeypatch):
 
 
 def hooked(layer):
+    """Its output may be a packed sequence."""
     twice = lambda state: tuple(2 * t for t in state) if isinstance(state, tuple) else 2 * state
     layer.register_forward_hook(lambda *call: (call[2][0], twice(call[2][1])))
-
-
-def weight_normed(layer):
-    nn.utils.parametrizations.weight_norm(layer, "weight_hh_l0")
 
 
 @pytest.mark.parametrize("changed", [hooked, weight_normed])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_more_than_its_parameters_is_left_to_torchrl(kind, changed):
-    each, given = module(kind), batch(kind, MARKS["anywhere"])
+    each = module(kind)
     changed(getattr(each, kind))
-    want = computed(each, given)
-    with register():
-        found = computed(each, given)
-    torch.testing.assert_close(found, want, rtol=0, atol=0)
+    agrees(each, batch(kind, MARKS["anywhere"]), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_directions_and_errors_are_those_of_torchrl(kind):
-    each, given = module(kind, bidirectional=True), batch(kind, MARKS["anywhere"], 2)
-    want = computed(each, given)
+    given = batch(kind, MARKS["anywhere"], 2)
+    agrees(module(kind, bidirectional=True), given, rtol=0, atol=0)
     with register():
-        torch.testing.assert_close(computed(each, given), want, rtol=0, atol=0)
         scan = module(kind, num_layers=2, dropout=0.5, recurrent_backend="scan")
-        with pytest.raises(NotImplementedError, match="does not support dropout"):
-            computed(scan, given)
-        with pytest.raises(KeyError, match="x"):
-            computed(module(kind), given.exclude("x"))
-        with pytest.raises(KeyError, match="is_init"):
-            computed(module(kind), given.exclude("is_init"))
-        with pytest.raises(ValueError, match="at least one batch dim"):
-            computed(module(kind), given[0, 0])
-    if kind == "lstm":
-        with register(), pytest.raises(RuntimeError, match="h.*c.* all must be given or none"):
-            computed(module(kind), batch(kind, MARKS["none"]).exclude("c"))
+        for each, wrong, error, said in (
+            (scan, given, NotImplementedError, "does not support dropout"),
+            (module(kind), given.exclude("x"), KeyError, "x"),
+            (module(kind), given.exclude("is_init"), KeyError, "is_init"),
+            (module(kind), given[0, 0], ValueError, "at least one batch dim"),
+            *(
+                [(module(kind), given.exclude("c"), RuntimeError, "h.*c.* all must be given or none")]
+                * (kind == "lstm")
+            ),
+        ):
+            with pytest.raises(error, match=said):
+                computed(each, wrong)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -52,21 +52,15 @@ def registered(calls=None):
     assert calls is None or len(found) == calls
 
 
-@NAMES
-def test_logits_and_gradients(name):
-    model = build(name)
-    expected = gradients(model)
+@pytest.mark.parametrize(("name", "padding"), [*((name, 0) for name in MODELS), ("qwen3_5", 9)])
+def test_logits_and_gradients(name, padding):
+    """Without and with padding on the left."""
+    model, mask = build(name), torch.ones(2, 70, dtype=torch.int64)
+    mask[1, :padding] = 0
+    given = {"attention_mask": mask} if padding else {}
+    expected = gradients(model, **given)
     with registered(model.config.layer_types.count("linear_attention")):
-        found = gradients(model)
-    agree(found, expected)
-
-
-def test_padding_on_the_left():
-    model, mask = build("qwen3_5"), torch.ones(2, 70, dtype=torch.int64)
-    mask[1, :9] = 0
-    expected = gradients(model, attention_mask=mask)
-    with registered(1):
-        agree(gradients(model, attention_mask=mask), expected)
+        agree(gradients(model, **given), expected)
 
 
 @pytest.mark.parametrize("name", ["qwen3_5", "kimi_linear"])

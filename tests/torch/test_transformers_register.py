@@ -158,29 +158,17 @@ def record(function, calls):
 
 def test_a_version_that_is_not_known(monkeypatch):
     """Functions that take something else, that are missing, or whose models are; then nothing is replaced."""
-    number, before = version("transformers"), functions()
-    served = f"transformers {number} is not known: "
-    with monkeypatch.context() as patch:
-        patch.setattr(module("kimi_linear"), "chunk_kimi_delta_attention", lambda query, key: (query, key))
-        with pytest.raises(RuntimeError, match=f"{served}.*chunk_kimi_delta_attention of .* takes \\(query, key\\)"):
-            integration.register()
-    with monkeypatch.context() as patch:
-        patch.setattr(module("kimi_linear"), "causal_conv1d_fn", None)
-        with pytest.raises(RuntimeError, match=f"{served}.*modeling_kimi_linear has no causal_conv1d_fn"):
-            integration.register()
-    with monkeypatch.context() as patch:
-        patch.delattr(module("kimi_linear"), "ACT2FN")
-        with pytest.raises(RuntimeError, match=f"{served}.*modeling_kimi_linear has no ACT2FN"):
-            integration.register()
-    assert functions() == before
-    with monkeypatch.context() as patch:
-        patch.setattr(integration, "_MODELS", {"qwen0": ("torch_chunk_gated_delta_rule",)})
-        with pytest.raises(RuntimeError, match=f"{served}it has none of the models qwen0; isometry serves 5.15"):
-            integration.register()
-    assert functions() == before
-
-
-def test_without_transformers(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ImportError, match="pip install transformers$"):
-        integration.register()
+    before, kimi = functions(), module("kimi_linear")
+    for change, said in (
+        (("setattr", kimi, "chunk_kimi_delta_attention", lambda query, key: (query, key)),
+         ".*chunk_kimi_delta_attention of .* takes \\(query, key\\)"),
+        (("setattr", kimi, "causal_conv1d_fn", None), ".*modeling_kimi_linear has no causal_conv1d_fn"),
+        (("delattr", kimi, "ACT2FN"), ".*modeling_kimi_linear has no ACT2FN"),
+        (("setattr", integration, "_MODELS", {"qwen0": ("torch_chunk_gated_delta_rule",)}),
+         "it has none of the models qwen0; isometry serves 5.15"),
+    ):  # fmt: skip
+        with monkeypatch.context() as patch:
+            getattr(patch, change[0])(*change[1:])
+            with pytest.raises(RuntimeError, match=f"transformers {version('transformers')} is not known: {said}"):
+                integration.register()
+        assert functions() == before

@@ -4,20 +4,30 @@ import numpy as np
 import pytest
 import torch
 from torch.autograd import forward_ad
-from torch.autograd.functional import hessian, jacobian
+from torch.autograd.functional import hessian
 from torch.func import jvp, vjp
 from torch.utils.checkpoint import checkpoint
 
 import isometry.torch as it
 import reference as ref
 import tolerance
-from derivatives import TRANSFORMS, draw, every_member, every_order, gradients, leaves, same, score
+from derivatives import (
+    TRANSFORMS,
+    draw,
+    every_member,
+    every_order,
+    gradients,
+    leaves,
+    of_operator,
+    same,
+    same_when_compiled,
+    score,
+)
 from faces import tensor
 from isometry.torch import formulas
 from registry import CASES, real_of
 
 DOUBLE = [case for case in CASES if real_of(case.dtype) is np.float64]
-each_operator = pytest.mark.parametrize("operator", DOUBLE, ids=str)
 REAL = [case for case in DOUBLE if case.first and case.dtype is np.float64]
 each_real_operator = pytest.mark.parametrize("operator", REAL, ids=str)
 # For slow calls (half a second): of each object the last variant of either field, the others in the long run.
@@ -25,7 +35,16 @@ LAST = {(case.stem, case.dtype): case for case in DOUBLE}.values()
 each_last_operator = pytest.mark.parametrize(
     "operator", [case if case in LAST else pytest.param(case, marks=pytest.mark.long) for case in DOUBLE], ids=str
 )
-each_call = pytest.mark.parametrize("call", ["matrix", "apply", "apply_adjoint"])
+#: What is called with an operator and rows, how many, and the axis of W of which they are.
+CALLS = {
+    "matrix": (lambda op, _: op.matrix(), 0, 1),
+    "apply": (lambda op, x: op.apply(x), 2, 1),
+    "apply_adjoint": (lambda op, x: op.apply_adjoint(x), 2, 0),
+    "det": (lambda op, _: op.det().unsqueeze(-1), 0, 1),
+}
+each_call = pytest.mark.parametrize(
+    ("operator", "call"), [(case, call) for case in DOUBLE for call in CALLS if call != "det" or case.square], ids=str
+)
 each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
 each_activation = pytest.mark.parametrize(
     ("name", "dtype"),
@@ -35,27 +54,9 @@ each_activation = pytest.mark.parametrize(
 )
 
 
-def problem(case, call, rng, n=4):
+def problem(case, call, rng):
     """One method of an operator as a function of the operator's arguments and of x, and a point to differentiate at."""
-    n = case.size(n)
-    at = {name: tensor(a) for name, a in case.draw(rng, n).items()}
-    fixed = {name: at.pop(name) for name in case.object.fixed if name in at}
-    # The compiler traces `build`: what it draws is drawn here, in tensors.
-    options = {k: torch.as_tensor(a) if isinstance(a, np.ndarray) else a for k, a in case.options(n).items()}
-    build = lambda **given: case.object.build(it, {**given, **options})
-    if "sign" in at:
-        at["sign"] = 0.5 * at["sign"]  # in the interior, so that differences can step in both directions
-    if call != "matrix":
-        n_out, n_in = build(**fixed, **at).shape
-        at["x"] = draw(rng, 2, n_in if call == "apply" else n_out, dtype=case.dtype)
-
-    def f(*tensors):
-        given = dict(zip(at, tensors, strict=True))
-        x = given.pop("x", None)
-        op = build(**fixed, **given)
-        return op.matrix() if x is None else getattr(op, call)(x)
-
-    return f, list(at.values())
+    return of_operator(case, rng, *CALLS[call])
 
 
 def of_the_first(f, at, rows=0):
@@ -74,33 +75,20 @@ def rows(seed):
 
 
 @each_call
-@each_operator
 def test_first_and_second_derivatives(operator, call, seed):
     """Reverse, forward, batched, reverse over reverse and forward over reverse, against differences."""
     every_order(*problem(operator, call, seed))
 
 
 @each_call
-@each_operator
 def test_vmap_equals_a_loop(operator, call, seed):
     """Over every argument alone, and over all of them."""
     every_member(*problem(operator, call, seed))
 
 
 @each_real_operator
-def test_every_way_to_a_jacobian(operator, seed):
-    """Row by row, vectorised, by torch.func in reverse and in forward mode."""
-    f, (at,) = of_the_first(*problem(operator, "matrix", seed))
-    expected = jacobian(f, at)
-    same(jacobian(f, at, vectorize=True), expected, "vectorised")
-    same(jacobian(f, at, vectorize=True, strategy="forward-mode"), expected, "vectorised, forward mode")
-    same(torch.func.jacrev(f)(at), expected, "jacrev")
-    same(torch.func.jacfwd(f)(at), expected, "jacfwd")
-
-
-@each_real_operator
 def test_every_way_to_a_hessian(operator, seed):
-    """Row by row, vectorised, forward over reverse, by torch.func."""
+    """Row by row, vectorised, forward over reverse, by torch.func; each is a Jacobian of a gradient."""
     f, (at, x) = of_the_first(*problem(operator, "apply", seed), 1)
     loss = lambda at: score(f(at, x).pow(2))
     expected = hessian(loss, at)
@@ -186,6 +174,11 @@ def test_a_compiled_transform(transform, seed):
     at = [first for _, (first, _) in problems]
     for operator, found, expected in zip(REAL, in_one_piece(whole)(*at), whole(*at), strict=True):
         same(found, expected, str(operator))
+
+
+@pytest.mark.parametrize("operator", [case for case in REAL if case.square], ids=str)
+def test_compiled_determinants(operator, seed):
+    same_when_compiled(*problem(operator, "det", seed))
 
 
 @each_last_operator

@@ -142,59 +142,47 @@ def test_as_accurate_as_the_formula(dtype, norm, large):
     assert gap(found[0]) <= 2 * gap(formula[0]) + 10 * eps
 
 
-@EVERY
-def test_thin_layers_there_take_this_way(name, monkeypatch):
-    """Of a device and of the meta device, under a mode that observes operations; not on the CPU, nor a square weight,
-    nor inside torch.func."""
-    taken, run = [], _thin.weight
-    monkeypatch.setattr(_thin, "weight", lambda *given: taken.append(given[0]) or run(*given))
-    thin, square = linear(9, 4), linear(4, 4)
-    for layer in (thin, square):
-        it.parametrizations.orthogonal(layer, orthogonal_map=name)
-    here = thin.weight.detach().clone()
-    assert not taken
-    with Counter():
-        assert on_meta((9, 4), name).weight.shape == (9, 4)
-    assert taken == [name]
-    with Elsewhere() as device:
-        device.send(thin)
-        device.send(square)
-        there = thin.weight
-        assert taken == 2 * [name]
-        there.sum().backward()
-        assert square.weight.shape == (4, 4) and taken == 2 * [name]
-    close(there.detach(), here, 1e-13)
-    assert torch.func.grad(lambda x: on_meta((9, 4), name).parametrizations.weight[0](x).sum())(
-        torch.empty(9, 4, device="meta")
-    ).shape == (9, 4)
-    assert taken == 2 * [name]
-
-
-def test_complex_reflections_and_trained_bases_take_the_formula(monkeypatch):
-    monkeypatch.setattr(_thin, "weight", None)
-    x = torch.empty(9, 4, dtype=torch.complex64, device="meta")
-    assert _maps.weight("householder", x, x.real[0], x).shape == (9, 4)
-    assert _maps.weight("cayley", x, None, x.requires_grad_()).shape == (9, 4)
-
-
-def test_square_layers_there_take_this_way(monkeypatch):
-    """Not on the CPU, nor other maps, nor a trained base, nor on a device whose torch has no exponential."""
-    taken, run = [], _square.weight
-    monkeypatch.setattr(_square, "weight", lambda *given: taken.append(1) or run(*given))
-    layer = linear(4, 4)
-    it.parametrizations.orthogonal(layer)
+@pytest.mark.parametrize(
+    ("way", "name", "shape"), [*((_thin, name, (9, 4)) for name in MAPS), (_square, "matrix_exp", (4, 4))], ids=str
+)
+def test_layers_there_take_this_way(way, name, shape, monkeypatch):
+    """Of a device and, thin ones, of the meta device under a mode that observes operations; not on the CPU, nor those
+    of another way, nor inside torch.func."""
+    taken, run = [], way.weight
+    monkeypatch.setattr(way, "weight", lambda *given: taken.append(1) or run(*given))
+    layer = linear(*shape)
+    it.parametrizations.orthogonal(layer, orthogonal_map=name)
     here = layer.weight.detach().clone()
-    for name in ("cayley", "householder"):
-        assert on_meta((8, 8), name).weight.shape == (8, 8)
-    x = torch.empty(4, 4, device="meta")
-    _maps.weight("matrix_exp", x, None, x.clone().requires_grad_())
+    for other, size in [(name, (8, 8))] if way is _thin else [("cayley", (8, 8)), ("householder", (8, 8))]:
+        assert on_meta(size, other).weight.shape == size
+    assert (
+        torch.func.grad(lambda x: on_meta(shape, name).parametrizations.weight[0](x).sum())(
+            torch.empty(shape, device="meta")
+        ).shape
+        == shape
+    )
     assert not taken
+    if way is _thin:
+        with Counter():
+            assert on_meta(shape, name).weight.shape == shape
+        assert taken.pop()
     with Elsewhere() as device:
         device.send(layer)
         there = layer.weight
         there.sum().backward()
     assert taken == [1]
     close(there.detach(), here, 1e-13)
+
+
+def test_complex_reflections_and_trained_bases_take_the_formula(monkeypatch):
+    """On the meta device, whose torch has no exponential of its own."""
+    monkeypatch.setattr(_thin, "weight", None)
+    monkeypatch.setattr(_square, "weight", None)
+    x = torch.empty(9, 4, dtype=torch.complex64, device="meta")
+    assert _maps.weight("householder", x, x.real[0], x).shape == (9, 4)
+    assert _maps.weight("cayley", x, None, x.clone().requires_grad_()).shape == (9, 4)
+    x = torch.empty(4, 4, device="meta")
+    assert _maps.weight("matrix_exp", x, None, x.clone().requires_grad_()).shape == (4, 4)
 
 
 @EVERY
