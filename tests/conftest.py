@@ -56,7 +56,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """With --backend gpu: what the GPU does not have is left out; with --device: what needs the host; --brief: see there."""
+    """--backend gpu: without what the GPU does not have; --device: without what needs the host; --brief: see there."""
     if config.getoption("brief"):
         leave_out(config, items, lambda item: item.get_closest_marker("slow") or dtype_of(item) in SPARED)
     if config.getoption("backend") == "gpu":
