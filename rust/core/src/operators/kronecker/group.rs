@@ -35,6 +35,13 @@ pub struct Group<T: Scalar> {
     pub place: usize,
 }
 
+impl<T: Scalar> Group<T> {
+    /// Whether the sums of its gradient are the conjugates of y_bar conj(x): where nothing in the result lies after the axis.
+    pub const fn conjugated(&self) -> bool {
+        self.around[0].1 == 1
+    }
+}
+
 /// The groups of `count` factors of these sizes, from the last on: the factors of each, and its own size.
 pub fn spans(
     count: usize,

@@ -44,7 +44,7 @@ impl<T: Scalar> Axis<'_, T> {
         }
     }
 
-    /// Adds y_bar conj(x), or for the last axis its conjugate, to the gradient of the factor.
+    /// Adds y_bar conj(x), or its conjugate (`Group::conjugated`), to the gradient of the factor.
     ///
     /// # Safety
     /// x and y_bar have the elements before and after; `sums` has those of the factor.
@@ -52,7 +52,7 @@ impl<T: Scalar> Axis<'_, T> {
         let (p, q) = (self.group.p, self.group.q);
         // SAFETY: the contract above.
         unsafe {
-            if self.inner == 1 {
+            if self.group.conjugated() {
                 Inner { sizes: (p, q, self.outer), a: y_bar, b: x, c: sums }.call();
             } else {
                 Outer { count: self.outer, sizes: (p, q, self.inner), a: y_bar, b: x, c: sums }.call();
@@ -165,8 +165,7 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         mut bars: MatrixBars<'_, T>,
         scratch: *mut T::Real,
     ) {
-        let last = self.groups.len() - 1;
-        for (i, group) in self.groups.iter().enumerate() {
+        for group in &self.groups {
             let own = &sums[group.place * T::PARTS..][..group.p * group.q * T::PARTS];
             // SAFETY: the scratch has three times the elements of a group; zero bits are numbers.
             let room = unsafe {
@@ -176,8 +175,7 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
             let (bar, room) = room.split_at_mut(group.p * group.q);
             for (bar, pair) in bar.iter_mut().zip(own.chunks_exact(T::PARTS)) {
                 let sum = T::new(pair[0], pair[T::PARTS - 1]);
-                // those of the last axis are conjugates
-                *bar = if i == last { sum.conj() } else { sum };
+                *bar = if group.conjugated() { sum.conj() } else { sum };
             }
             let factors = &self.factors[group.factors.clone()];
             for f in 0..factors.len() {
