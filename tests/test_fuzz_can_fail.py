@@ -9,6 +9,8 @@ from fuzz.broken import BROKEN
 from fuzz.choices import LENGTH, Choices
 from support.broken import broken
 
+pytestmark = pytest.mark.slow
+
 MOST = 4000  # examples within which the fault must be detected
 
 

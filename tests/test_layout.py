@@ -224,6 +224,7 @@ def rust_modules(crate):
 
 
 @pytest.mark.parametrize("root", ["python", "benches", "tests"])
+@pytest.mark.slow
 def test_no_circle_of_imports(root):
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
     assert not circles(python_modules(ROOT / root))

@@ -13,6 +13,8 @@ from make_stubs import KINDS, write
 from subprocesses import ROOT
 from test_layout import CELL_MIRRORS, MIRRORS
 
+pytestmark = pytest.mark.slow
+
 STEMS = [("object", "givens"), ("object", "block_diagonal"), ("cell", "leaky")]
 #: The mirrors, and files that others have in other numbers.
 FILES = {

@@ -78,6 +78,7 @@ def test_every_cell_is_planned(name, tmp_path, data):
     assert f"--hidden {run.settings['hidden']}" in job.command(run.settings["hidden"])
 
 
+@pytest.mark.slow
 def test_runs_go_on_and_are_reported(tmp_path, capfd, monkeypatch):
     """The budget interrupts, the same command goes on, a third has nothing to do; the pages need no runs."""
     monkeypatch.setattr(process.subprocess, "Popen", warm.Popen)

@@ -2,7 +2,11 @@
 
 import sys
 
+import pytest
+
 from subprocesses import ROOT, run
+
+pytestmark = pytest.mark.slow
 
 
 def test_stub(tmp_path):

@@ -63,6 +63,7 @@ def test_the_time_of_a_layer(monkeypatch, tmp_path):
     assert 0 < json.loads(times.TIMES.read_text(encoding="utf-8"))["GRU"] < 10
 
 
+@pytest.mark.slow
 def test_runs_are_continued(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(run, "QUARTER", 1)
     monkeypatch.setattr(run, "UPDATES", 2)

@@ -27,6 +27,8 @@ from rows import gpu_torch, qwen, training
 from rows.torch import heads, sides
 from subprocesses import ROOT, run
 
+pytestmark = pytest.mark.slow
+
 BENCH = str(ROOT / "benches/bench.py")
 QUICK = Settings(1, quick=True)
 

@@ -2,8 +2,12 @@
 
 import sys
 
+import pytest
+
 import typed_use
 from subprocesses import ROOT, run
+
+pytestmark = pytest.mark.slow
 
 #: Calls with a word that is none of those allowed.
 WRONG = """

@@ -104,6 +104,7 @@ def test_a_config_that_cannot_be_read(refused, tmp_path, make, named):
 
 
 @pytest.mark.parametrize("command", [TRAIN, ("compare", "copying", "--models", "scornn,lstm")], ids=lambda c: c[0])
+@pytest.mark.slow
 def test_a_gpu_that_is_not_there(tmp_path, command):
     """In a process that has opened none."""
     words = [sys.executable, "-m", "isometry", *command, "--backend", "gpu"]

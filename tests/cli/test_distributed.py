@@ -19,6 +19,8 @@ from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
 from subprocesses import environment
 
+pytestmark = pytest.mark.slow
+
 BATCH = ("--batch", 4, "--log-every", 1)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "isometry")
 

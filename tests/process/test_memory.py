@@ -7,6 +7,8 @@ import pytest
 
 from subprocesses import run, script
 
+pytestmark = pytest.mark.slow
+
 PEAK = """
     import os, sys
 

@@ -9,6 +9,8 @@ from simd_work import expected
 from subprocesses import script
 from tolerance import close, forward, sequence_gradient
 
+pytestmark = pytest.mark.slow
+
 PATHS = ("scalar", "avx2", "avx512", "neon")
 WORK = """
     import sys

@@ -95,6 +95,7 @@ def test_any_size(dtype, size, seed):
             assert ref.orthogonality_error(forward_w) <= UNITARITY
 
 
+@pytest.mark.slow
 def test_derivatives_up_to_order_seven():
     """In the plane W[0, 0] = 2 / (1 + u^2) - 1, and 1 / (1 + u^2) = Im 1 / (u - i)."""
     f, u = lambda u: it.Cayley(u.reshape(1)).matrix()[0, 0], torch.tensor(0.7, dtype=torch.float64)

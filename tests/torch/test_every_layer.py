@@ -35,6 +35,7 @@ each_form = pytest.mark.parametrize("form", [*FORMS, *HEADED])
 
 
 @pytest.mark.parametrize("form", ["ornn", "scurnn", *FORMS, *HEADED])
+@pytest.mark.slow
 def test_compiles_in_one_piece(form):
     """No graph break; a layer of each kind has two layers and directions."""
     torch.compiler.reset()

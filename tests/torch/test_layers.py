@@ -116,6 +116,7 @@ def test_orthogonality_survives_training(form, steps):
     assert form in SOFT or max(map(it.orthogonality_error, (start, w))) < tolerance.UNITARITY
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path):
     """DistributedDataParallel on half a batch each gives both the parameters of the whole batch."""
     files = [tmp_path / f"{rank}.pt" for rank in range(2)]

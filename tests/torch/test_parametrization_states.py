@@ -210,6 +210,7 @@ def test_weights_without_columns(name, trivialization, shape, dtype):
     assert original(module).grad.shape == shape
 
 
+@pytest.mark.slow
 def test_states_of_divided_weights(tmp_path):
     """fully_shard: saved and loaded as those of whole weights."""
     command = [sys.executable, divided_work.__file__, str(tmp_path / "store")]

@@ -63,6 +63,7 @@ CALLS = """
 """
 
 
+@pytest.mark.slow
 def test_calls_beside_operations_of_torch_end():
     """`Function.apply` waits for the mutex of a leaf while it holds the lock of the interpreter; an operation of torch
     holds the mutex and waits for the lock.

@@ -164,6 +164,7 @@ def in_one_piece(f):
 
 
 @each_transform
+@pytest.mark.slow
 def test_a_compiled_transform(transform, seed):
     """No graph break for a transform inside the compiled function. One graph of all operators takes less time."""
     problems = [of_the_first(*problem(operator, "apply", seed), 1) for operator in REAL]

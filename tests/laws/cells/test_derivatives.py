@@ -67,6 +67,7 @@ def test_every_order(cell, option, seed):
 
 
 @each_cell
+@pytest.mark.slow
 def test_every_order_through_activations(cell, seed):
     names = [name for name in cell.activations() if name not in ("tanh", "relu", "identity")]
     for k, name in enumerate(names if cell.plain else names[-1:]):
@@ -95,6 +96,7 @@ def test_transforms_agree_with_autograd(cell, transform, seed):
 
 
 @each_cell
+@pytest.mark.slow
 def test_compiled_in_one_piece(cell, seed):
     compiled(TorchCell(cell), seed, **OPTIONS["reverse with lengths"])
 
@@ -106,6 +108,7 @@ def test_compiled_with_other_options(cell, option, seed):
 
 
 @each_plain_cell
+@pytest.mark.slow
 def test_dual_numbers_through_a_function_compiled_before(cell, seed):
     derivatives.same_dual_numbers_when_compiled_before(*function(TorchCell(cell), seed), 0 if cell.own else 1)
 

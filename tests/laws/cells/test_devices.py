@@ -83,6 +83,7 @@ def test_second_derivatives_on_a_device(cell, seed):
 
 
 @each_plain_cell
+@pytest.mark.slow
 def test_a_graph_of_a_device(cell, seed, monkeypatch):
     """The loop over time is one operation of a compiled graph, for any number of steps."""
     for option, steps in (("reverse with lengths", 7), ("the last state", 9)):

@@ -137,6 +137,7 @@ MODES = [
 
 
 @pytest.mark.parametrize("subject", MODES, ids=named)
+@pytest.mark.slow
 def test_every_mode_of_torch(subject, seed):
     """Orders and directions, batches, and compiled without a graph break."""
     arrays = subject.case.draw(seed, 4, 3, 2, FEATURES, members=MEMBERS, marked="each")

@@ -15,6 +15,9 @@ use isometry_kernels::householder::Reflect;
 /// Columns of a panel.
 const PANEL: usize = if cfg!(test) { 4 } else { 32 };
 
+/// The sum of squares below which some may have lost digits.
+const SMALL: f64 = f64::MIN_POSITIVE / (f64::EPSILON * f64::EPSILON);
+
 /// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor of `w` (batch, n, n): a sign per matrix
 /// (batch) for real types, phases (batch, n) for complex ones. `cancel` is called before every reflection.
 ///
@@ -99,21 +102,28 @@ fn reflector<W: Scalar<Real = f64>>(r: &[W], n: usize, k: usize, u: &mut [W]) {
     for i in k..n {
         u[i] = r[i * n + k];
     }
-    let tail: f64 = u[k + 1..].iter().map(|x| x.abs2()).sum();
-    let head = u[k];
+    let squares = |u: &[W]| u[k + 1..].iter().map(|x| x.abs2()).sum::<f64>();
+    let (mut tail, head) = (squares(u), u[k]);
     let norm = (head.abs2() + tail).sqrt();
     if W::PARTS == 1 {
-        if tail == 0.0 && head.re() > 0.0 {
-            u.fill(W::zero());
-            u[n - 1] = W::one();
-            return;
+        let mut largest = 1.0;
+        // of numbers whose squares have few digits or none: those of the vector divided by the largest
+        if head.re() > 0.0 && tail < SMALL {
+            largest = u[k + 1..].iter().map(|x| x.re().abs()).fold(0.0, f64::max);
+            if largest == 0.0 {
+                u.fill(W::zero());
+                u[n - 1] = W::one();
+                return;
+            }
+            u[k + 1..].iter_mut().for_each(|x| *x = W::real(x.re() / largest));
+            tail = squares(u);
         }
         // without cancellation
-        let first = if head.re() > 0.0 { -tail / (head.re() + norm) } else { head.re() - norm };
+        let first = if head.re() > 0.0 { -tail * largest / (head.re() + norm) } else { head.re() - norm };
         u[k] = W::real(first);
     } else {
         let size = head.modulus();
-        let phase = if size == 0.0 { W::one() } else { head.scale(1.0 / size) };
+        let phase = if size == 0.0 { W::one() } else { W::new(head.re() / size, head.im() / size) };
         u[k] = head + phase.scale(norm);
     }
     let length = (u[k].abs2() + tail).sqrt();

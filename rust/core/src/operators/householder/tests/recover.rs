@@ -50,6 +50,20 @@ fn recovered_reflections_give_the_matrix_back() {
                     round_trip(&shifted, n, 20.0);
                 }
             }
+            // turns of neighbouring axes by angles whose squares are subnormal numbers or none
+            for tiny in [1e-20, 1e-155, 1e-160, 3e-310, 5e-324] {
+                let tiny = T::real(T::Real::of(tiny));
+                let mut w = vec![T::default(); n * n];
+                for i in 0..n {
+                    w[i * n + i] = T::one();
+                    if i > 0 {
+                        (w[i * n + i - 1], w[(i - 1) * n + i]) = (tiny, -tiny);
+                    }
+                }
+                round_trip(&w, n, 20.0);
+                w.rotate_left(if n > 1 { n } else { 0 });
+                round_trip(&w, n, 20.0);
+            }
         }
     }
     every_type!(all());
