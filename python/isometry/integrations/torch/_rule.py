@@ -1,0 +1,15 @@
+"""Which calls are faster by these kernels than by torch: the rule and its measurements are in docs/faster-gru.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ._layers import Kind
+
+
+def pays(kind: Kind, shape: Sequence[int], n: int, recorded: bool, packed: bool) -> bool:
+    """Whether a call on (T, B, d) with n units is taken without being asked."""
+    steps, batch, _ = shape
+    if packed:
+        return steps * batch >= 32
+    return recorded and steps >= 8
