@@ -1,5 +1,4 @@
-"""torch's own recurrent layers on the kernels of this package: every `torch.nn.RNN`, `GRU`, `LSTM` and cell of a program
-by one line.
+"""Every `torch.nn.RNN`, `GRU`, `LSTM` and cell of a program on the kernels of this package, by one line.
 
 torch has no kernel of its own under the operators ``aten::lstm``, ``gru``, ``rnn_tanh``, ``rnn_relu`` and those of the
 cells: it computes them by a composition of others. A kernel that is registered over them serves whoever calls the

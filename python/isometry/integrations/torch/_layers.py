@@ -1,127 +1,142 @@
-"""Stacked recurrences of torch's layers by the kernels of a sequence."""
+"""Layers of torch by the kernels: one call where no gradient is recorded, else one for each layer and direction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from isometry.torch._dispatch.mode import mode
+from isometry import _core
+from isometry.torch._dispatch.function import arrays, empty, readable, threads
+from isometry.torch._dispatch.mode import KERNEL, RECORDED
 from isometry.torch._dispatch.results import computed
 from isometry.torch.nn._base import packed_rows
-from isometry.torch.sequences._cells import NAMES, NOTHING
+from isometry.torch.sequences._cells import NOTHING
 from isometry.torch.sequences._cells import Call as Law
 from isometry.torch.sequences._plan import SEQUENCE
-
-if TYPE_CHECKING:
-    from ._operators import Call
 
 
 class Kind(NamedTuple):
     """A recurrent layer of torch."""
 
-    cell: str
+    name: str
     gates: int
     parts: int  #: vectors of a state
-    stem: str  #: of the transition, where it is an argument apart from the cell's
-    activation: str
-    settings: tuple[float, ...]
+    cell: str
+    settings: tuple[float, ...] = ()
 
 
 KINDS = {
-    "lstm": Kind("lstm", 4, 2, "", "tanh", ()),
-    "gru": Kind("gru", 3, 1, "", "tanh", (True,)),
-    "rnn_tanh": Kind("recurrence", 1, 1, "dense", "tanh", (False,)),
-    "rnn_relu": Kind("recurrence", 1, 1, "dense", "relu", (False,)),
+    kind.name: kind
+    for kind in (
+        Kind("lstm", 4, 2, "lstm"),
+        Kind("gru", 3, 1, "gru", (True,)),
+        Kind("rnn_tanh", 1, 1, "recurrence", (False,)),
+        Kind("rnn_relu", 1, 1, "recurrence", (False,)),
+    )
 }
+
+
+class Call(NamedTuple):
+    """A call that fits the kernels."""
+
+    kind: Kind
+    states: Sequence[Tensor]  #: h and c before the first step, (layers * directions, B, n) each
+    weights: Sequence[Tensor]
+    each: int  #: weights of a layer in one direction
+    directions: int
+    dropout: float
+    n: int
+    recorded: bool
+
+
+def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Tensor, ...]:
+    """The output and the last states for x (T, B, d), or for packed x (entries, d) with `counts` entries per step."""
+    if not call.recorded and not call.dropout:
+        return _plain(x, call, counts)
+    if counts is None:
+        output, last = _layers(x, call, None, lambda x, p: F.dropout(x.contiguous(), p))
+        return output.contiguous(), *last
+    shape = len(counts), counts[0]
+    rows, lengths = packed_rows(torch.tensor(counts))
+
+    def spread(entries: Tensor) -> Tensor:
+        room = entries.new_zeros(shape[0] * shape[1], entries.shape[1])
+        return room.index_copy(0, rows, entries).unflatten(0, shape)
+
+    def gathered(padded: Tensor) -> Tensor:
+        return padded.flatten(0, 1).index_select(0, rows)
+
+    output, last = _layers(spread(x), call, lengths, lambda x, p: spread(F.dropout(gathered(x), p)))
+    return gathered(output), *last
+
+
+def _plain(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor, ...]:
+    """`results` without gradients and dropout."""
+    kind, held, weights, each, directions, _, n, _ = call
+    steps, batch = x.shape[:2] if counts is None else (len(counts), counts[0])
+    output, out = empty((*x.shape[:-1], directions * n), x.dtype)
+    ends = [empty(t.shape, t.dtype) for t in held]
+    law = (steps, batch, x.shape[-1], n), each == 4, directions
+    places = [out, *[end for _, end in ends]]
+    _core.layers(kind.name, readable(x), arrays(held), arrays(weights), law, counts, places, threads())
+    return output, *[last for last, _ in ends]
+
+
+def _layers(
+    x: Tensor, call: Call, lengths: Tensor | None, drop: Callable[[Tensor, float], Tensor]
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The output of the last layer (T, B, directions * n), and the last states of all."""
+    kind, held, weights, each, directions, dropout, n, _ = call
+    first = held[0] if kind.parts == 1 else torch.cat(tuple(held), -1)
+    lasts: list[Tensor] = []
+    ends = None if lengths is None else (lengths - 1, torch.arange(len(lengths)))
+    for i in range(0, len(first), directions):
+        if i and dropout:
+            x = drop(x, dropout)
+        outputs = []
+        for direction in range(directions):
+            own = weights[(i + direction) * each : (i + direction + 1) * each]
+            states = _states(kind, x, first[i + direction], own, lengths, (bool(direction), call.recorded))
+            lasts.append(states[0] if direction else states[-1] if ends is None else states[ends])
+            outputs.append(states[..., :n])
+        x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
+    return x, tuple([part.contiguous() for part in torch.stack(lasts).split(n, -1)])
+
+
+def _states(
+    kind: Kind, x: Tensor, h0: Tensor, weights: Sequence[Tensor], lengths: Tensor | None, law: tuple[bool, bool]
+) -> Tensor:
+    """All states (T, B, parts * n) of one layer in one direction, zero past the end of a sequence.
+
+    `law` says whether it is read from its end, and whether gradients are recorded.
+    """
+    reverse, recorded = law
+    own, transition = _arrays(kind, weights)
+    values = (NOTHING[kind.cell] | own | {"x": x, "h0": h0}).values()
+    activation = "relu" if kind.name == "rnn_relu" else "tanh"
+    settings = Law(kind.cell, "dense" if transition else "", activation, 0.0, kind.settings, reverse)
+    how = RECORDED if recorded else KERNEL
+    return computed(SEQUENCE, how, "cpu", settings, (*values, *transition, None, None, lengths))[0]
+
+
+def _arrays(kind: Kind, weights: Sequence[Tensor]) -> tuple[dict[str, Tensor | None], tuple[Tensor, ...]]:
+    """The arrays of the cell by name, and those of the transition."""
+    u, w, *biases = weights
+    if kind.cell == "gru":
+        own = {"w": _gates(w), "u": _gates(u)}
+        if biases:
+            b, c = map(_gates, biases)
+            own |= {"b": torch.cat((b[:2] + c[:2], b[2:])), "hidden_bias": c[2]}
+        return own, ()  # type: ignore[return-value]
+    b = biases[0] + biases[1] if biases else None  # type: ignore[assignment]
+    return ({"w": w, "u": u, "b": b}, ()) if kind.cell == "lstm" else ({"input_weight": u, "bias": b}, (w,))
 
 
 def _gates(t: Tensor) -> Tensor:
     """torch's gates r, z, h of a GRU (3 n, ...) as z, r, h (3, n, ...)."""
     r, z, h = t.unflatten(0, (3, -1)).unbind(0)
     return torch.stack((z, r, h))
-
-
-def _arrays(kind: Kind, weights: Sequence[Tensor]) -> tuple[dict[str, Tensor | None], tuple[Tensor, ...]]:
-    """The arrays of the cell by name, and those of the transition."""
-    u, w, *biases = weights
-    b = biases[0] + biases[1] if biases else None
-    if kind.cell == "lstm":
-        return {"w": w, "u": u, "b": b}, ()
-    if kind.cell == "recurrence":
-        return {"input_weight": u, "bias": b}, (w,)
-    own = {"w": _gates(w), "u": _gates(u)}
-    if biases:
-        n = len(w) // 3
-        summed, first, second = b, biases[0], biases[1]
-        own |= {"b": torch.stack((summed[n : 2 * n], summed[:n], first[2 * n :])), "hidden_bias": second[2 * n :]}  # type: ignore[index]
-    return own, ()  # type: ignore[return-value]
-
-
-def _states(
-    kind: Kind, x: Tensor, h0: Tensor, weights: Sequence[Tensor], lengths: Tensor | None, reverse: bool
-) -> Tensor:
-    """All states (T, B, parts * n) of one layer in one direction, zero past the end of a sequence."""
-    own, transition = _arrays(kind, weights)
-    values = (NOTHING[kind.cell] | own | {"x": x, "h0": h0}).values()
-    law = Law(kind.cell, kind.stem, kind.activation, 0.0, kind.settings, reverse)
-    how = mode(*values, *transition)
-    return computed(SEQUENCE, how, "cpu", law, (*values, *transition, None, None, lengths))[0]
-
-
-def _layers(
-    x: Tensor, call: Call, lengths: Tensor | None, drop: Any
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The output of the last layer (T, B, directions * n), and the last states of all."""
-    kind, held, each, directions, dropout = call
-    n, layers = held[0].shape[-1], len(each) // directions
-    first = held[0] if kind.parts == 1 else torch.cat(held, -1)
-    lasts: list[Tensor] = []
-    ends = None if lengths is None else (lengths - 1, torch.arange(len(lengths)))
-    for layer in range(layers):
-        outputs = []
-        for direction in range(directions):
-            i = layer * directions + direction
-            states = _states(kind, x, first[i], each[i], lengths, bool(direction))
-            lasts.append(states[0] if direction else states[-1] if ends is None else states[ends])
-            outputs.append(states[..., :n])
-        x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
-        if dropout and layer < layers - 1:
-            x = drop(x, dropout)
-    last = torch.stack(lasts)
-    return x, tuple([part.contiguous() for part in last.split(n, -1)])
-
-
-def padded(x: Tensor, call: Call) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The results for sequences (T, B, d)."""
-    output, last = _layers(x, call, None, lambda x, p: F.dropout(x.contiguous(), p))
-    return output.contiguous(), last
-
-
-def packed(data: Tensor, sizes: Tensor, shape: tuple[int, int], call: Call) -> tuple[Tensor, ...]:
-    """The results for a PackedSequence of so many steps and sequences."""
-    steps, batch = shape
-    rows: Tensor | None = None
-    if len(data) == steps * batch:
-        output, last = padded(data.unflatten(0, shape), call)
-        return output.flatten(0, 1), *last
-    rows, lengths = packed_rows(sizes)
-
-    def spread(entries: Tensor) -> Tensor:
-        return entries.new_zeros(steps * batch, entries.shape[1]).index_copy(0, rows, entries).unflatten(0, shape)
-
-    def drop(x: Tensor, p: float) -> Tensor:
-        return spread(F.dropout(x.flatten(0, 1).index_select(0, rows), p))
-
-    output, last = _layers(spread(data), call, lengths, drop)
-    return output.flatten(0, 1).index_select(0, rows), *last
-
-
-def step(kind: Kind, x: Tensor, held: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The state after one step of a cell."""
-    h0 = held[0] if kind.parts == 1 else torch.cat(tuple(held), -1)
-    states = _states(kind, x.unsqueeze(0), h0, weights, None, False)[0]
-    return tuple([part.contiguous() for part in states.split(held[0].shape[-1], -1)])

@@ -1,49 +1,28 @@
-"""torch's recurrent operators: which calls these kernels compute, and what they compute for each.
+"""torch's recurrent operators: the calls that these kernels compute, and torch's own way for all others.
 
-A module passes the weights of all layers and directions as one list, W_ih, W_hh and, with biases, b_ih, b_hh of each.
+A module passes the weights of all layers and directions as one list: W_ih, W_hh and, with biases, b_ih, b_hh of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from isometry.torch._dispatch.mode import RECORDED, mode
 from isometry.torch._dispatch.private import dispatch_modes, forward_mode, tracing_state, transforms_active
 
-from ._layers import KINDS, Kind, packed, padded, step
+from ._layers import KINDS, Call, Kind, results
 from ._rule import pays
 
 #: Where kernels are registered: inference tensors, others, and batches of torch.func, which have no way to torch's own
 #: composition where another key has a kernel.
 KEYS = ("CPU", "AutogradCPU", "FuncTorchBatched")
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
-_SEQUENCE = "bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+_LAW = "bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
-
-
-class Computed:
-    """How many calls were computed, by these kernels and by torch, and whether the kernels take all that they can."""
-
-    def __init__(self) -> None:
-        self.always = False
-        self._lock = Lock()
-        self._counts = {key: [0, 0] for key in ("lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell")}
-
-    def add(self, key: str, ours: bool) -> None:
-        """One more call."""
-        with self._lock:
-            self._counts[key][not ours] += 1
-
-    def now(self) -> dict[str, tuple[int, int]]:
-        """The counts up to now."""
-        with self._lock:
-            return {key: (ours, theirs) for key, (ours, theirs) in self._counts.items()}
 
 
 class Operator(NamedTuple):
@@ -55,11 +34,14 @@ class Operator(NamedTuple):
     computed: Callable[[Any, bool], Any]
     """The results, or None where torch computes."""
 
-    def check(self) -> None:
-        """Refuse an operator that is not the known one."""
+    def _parts(self) -> tuple[str, str]:
         stem, _, overload = self.name.partition(".")
+        return stem, overload
+
+    def check(self) -> None:
+        """Refuse an operator that is not the known one, or has a kernel."""
         try:
-            found = str(torch._C._get_schema(f"aten::{stem}", overload))
+            found = str(torch._C._get_schema(f"aten::{self._parts()[0]}", self._parts()[1]))
         except RuntimeError:
             found = "no such operator"
         if found != self.schema:
@@ -68,107 +50,79 @@ class Operator(NamedTuple):
             if torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{self.name}", key):
                 raise RuntimeError(f"another package has registered a kernel over aten::{self.name} ({key})")
 
-    def by_torch(self, *given: Any) -> Any:
-        """torch's own results."""
-        stem, _, overload = self.name.partition(".")
-        return getattr(getattr(torch.ops.aten, stem), overload or "default")._op_dk(_COMPOSITE, *given)
+    def by_torch(self) -> Callable[..., Any]:
+        """torch's own composition."""
+        stem, overload = self._parts()
+        found: Any = getattr(getattr(torch.ops.aten, stem), overload or "default")
+        return lambda *given: found._op_dk(_COMPOSITE, *given)
 
-    @staticmethod
-    def traced(given: Sequence[Any]) -> bool:
-        """Whether torch records the operations of a call, which is then nobody's."""
-        flat = [t for part in given for t in (part if isinstance(part, list | tuple) else (part,))]
-        return dispatch_modes() > 0 or tracing_state() is not None or not all(_plain(t) for t in flat if isinstance(t, Tensor))
+
+def traced(given: Sequence[Any]) -> bool:
+    """Whether torch records the operations of a call, which is then nobody's."""
+    flat = [t for part in given for t in (part if isinstance(part, list | tuple) else (part,))]
+    known = all(_plain(t) for t in flat if isinstance(t, Tensor))
+    return dispatch_modes() > 0 or tracing_state() is not None or not known
 
 
 def _plain(t: Any) -> bool:
     return type(t) is Tensor or type(t) is Parameter
 
 
-def _alike(x: Any, others: Sequence[Any]) -> bool:
-    """Whether these are dense tensors on the CPU of one precision, and no mode of torch observes or replaces them."""
-    if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
-        return False
-    dtype = x.dtype
-    if (dtype is not torch.float32 and dtype is not torch.float64) or torch.is_autocast_enabled("cpu"):
-        return False
-    for t in (x, *others):
-        if not (
-            (type(t) is Tensor or type(t) is Parameter)
-            and t.dtype is dtype
-            and t.is_cpu
-            and t.layout is torch.strided
-        ):
-            return False
-    return True
-
-
-class Call(NamedTuple):
-    """A call over sequences that fits the kernels."""
-
-    kind: Kind
-    states: tuple[Tensor, ...]  #: of all layers and directions, (layers * directions, B, n) each
-    each: list[tuple[Tensor, ...]]  #: the weights of each
-    directions: int
-    dropout: float
-
-
 def _call(
-    kind: Kind, x: Tensor, batch: int, states: Any, params: Any, law: tuple[bool, int, float, bool, bool]
+    kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor], law: tuple[Any, ...], batch: int
 ) -> Call | None:
-    """A call whose shapes fit, or None: torch computes or refuses it."""
-    has_biases, layers, dropout, train, bidirectional = law
+    """A call that fits the kernels; else None: torch computes or refuses it."""
+    if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
+        return None
+    biases, layers, dropout, train, bidirectional = law
     held = tuple(states) if kind.parts == 2 else (states,)
-    if len(held) != kind.parts or not _alike(x, (*held, *params)):
+    directions, each, count = 1 + bidirectional, 4 if biases else 2, layers * (1 + bidirectional)
+    n, features, dtype = held[0].shape[-1] if held[0].dim() else 0, x.shape[-1], x.dtype
+    if len(held) != kind.parts or len(weights) != each * count or 0 in (n, features, batch, count, len(x)):
         return None
-    directions, own = 1 + bidirectional, 4 if has_biases else 2
-    count = layers * directions
-    n = held[0].shape[-1]
-    if len(params) != own * count or any(t.shape != (count, batch, n) for t in held) or 0 in (*x.shape, n, count):
+    if (dtype is not torch.float32 and dtype is not torch.float64) or torch.is_autocast_enabled("cpu"):
         return None
-    each, rows = [], kind.gates * n
+    rows, recorded = kind.gates * n, False
+    shapes = [tuple(x.shape), *[(count, batch, n)] * len(held)]
     for i in range(count):
-        part = tuple(params[i * own : (i + 1) * own])
-        features = x.shape[-1] if i < directions else directions * n
-        if part[0].shape != (rows, features) or part[1].shape != (rows, n):
+        shapes += [(rows, features if i < directions else directions * n), (rows, n)]
+        shapes += [(rows,)] * (each - 2)
+    for t, shape in zip((x, *held, *weights), shapes, strict=True):
+        if not (_plain(t) and t.dtype is dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
             return None
-        if has_biases and not part[2].shape == part[3].shape == (rows,):
-            return None
-        each.append(part)
-    return Call(kind, held, each, directions, dropout if train else 0.0)
-
-
-def _recorded(call: Call, x: Tensor) -> bool:
-    return mode(x, *call.states, *[t for part in call.each for t in part]) is RECORDED
+        recorded = recorded or t.requires_grad
+    recorded = recorded and torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    return Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
 
 
 def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
     def computed(given: Any, always: bool) -> Any:
-        x, states, params, *law, batch_first = given
+        x, states, weights, *law, batch_first = given
         if x.dim() != 3:
             return None
         x = x.transpose(0, 1) if batch_first else x
-        call = _call(kind, x, x.shape[1], states, params, tuple(law))
-        if call is None or not (always or pays(kind, x.shape, call.states[0].shape[-1], _recorded(call, x), False)):
+        call = _call(kind, x, states, weights, law, x.shape[1])
+        if call is None or not (always or pays(kind, x.shape, call.n, call.recorded, packed=False)):
             return None
-        output, last = padded(x, call)
-        return output.transpose(0, 1) if batch_first else output, *last
+        output, *last = results(x, call)
+        return (output.transpose(0, 1) if batch_first else output), *last
 
     return computed
 
 
 def _of_packed(kind: Kind) -> Callable[[Any, bool], Any]:
     def computed(given: Any, always: bool) -> Any:
-        data, sizes, states, params, *law = given
-        if data.dim() != 2 or not _plain(sizes) or sizes.dim() != 1 or not sizes.is_cpu or not len(sizes):
+        x, sizes, states, weights, *law = given
+        if x.dim() != 2 or not _plain(sizes) or sizes.dim() != 1 or not sizes.is_cpu or sizes.dtype is not torch.int64:
             return None
-        rows = sizes.tolist()
-        if sum(rows) != len(data) or any(a < b for a, b in zip(rows, (*rows[1:], 1), strict=True)):
+        counts = sizes.tolist()
+        if not counts or sum(counts) != len(x) or any(map(int.__lt__, counts, (*counts[1:], 1))):
             return None
-        call = _call(kind, data, rows[0], states, params, tuple(law))
-        shape = len(rows), rows[0], data.shape[1]
-        if call is None or not (always or pays(kind, shape, call.states[0].shape[-1], _recorded(call, data), True)):
+        call = _call(kind, x, states, weights, law, counts[0])
+        shape = len(counts), counts[0], x.shape[1]
+        if call is None or not (always or pays(kind, shape, call.n, call.recorded, packed=True)):
             return None
-        return packed(data, sizes, shape[:2], call)
+        return results(x, call, counts)
 
     return computed
 
@@ -176,23 +130,18 @@ def _of_packed(kind: Kind) -> Callable[[Any, bool], Any]:
 def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
     def computed(given: Any, always: bool) -> Any:
         x, states, *weights = given
-        weights += [None] * (4 - len(weights))
+        weights = [t for t in weights if t is not None]
         held = tuple(states) if kind.parts == 2 else (states,)
-        own = tuple([t for t in weights if t is not None])
-        if x.dim() != 2 or len(held) != kind.parts or len(own) == 3 or not _alike(x, (*held, *own)):
+        if x.dim() != 2 or any(t.dim() != 2 for t in held) or len(weights) not in (2, 4):
             return None
-        (batch, features), n = x.shape, held[0].shape[-1]
-        rows = kind.gates * n
-        fits = all(t.shape == (batch, n) for t in held) and 0 not in (batch, features, n)
-        if not fits or own[0].shape != (rows, features) or own[1].shape != (rows, n):
+        held = [t.unsqueeze(0) for t in held]
+        own = held if kind.parts == 2 else held[0]
+        call = _call(kind, x.unsqueeze(0), own, weights, (len(weights) == 4, 1, 0.0, False, False), len(x))
+        if call is None or not (always or pays(kind, (1, *x.shape), call.n, call.recorded, packed=False)):
             return None
-        if any(t.shape != (rows,) for t in own[2:]):
-            return None
-        recorded = mode(x, *held, *own) is RECORDED
-        if not (always or pays(kind, (1, batch, features), n, recorded, False)):
-            return None
-        found = step(kind, x, held, own)
-        return found if kind.parts == 2 else found[0]
+        _, *last = results(x.unsqueeze(0), call)
+        new = tuple([t[0] for t in last])
+        return new if kind.parts == 2 else new[0]
 
     return computed
 
@@ -200,18 +149,19 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
 def _operators() -> list[Operator]:
     made = []
     for name, kind in KINDS.items():
-        hx = "Tensor[] hx" if kind.parts == 2 else "Tensor hx"
-        results = ", ".join(["Tensor"] * (1 + kind.parts))
-        key = name.partition("_")[0]
-        input_ = f"aten::{name}.input(Tensor input, {hx}, Tensor[] params, {_SEQUENCE}, bool batch_first) -> ({results})"
-        data = f"aten::{name}.data(Tensor data, Tensor batch_sizes, {hx}, Tensor[] params, {_SEQUENCE}) -> ({results})"
-        cell = f"aten::{name}_cell(Tensor input, {hx}, {_CELL}) -> {'(Tensor, Tensor)' if kind.parts == 2 else 'Tensor'}"
-        made += [
-            Operator(f"{name}.input", key, input_, _of_padded(kind)),
-            Operator(f"{name}.data", key, data, _of_packed(kind)),
-            Operator(f"{name}_cell", f"{key}_cell", cell, _of_step(kind)),
-        ]
+        pair, key = kind.parts == 2, name.partition("_")[0]
+        hx, all_ = f"Tensor{'[]' * pair} hx", ", ".join(["Tensor"] * (1 + kind.parts))
+        law = f"{hx}, Tensor[] params, {_LAW}"
+        for suffix, arguments, result, computed in (
+            (".input", f"Tensor input, {law}, bool batch_first", f"({all_})", _of_padded),
+            (".data", f"Tensor data, Tensor batch_sizes, {law}", f"({all_})", _of_packed),
+            ("_cell", f"Tensor input, {hx}, {_CELL}", "(Tensor, Tensor)" if pair else "Tensor", _of_step),
+        ):
+            own = f"{key}_cell" if suffix == "_cell" else key
+            schema = f"aten::{name}{suffix}({arguments}) -> {result}"
+            made.append(Operator(name + suffix, own, schema, computed(kind)))
     return made
 
 
+#: Those of the layers, padded and packed, and of the cells.
 OPERATORS = _operators()
