@@ -33,6 +33,7 @@ PACKAGES = (
     "isometry.torch.fla",
     "isometry.integrations.onnx",
     "isometry.integrations.sb3",
+    "isometry.integrations.torch",
     "isometry.integrations.torchrl",
     "isometry.integrations.transformers",
 )

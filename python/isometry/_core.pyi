@@ -143,6 +143,16 @@ def recurrence_route(
 ) -> Literal["factored", "dense"]: ...
 def recurrence_marks(checkpoint: str, steps: int, batch: int, saved: int, width: int) -> int: ...
 def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
+def layers(
+    name: str,
+    x: _R,
+    states: Sequence[_R],
+    weights: Sequence[_R],
+    law: tuple[Sequence[int], bool, int],
+    counts: Sequence[int] | None,
+    results: Sequence[_R],
+    threads: int,
+) -> None: ...
 def sequence(
     cell: str,
     transition: _Object,

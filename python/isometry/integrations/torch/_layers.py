@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.nn import functional as F
 
 from isometry import _core
@@ -127,13 +128,28 @@ def _arrays(kind: Kind, weights: Sequence[Tensor]) -> tuple[dict[str, Tensor | N
     """The arrays of the cell by name, and those of the transition."""
     u, w, *biases = weights
     if kind.cell == "gru":
-        own = {"w": _gates(w), "u": _gates(u)}
+        own = {"w": _Gates.apply(w), "u": _Gates.apply(u)}  # type: ignore[no-untyped-call]
         if biases:
             b, c = map(_gates, biases)
             own |= {"b": torch.cat((b[:2] + c[:2], b[2:])), "hidden_bias": c[2]}
         return own, ()  # type: ignore[return-value]
     b = biases[0] + biases[1] if biases else None  # type: ignore[assignment]
     return ({"w": w, "u": u, "b": b}, ()) if kind.cell == "lstm" else ({"input_weight": u, "bias": b}, (w,))
+
+
+class _Gates(Function):
+    """`_gates` of a weight, whose changes before the backward pass are noticed as where a product reads it."""
+
+    @staticmethod
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        ctx.save_for_backward(t)
+        return _gates(t)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Tensor) -> Tensor:
+        _ = ctx.saved_tensors  # which compares versions
+        z, r, h = ct.unbind(0)
+        return torch.cat((r, z, h))
 
 
 def _gates(t: Tensor) -> Tensor:

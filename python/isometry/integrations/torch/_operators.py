@@ -134,8 +134,8 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
         held = tuple(states) if kind.parts == 2 else (states,)
         if x.dim() != 2 or any(t.dim() != 2 for t in held) or len(weights) not in (2, 4):
             return None
-        held = [t.unsqueeze(0) for t in held]
-        own = held if kind.parts == 2 else held[0]
+        own: Any = [t.unsqueeze(0) for t in held]
+        own = own if kind.parts == 2 else own[0]
         call = _call(kind, x.unsqueeze(0), own, weights, (len(weights) == 4, 1, 0.0, False, False), len(x))
         if call is None or not (always or pays(kind, (1, *x.shape), call.n, call.recorded, packed=False)):
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock, RLock
+from threading import Lock, RLock, active_count
 from types import TracebackType
 from typing import Any
 
@@ -13,10 +13,11 @@ from ._operators import KEYS, OPERATORS, Operator, traced
 
 
 class _Computed:
-    """How many calls were computed, by these kernels and by torch, and whether the kernels take all that they can."""
+    """How many calls were computed, by these kernels and by torch; and whether the kernels take all that they can, or,
+    where nobody is registered, None."""
 
     def __init__(self) -> None:
-        self.always = False
+        self.always: bool | None = None
         self._lock = Lock()
         self._counts = {key: [0, 0] for key in ("lstm", "gru", "rnn", "lstm_cell", "gru_cell", "rnn_cell")}
 
@@ -36,7 +37,8 @@ class Registration:
 
     def __init__(self, always: bool) -> None:
         self.always = always
-        self._from, self._to = _COMPUTED.now(), None
+        self._from = _COMPUTED.now()
+        self._to: dict[str, tuple[int, int]] | None = None
 
     def remove(self) -> None:
         """End this registration; after the last one torch computes as if there had been none."""
@@ -117,7 +119,7 @@ def register(*, always: bool = False) -> Registration:
     {'lstm': (1, 0)}
     """
     with _LOCK:
-        if not _HELD:
+        if not _LIBRARY:
             for operator in OPERATORS:
                 operator.check()
         made = Registration(bool(always))
@@ -127,15 +129,19 @@ def register(*, always: bool = False) -> Registration:
 
 
 def _arrange() -> None:
-    """Registers the kernels, or takes them away, as registrations are held or not."""
-    _COMPUTED.always = any(held.always for held in _HELD)
+    """Registers the kernels, or takes them away, as registrations are held or not.
+
+    torch frees a kernel that is taken away though another thread may be about to call it: it stays while there are
+    others, and leaves all calls to torch.
+    """
+    _COMPUTED.always = any(held.always for held in _HELD) if _HELD else None
     if _HELD and not _LIBRARY:
-        _LIBRARY.append(torch.library.Library("aten", "IMPL"))  # lasts as long as a registration
+        _LIBRARY.append(torch.library.Library("aten", "IMPL"))
         for operator in OPERATORS:
             kernel = _kernel(operator)
             for key in KEYS:
                 _LIBRARY[0].impl(operator.name, kernel, key)
-    elif _LIBRARY and not _HELD:
+    elif _LIBRARY and not _HELD and active_count() == 1:
         _LIBRARY.pop()._destroy()
 
 
@@ -144,12 +150,13 @@ def _kernel(operator: Operator) -> Callable[..., Any]:
     computed, by_torch, key = operator.computed, operator.by_torch(), operator.key
 
     def kernel(*given: Any) -> Any:
-        found = computed(given, _COMPUTED.always)
+        always = _COMPUTED.always
+        found = None if always is None else computed(given, always)
         if found is not None:
             _COMPUTED.add(key, True)
             return found
         found = by_torch(*given)
-        if not traced(given):
+        if always is not None and not traced(given):
             _COMPUTED.add(key, False)
         return found
 

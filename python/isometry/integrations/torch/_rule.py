@@ -1,4 +1,4 @@
-"""Which calls are faster by these kernels than by torch: the rule and its measurements are in docs/faster-gru.md."""
+"""Which calls are faster by these kernels than by torch: docs/faster-gru.md has the measurements."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from collections.abc import Sequence
 
 from ._layers import Kind
 
+#: Steps from which all calls are faster but those of an LSTM without gradients on more than a few sequences.
+_LONG = 50
+#: Steps from which packed sequences and narrow layers are.
+_SHORT = 10
+
 
 def pays(kind: Kind, shape: Sequence[int], n: int, recorded: bool, packed: bool) -> bool:
     """Whether a call on (T, B, d) with n units is taken without being asked."""
     steps, batch, _ = shape
     if packed:
-        return steps >= (10 if recorded else 50)
+        return steps >= _LONG or (steps >= _SHORT and (recorded or n <= 64))
     if kind.name == "lstm":
-        return recorded and (steps >= 50 or n >= 512)
-    return steps >= (10 if recorded else 50) or (recorded and steps * batch >= 320 and n < 256)
+        if not recorded:
+            return steps == 1 or (batch <= 2 and (steps >= _LONG or n <= 256))
+        return steps >= _LONG or (n >= 512 and batch <= 2)
+    return steps >= _LONG or (steps >= _SHORT and (n <= 64 or (recorded and (kind.name == "gru" or batch <= 2))))

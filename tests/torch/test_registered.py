@@ -1,0 +1,200 @@
+"""`isometry.integrations.torch.register`: torch's own layers and cells by these kernels, in all ways of torch to call
+them, against themselves without it."""
+
+import copy
+import io
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import pytest
+import torch
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+
+import isometry.torch as it
+from isometry.integrations.torch import register
+from subprocesses import script
+
+KINDS = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}
+T, B, D, N = 7, 3, 4, 5
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def made(kind, **keywords):
+    torch.manual_seed(11)
+    return KINDS[kind](D, N, **{"num_layers": 2, "bidirectional": True, **keywords}), torch.randn(T, B, D)
+
+
+def flat(result):
+    if isinstance(result, torch.Tensor):
+        return [result]
+    return [result.data] if isinstance(result, PackedSequence) else [t for part in result for t in flat(part)]
+
+
+def trained(net, x):
+    """Values, and the gradients of all parameters."""
+    out = flat(net(x))
+    return [t.detach() for t in out], torch.autograd.grad(sum(t.square().sum() for t in out), [*net.parameters()])
+
+
+def close(ours, theirs, bound=2e-5):
+    for a, b in zip(flat(ours), flat(theirs), strict=True):
+        assert a.shape == b.shape and a.is_contiguous() == b.is_contiguous()
+        assert (a - b).abs().max() <= bound * max(1.0, float(b.abs().max()))
+
+
+WAYS = {
+    "inference": lambda net, x: torch.inference_mode()(net)(x),
+    "parameters of inference": lambda net, x: torch.no_grad()(torch.inference_mode()(copy.deepcopy)(net))(x),
+    "no gradients": lambda net, x: torch.no_grad()(net)(x),
+    "deterministic": lambda net, x: torch.use_deterministic_algorithms(mode=True) or net(x),
+    "anomaly": lambda net, x: [torch.autograd.set_detect_anomaly(mode=True), trained(net, x)][1],
+    "checkpoint": lambda net, x: torch.utils.checkpoint.checkpoint(net, x, use_reentrant=False),
+    "copy": lambda net, x: copy.deepcopy(net)(x),
+    "pickle": lambda net, x: pickle.loads(pickle.dumps(net))(x),
+    "a column of a batch": lambda net, x: net(x.repeat(1, 2, 2)[:, ::2, :D]),
+    "half": lambda net, x: [t.float() for t in flat(net.bfloat16()(x.bfloat16()))],
+    "quantised": lambda net, x: torch.ao.quantization.quantize_dynamic(net, {torch.nn.LSTM, torch.nn.GRU})(x),
+    "function": lambda net, x: torch.func.functional_call(net, dict(net.named_parameters()), (x,)),
+    "frozen": lambda net, x: torch.jit.freeze(torch.jit.script(torch.nn.Sequential(net).eval()))(x),
+    "optimised": lambda net, x: torch.jit.optimize_for_inference(torch.jit.script(torch.nn.Sequential(net).eval()))(x),
+}
+
+
+@pytest.fixture(autouse=True)
+def ends():
+    yield
+    torch.use_deterministic_algorithms(mode=False)
+    torch.autograd.set_detect_anomaly(mode=False)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", WAYS)
+@each_kind
+def test_ways(kind, way):
+    net, x = made(kind)
+    expected = WAYS[way](copy.deepcopy(net), x)
+    with register(always=True):
+        found = WAYS[way](net, x)
+    close(found, expected, 2e-2 if way in ("half", "quantised") else 2e-5)
+
+
+@pytest.mark.parametrize("sizes", [*product([1, 2, 60], [1, 3, 33], [1, 70])], ids=str)
+@each_kind
+def test_sizes(kind, sizes):
+    """In both precisions, with and without gradients, padded and packed."""
+    steps, batch, n = sizes
+    torch.manual_seed(11)
+    for dtype, bound in ((torch.float32, 2e-4), (torch.float64, 1e-10)):
+        net = KINDS[kind](2, n, num_layers=2, dtype=dtype)
+        x = torch.randn(steps, batch, 2, dtype=dtype)
+        lengths = torch.linspace(steps, 1, batch).long()
+        for given in (x, pack_padded_sequence(x, lengths)):
+            with torch.no_grad():
+                expected = net(given)
+            slopes = trained(net, given)
+            with register(always=True), torch.no_grad():
+                close(net(given), expected, bound)
+            with register(always=True):
+                close(trained(net, given), slopes, bound)
+
+
+@each_kind
+def test_changes_in_place_are_noticed(kind):
+    """As torch notices them: a weight that backward reads, and a result."""
+    net, x = made(kind, num_layers=1, bidirectional=False)
+    with register(always=True):
+        out = net(x)[0]
+        with torch.no_grad():
+            net.weight_hh_l0.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            out.sum().backward()
+        out = net(x)[0]
+        out.detach().zero_()
+        assert not flat(net(x))[0].eq(0).all()
+
+
+def test_removal_while_others_compute():
+    net, x = made("gru")
+    expected = flat(net(x))
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(lambda: [flat(net(x)) for _ in range(40)]) for _ in range(3)]
+        while not all(call.done() for call in calls):
+            register(always=True).remove()
+    for call in calls:
+        for found in call.result():
+            close(found, expected)
+
+
+@pytest.mark.slow
+def test_unknown_operators_and_those_of_others():
+    """Nothing is registered then; and after a removal nothing is."""
+    script(
+        """
+        import torch
+        from isometry.integrations.torch import _operators, _registration, register
+
+        def refused(words):
+            try:
+                register()
+            except RuntimeError as error:
+                assert words in str(error) and not left(), error
+            else:
+                raise AssertionError
+
+        def left():
+            has = torch._C._dispatch_has_kernel_for_dispatch_key
+            return [o.name for o in known if has("aten::" + o.name, "AutogradCPU")]
+
+        known = _operators.OPERATORS
+        odd = known[0]._replace(schema="aten::lstm.input(Tensor input) -> Tensor")
+        _registration.OPERATORS = [*known[1:], odd]
+        refused("aten::lstm.input of torch")
+        _registration.OPERATORS = known
+        library = torch.library.Library("aten", "IMPL")
+        library.impl("gru_cell", lambda *given: given, "CPU")
+        refused("kernel over aten::gru_cell")
+        library._destroy()
+        with register():
+            assert len(left()) == len(known) == 12
+        assert not left()
+        """
+    )
+
+
+def test_own_layers_are_not_counted():
+    net, x = made("lstm")
+    with register(always=True) as registration:
+        ours = it.nn.from_torch(net)
+        ours(x)
+        assert registration.counts() == {}
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attributes:UserWarning")
+@each_kind
+def test_exported_programs_hold_nothing_of_it(kind):
+    net, x = made(kind, bidirectional=False)
+    with register(always=True):
+        program = torch.export.export(net.eval(), (x,))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    assert b"isometry" not in file.getvalue()
+    close(torch.export.load(io.BytesIO(file.getvalue())).module()(x), net(x))
+
+
+@pytest.mark.slow
+def test_a_fork_is_registered_as_its_parent():
+    script(
+        """
+        import os, torch
+        from isometry.integrations.torch import register
+
+        registration, net, x = register(always=True), torch.nn.LSTM(3, 4), torch.randn(5, 2, 3)
+        expected = net(x)[0]
+        pid = os.fork()
+        if pid == 0:
+            right = torch.equal(net(x)[0], expected) and registration.counts() == {"lstm": (2, 0)}
+            os._exit(0 if right else 3)
+        assert os.waitpid(pid, 0)[1] == 0
+        """
+    )
