@@ -10,8 +10,6 @@ from checks import fuzz
 from checks.check import ROOT, Check, Figures, Outcome, run, soak, tests
 
 SUITE = ROOT.parent / "shared/conformance"
-#: Of the suite's tests; `.ci/run` reads it.
-MARKS = "not within"
 PATHS = ("portable", "AVX2")  # of `make valgrind`, in its order
 
 
@@ -19,7 +17,7 @@ def conformance(options: argparse.Namespace, _: Figures) -> Outcome:
     """The acceptance suite beside the checkout, or else the laws of tests/."""
     suite = options.suite or SUITE
     given = suite.is_dir()
-    words = [suite, "-m", MARKS] if given else ["tests/laws", "-m", "not alone and not long"]
+    words = [suite] if given else ["tests/laws", "-m", "not alone and not long"]
     cores = len(os.sched_getaffinity(0))
     spread = ["-n", cores, "--dist", "worksteal"] if cores > 1 else []
     passed, failed = tests(*words, *spread, hours=2)
