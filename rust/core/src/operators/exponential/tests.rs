@@ -96,7 +96,12 @@ fn check<T: Scalar>(batch: usize, n: usize, scale: f64) {
         every: 11,
         threads: [&[1, 2, 3][..], &[1, 2], &[1, 3]][(n + batch) % 3],
     };
-    check_defined(&p.view(), if n < 20 { 2 } else { 0 }, &definition, &format!("batch {batch} n {n} scale {scale}"));
+    check_defined(
+        &p.view(),
+        if n < 20 { 2 } else { 0 },
+        &definition,
+        &format!("batch {batch} n {n} scale {scale}"),
+    );
     let w = p.matrix(2);
     assert!(w.chunks(n * n).all(|w| unitarity(w, n) < 20.0), "batch {batch} n {n} scale {scale}: e(W)");
 }

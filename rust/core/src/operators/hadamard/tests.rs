@@ -16,7 +16,11 @@ fn entries(n: usize) -> Vec<f64> {
 }
 
 /// W = scale^r H S_r ... H S_1 of every matrix, from the diagonals S.
-fn dense<W: Scalar<Real = f64>>(h: &[f64], signs: &[f64], (batch, rounds, n): (usize, usize, usize)) -> Vec<W> {
+fn dense<W: Scalar<Real = f64>>(
+    h: &[f64],
+    signs: &[f64],
+    (batch, rounds, n): (usize, usize, usize),
+) -> Vec<W> {
     let scale = 1.0 / (n as f64).sqrt();
     let matrix = |k: usize| {
         let mut w: Vec<f64> = (0..n * n).map(|at| f64::from(u8::from(at % (n + 1) == 0))).collect();

@@ -1,10 +1,10 @@
 //! Parameters of given matrices: round trips, bounds on the entries, and refusals.
 
 use super::Parameters;
-use crate::testing::every_type;
 use crate::operators::Last;
 use crate::operators::cayley::{Cayley, from_matrix};
 use crate::scalar::{Real, Scalar};
+use crate::testing::every_type;
 use crate::{Budget, Cpu};
 
 /// Recovers, checks |A_ij| <= 1 (if D is chosen), transforms again and compares.

@@ -44,7 +44,8 @@ fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, factor: usize
             every: 1,
             threads: thread_counts(n, m),
         };
-        let what = format!("trapezoid {trapezoid} batch {batch} n {n} m {m} rows {rows} last factor {factor}");
+        let what =
+            format!("trapezoid {trapezoid} batch {batch} n {n} m {m} rows {rows} last factor {factor}");
         check_defined(&op, rows, &definition, &what);
     }
 }
