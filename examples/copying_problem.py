@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
+from statistics import fmean
 
 import isometry
 from isometry.cli import plots
@@ -37,15 +39,15 @@ def main() -> None:
     create = RunFolder.create(f"copying-demo-{options.seed}", options.out)
     with create as folder, prepared(isometry.get_num_threads()):
         scornn = session("scornn", options)
-        below = Below(SHARE * scornn.baseline)
-        end = train(scornn, folder, below)
+        bound = SHARE * scornn.baseline
+        end, loss = train(scornn, folder, lambda last: len(last) == WINDOW and fmean(last) < bound)
         lstm = session("lstm", options, iterations=scornn.iteration)
-        after = After(scornn.seconds)
-        train(lstm, folder, after)
+        deadline = time.perf_counter() + scornn.seconds
+        _, of_lstm = train(lstm, folder, lambda _: time.perf_counter() >= deadline)
         columns = {name: RunFolder(folder.path / name).columns() for name in ("scornn", "lstm")}
         plots.curves(folder.curves, columns, f"Copying problem, delay {options.delay:,}: ScoRNN and LSTM")
 
-    report([(scornn, below.mean), (lstm, after.mean)], folder)
+    report([(scornn, loss), (lstm, of_lstm)], folder)
     if end is not End.STOPPED:
         raise SystemExit(f"the ScoRNN did not reach a tenth of the baseline in {scornn.iteration} updates")
 
@@ -56,8 +58,14 @@ def session(model: str, options: argparse.Namespace, iterations: int | None = No
     return Session(resolve(given | {"iterations": iterations or options.iterations}))
 
 
-def train(run: Session, above: RunFolder, stop: Below | After) -> End:
-    """Train until `stop` holds; config.toml then names the updates that were made."""
+def train(run: Session, above: RunFolder, enough: Callable[[Sequence[float]], bool]) -> tuple[End, float]:
+    """Train until `enough` holds of the last losses, and their mean; config.toml then names the updates made."""
+    losses: deque[float] = deque(maxlen=WINDOW)
+
+    def stop(loss: float) -> bool:
+        losses.append(loss)
+        return enough(losses)
+
     with RunFolder.create("", str(above.path / run.settings["model"])) as folder:
         write_text(folder.config, run.settings.as_toml())
         end = run_session(run, folder, stop=stop)
@@ -65,42 +73,7 @@ def train(run: Session, above: RunFolder, stop: Below | After) -> End:
             raise SystemExit(130)
         run.settings["iterations"] = run.iteration
         write_text(folder.config, run.settings.as_toml())
-    return end
-
-
-class Smoothed:
-    """The mean of the last losses."""
-
-    def __init__(self) -> None:
-        self.losses: deque[float] = deque(maxlen=WINDOW)
-
-    @property
-    def mean(self) -> float:
-        return sum(self.losses) / len(self.losses)
-
-
-class Below(Smoothed):
-    """Holds once the mean of the last WINDOW losses is below a bound."""
-
-    def __init__(self, bound: float) -> None:
-        super().__init__()
-        self.bound = bound
-
-    def __call__(self, loss: float) -> bool:
-        self.losses.append(loss)
-        return len(self.losses) == WINDOW and self.mean < self.bound
-
-
-class After(Smoothed):
-    """Holds once this many seconds have passed since the first update."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self.deadline = time.perf_counter() + seconds
-
-    def __call__(self, loss: float) -> bool:
-        self.losses.append(loss)
-        return time.perf_counter() >= self.deadline
+    return end, fmean(losses)
 
 
 def report(runs: list[tuple[Session, float]], folder: RunFolder) -> None:

@@ -1,16 +1,16 @@
-"""python benches/faults draw | run [--all] | report: planted faults, and which of them the tests notice."""
+"""python benches/faults run [--all] | report: planted faults, and which of them the tests notice."""
 
 import sys
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # the folder of the package, in place of the package itself
 
-from faults import draw, run  # noqa: E402
+from faults import run  # noqa: E402
 
-COMMANDS = {"draw": draw.main, "run": run.main, "report": run.report}
+COMMANDS = {"run": run.main, "report": run.report}
 
 if __name__ == "__main__":
     name, *words = sys.argv[1:] or [""]
     if name not in COMMANDS:
-        sys.exit("python benches/faults draw | run [--all] | report")
+        sys.exit("python benches/faults run [--all] | report")
     sys.exit(COMMANDS[name](words))

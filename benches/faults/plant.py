@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = Path(__file__).with_name("faults.jsonl")
-AREAS = {
-    "kernels": ("rust/kernels/src",),
-    "core": ("rust/core/src",),
-    "seam": ("rust/py/src",),
-    "NumPy": ("python/isometry",),
-    "torch": ("python/isometry/torch",),
-}
 #: Area -> the Rust expression that is true where the fault of a number is chosen.
 PLANTED = {
     "kernels": "crate::planted({})",
@@ -60,10 +53,6 @@ class Fault:
 
 def read(path: Path = FAULTS) -> list[Fault]:
     return [Fault(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def write(faults: Iterable[Fault], path: Path = FAULTS) -> None:
-    path.write_text("".join(json.dumps(asdict(fault)) + "\n" for fault in faults), encoding="utf-8")
 
 
 def planted(faults: Iterable[Fault]) -> tuple[dict[str, str], set[int]]:

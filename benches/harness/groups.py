@@ -33,11 +33,15 @@ GROUPS = (
     SHOWN
     | {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
     | {name: (f"rows.torch.{name}:rows",) for name in ("one", "limits")}
-    | {"rivals": (_CELLS + "rivals",), "rl": ("rows.agents:rows",)}
+    | {
+        "rivals": (_CELLS + "rivals",),
+        "rl": ("rows.agents:rows",),
+        "published": ("rows.torch.dropin.layers:published",),
+    }
 )
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings.
 APART = {"numpy": "rows.numpy.process:entries"}
 NAMES = (*GROUPS, *APART)
 # Run only if they are named: they need other packages, an adapter, or have no bar.
-NAMED = ("qwen", "rl", "gpu", "one", "limits")
+NAMED = ("qwen", "rl", "gpu", "one", "limits", "published")
 CORES = (*SHOWN, "one")  # what `--cores` times

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from harness.sizes import SOLVED
 from isometry.cli.errors import Failure
 from isometry.gpu import Array
 from rows.torch import formulas
-from rows.torch.delta import CHUNK, chunked, triangular
+from rows.torch.delta import CHUNK, chunked
 
 Given = Mapping[str, Any]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -177,6 +178,5 @@ def of_delta(tokens: int, heads: int, size: int) -> Row:
         bars = iso.delta_rule_vjp(q, k, v, beta, ct, end.astype(ct.dtype), g=g)
         return iso.delta_rule(q, k, v, beta, g=g)[0], {name: bars[name] for name in ("q", "k", "v", "beta", "g")}
 
-    chunks = lambda **leaves: chunked(**leaves, solve=triangular, sliced=False)
     name, flops = f"gpu delta rule H{heads} K{size} T{tokens}", (20.0 * size + 15.0 * CHUNK) * size * tokens * heads
-    return row(name, given, call, "chunks of torch", chunks, flops, tolerance=LONG)
+    return row(name, given, call, "chunks of torch", partial(chunked, sliced=False), flops, tolerance=LONG)

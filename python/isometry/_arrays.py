@@ -16,7 +16,6 @@ Array = NDArray[Any]
 DType = np.dtype[Any]
 
 FLOAT64: DType = np.dtype(np.float64)
-COMPLEX128: DType = np.dtype(np.complex128)
 INT64: DType = np.dtype(np.int64)
 _REAL: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in check.REAL.items()}
 _COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in check.COMPLEX.items()}

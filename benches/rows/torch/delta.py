@@ -1,13 +1,13 @@
 """The gated delta rule: forward, forward and backward over a sequence, and one token.
 
 The peers are the functions with which Hugging Face transformers computes its models off CUDA, written out: chunks of 64
-rows as slices of arrays of all chunks; the same with `unbind`, since the gradient of every slice fills an array of all
-chunks; and with the unit triangular systems inverted by batched products of blocks.
+rows as slices of arrays of all chunks; and the same with `unbind`, since the gradient of every slice fills an array of
+all chunks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -62,28 +62,7 @@ def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor
 # ---------------------------------------------------------------- the peers
 
 
-def triangular(a: Tensor, b: Tensor) -> Tensor:
-    return torch.linalg.solve_triangular(a, b, upper=False, unitriangular=True)
-
-
-def blocks(a: Tensor, b: Tensor) -> Tensor:
-    """(I + strictly lower part of a)^-1 b, the inverse by blocks of 1, 2, 4, ... rows."""
-    n = a.shape[-1]
-    a = a.tril(-1)
-    inverse = torch.eye(n, dtype=a.dtype, device=a.device).expand(a.shape)
-    rows = torch.arange(n)
-    width = 1
-    while width < n:
-        # below the diagonal block of a pair of blocks
-        pair = (rows[:, None] // (2 * width) == rows // (2 * width)) & (rows[:, None] // width > rows // width)
-        inverse = inverse - inverse @ (a * pair) @ inverse
-        width *= 2
-    return inverse @ b
-
-
-def chunked(
-    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, solve: Callable[[Tensor, Tensor], Tensor], sliced: bool
-) -> Tensor:
+def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, sliced: bool) -> Tensor:
     """`torch_chunk_gated_delta_rule` of transformers, for a length that is a multiple of 64."""
     q, k, v, beta, g = (x.transpose(1, 2).contiguous() for x in (q, k, v, beta, g))
     q = q * q.shape[-1] ** -0.5
@@ -93,7 +72,8 @@ def chunked(
     above = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=q.device).triu(1)
     pairwise = (decay.unsqueeze(4) - decay.unsqueeze(3)).masked_fill(above, float("-inf")).exp()
     system, inside = (k_beta @ k.mT) * pairwise, (q @ k.mT) * pairwise
-    values, keys = solve(system, v_beta), solve(system, k_beta * decay.exp().unsqueeze(-1))
+    solve = partial(torch.linalg.solve_triangular, system, upper=False, unitriangular=True)
+    values, keys = solve(v_beta), solve(k_beta * decay.exp().unsqueeze(-1))
     q = q * decay.exp().unsqueeze(-1)
     k = k * (decay[..., -1:] - decay).exp().unsqueeze(-1)
     fade = decay[..., -1].exp()[..., None, None]
@@ -130,8 +110,4 @@ def one(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor)
     return out.transpose(1, 2).contiguous()
 
 
-PEERS = {
-    SLICES: partial(chunked, solve=triangular, sliced=True),
-    UNBIND: partial(chunked, solve=triangular, sliced=False),
-    "block inverse by bmm": partial(chunked, solve=blocks, sliced=False),
-}
+PEERS = {SLICES: partial(chunked, sliced=True), UNBIND: partial(chunked, sliced=False)}

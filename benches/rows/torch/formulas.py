@@ -49,22 +49,6 @@ def wy_apply(u: Tensor, x: Tensor) -> Tensor:
     return x - torch.linalg.solve_triangular(wy_triangle(u), (x @ u).T, upper=True).T @ u.T
 
 
-def loop_apply(u: Tensor, x: Tensor) -> Tensor:
-    """One reflection after another."""
-    norms = (u * u).sum(0)
-    for k in range(u.shape[1] - 1, -1, -1):
-        x = x - (2 / norms[k]) * torch.outer(x @ u[:, k], u[:, k])
-    return x
-
-
-def householder_product(u: Tensor) -> Tensor:
-    """W by torch.linalg.householder_product: unit diagonal, tau = 2 / ||v||^2; u lower-trapezoidal."""
-    n, m = u.shape
-    v = torch.tril(u / torch.diagonal(u).unsqueeze(0), -1) + torch.eye(n, m, dtype=u.dtype, device=u.device)
-    tau = 2 / (v * v).sum(0)
-    return torch.linalg.householder_product(v if m == n else torch.cat([v, v.new_zeros(n, n - m)], 1), tau)
-
-
 # ---------------------------------------------------------------- skew matrices
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, randn
 import isometry.torch as it
 from harness.row import Candidate, Results, Row
 from rows.torch import formulas
-from rows.torch.delta import BACKWARD, FORWARD, chunked, drawn, ours, triangular
+from rows.torch.delta import BACKWARD, FORWARD, chunked, drawn, ours
 from rows.torch.dropin.linalg import factorisation
 from rows.torch.operators import draw_vectors
 from rows.torch.sides import row
@@ -24,7 +24,7 @@ N, M, MANY = 1024, 512, 2000
 
 def rows() -> Iterator[Row]:
     draw = partial(drawn, TOKENS, 1)
-    peers = {"transformers": partial(chunked, solve=triangular, sliced=False)}
+    peers = {"transformers": partial(chunked, sliced=False)}
     yield row(f"delta rule, one head, T{TOKENS}", draw, ours, peers, [], FORWARD * TOKENS, gradients=False)
     yield row("delta rule, one head, backward too", draw, ours, peers, [], (FORWARD + BACKWARD) * TOKENS)
     yield factorisation(1, 1024, 256)
@@ -53,5 +53,4 @@ def from_matrix(n: int) -> Row:
 
     # rounded to single precision, the matrix is orthogonal to some eps n^(1/2)
     exact = lambda: {"value": orthogonal().double()}
-    # rounded to single precision, the matrix is orthogonal to some eps n^(1/2)
     return Row(f"Householder.from_matrix {n}", Candidate("isometry", run, results), [], exact, tolerance=(1e-4, 1e-4))

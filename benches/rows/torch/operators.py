@@ -20,12 +20,12 @@ from torch import Tensor, randn
 
 import isometry.torch as it
 from harness.row import Bar, Row
-from harness.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+from harness.sizes import BATCHES, CAYLEY, REFLECTIONS, ROWS, SOLVED
 from rows.torch import formulas
 from rows.torch.sides import Call, Draw, row
 
 SMALL = (1.0, 2.0)
-WY, PRODUCT = "torch compact WY", "torch.linalg.householder_product"
+WY = "torch compact WY"
 SOLVE, SERIES, EIGH, CLOSED = "torch.linalg.solve", "torch.matrix_exp", "torch.linalg.eigh", "torch eigh, closed form"
 REFLECTED, PLANE = "torch reflections", "torch plane"
 MARGIN = 0.1
@@ -36,9 +36,6 @@ def householder() -> Iterator[Row]:
     matrix = lambda vectors: it.Householder(vectors).matrix()
     for (n, m), bar in REFLECTIONS.items():
         peers, bars = {WY: formulas.wy_matrix}, [Bar(WY, *bar, (WY,))]
-        if n == 1024:
-            peers[PRODUCT] = formulas.householder_product
-            bars.append(Bar("householder_product", 20.0, 40.0, (PRODUCT,)))
         flops = 6.0 * n * n * m + 3.0 * n * m * m - 7 * m**3 / 3  # 6.7 n^3 for m = n (measurements.md)
         # a peer restricted to trapezoids has no gradient above the diagonal
         pick, draw = {"vectors": torch.tril}, draw_vectors(n, m)
@@ -55,11 +52,8 @@ def draw_vectors(n: int, m: int, *batch: int) -> Draw:
 
 
 def reflected(name: str, n: int, m: int, batch: int, bar: tuple[float, float]) -> Row:
-    peers = {WY: formulas.wy_apply} | (
-        {"torch loop over reflections": formulas.loop_apply} if m <= LONGEST_LOOP else {}
-    )
     ours, flops = lambda u, x: it.Householder(u).apply(x), 12.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m
-    return row(name, draw_vectors(n, m, batch), ours, peers, [Bar("best torch", *bar)], flops)
+    return row(name, draw_vectors(n, m, batch), ours, {WY: formulas.wy_apply}, [Bar(WY, *bar)], flops)
 
 
 def cayley() -> Iterator[Row]:
@@ -150,7 +144,6 @@ def bounded_svd() -> Iterator[Row]:
         yield row(f"bounded svd matrix {n}", draw(n), own, {"torch": matrix}, bars, 6.0 * n**3)
     on_rows: dict[str, Call] = {
         "torch factors": lambda u, logits, v, x: ((x @ v) * formulas.sigma(logits, MARGIN)) @ u.mT,
-        "torch matrix": lambda *given: given[-1] @ matrix(*given[:-1]).mT,
     }
     own = lambda *given: ours(*given[:-1]).apply(given[-1])
     yield row(f"bounded svd 512/B{B}", draw(512, B), own, on_rows, bars, 12.0 * 512**2 * B)
@@ -195,8 +188,7 @@ def fourier_flops(n: int) -> float:
 
 def fourier() -> Iterator[Row]:
     ours, bars = stepped(lambda *arrays: it.FourierProduct(*arrays).apply), [Bar("torch.fft", 4.0, 10.0)]
-    matrix = on_last(lambda arrays, x: x @ formulas.fourier_transposed(*arrays))
-    peers = {"torch fft": stepped(formulas.fourier_step), "torch matrix": matrix}
+    peers = {"torch fft": stepped(formulas.fourier_step)}
     for n in (512, 500):
         draw, flops = partial(fourier_factors, n, B), fourier_flops(n) * B
         yield row(f"fourier apply {n}/B{B} complex", draw, ours, peers, bars, flops, fixed=("permutation",))

@@ -3,7 +3,9 @@
 ``last_only=True`` beside ``states[-1]``, whose gradient torch pads with zeros to all steps: the networks of
 `isometry train pixels`. Marks, sequences that begin within the arrays of a layer's input, beside a loop over the steps
 in torch, which sets the state to zero where a mark stands, and beside the layer's own call without marks. Layers of
-torch beside what `it.nn.from_torch` makes of them.
+torch beside what `it.nn.from_torch` makes of them; and layers about as large as those of published models, with random
+weights and drawn inputs. The sizes of demucs 4.1.0, easyocr 1.7.2, openunmix 1.3.0 and torchaudio 2.11.0 are those that
+the packages make, as are units and layers of flair 0.15.1 and stanza 1.15.0, whose inputs depend on the embeddings.
 """
 
 from __future__ import annotations
@@ -24,6 +26,17 @@ ALL, WITHOUT, SHARE = "states[-1]", "without marks", 0.05
 SHORT = (2e-4, 2e-3)
 #: Steps, sequences, inputs and units of the marked layers, and of torch's.
 MARKED, THEIRS = (128, 64, 32, 128), (200, 32, 64, 256)
+#: LSTMs in both directions: inputs, units and layers, sequences, and the least and the most of their steps.
+MODELS = (
+    ("allennlp BiDAF, modelling layer", (800, 100, 2), 40, (80, 400)),
+    ("demucs HDemucs, encoder", (384, 384, 2), 1, (87, 87)),  # its innermost layer
+    ("easyocr recogniser", (256, 256, 1), 1, (149, 149)),  # of the second generation
+    ("flair SequenceTagger", (4196, 256, 1), 32, (5, 40)),  # with embeddings of GloVe and of flair
+    ("openunmix", (512, 256, 3), 16, (255, 255)),
+    ("speechbrain CRDNN", (2560, 1024, 4), 8, (25, 100)),  # for LibriSpeech
+    ("stanza NER", (2148, 256, 1), 32, (5, 40)),  # with models of characters
+    ("torchaudio Tacotron2, encoder", (512, 256, 1), 32, (30, 150)),
+)
 
 
 def last_states() -> Iterator[Row]:
@@ -74,27 +87,41 @@ def masked(layer: Any, x: Tensor, starts: Tensor) -> Tensor:
 
 
 def from_torch() -> Iterator[Row]:
-    for kind, bar, packed in ((nn.GRU, 3.0, 6.0), (nn.LSTM, 1.3, 4.0), (nn.RNN, 2.0, 3.0)):
-        yield replaced(kind, "training", bar)
-        yield replaced(kind, "packed, both directions", packed, packed=True)
-        yield replaced(kind, "no gradients", 1.0, gradients=False)
-
-
-def replaced(kind: Any, what: str, bar: float, *, packed: bool = False, gradients: bool = True) -> Row:
     steps, batch, inputs, n = THEIRS
+    for kind, bar, packed in ((nn.GRU, 3.0, 6.0), (nn.LSTM, 1.3, 4.0), (nn.RNN, 2.0, 3.0)):
+        name, whole = f"from_torch {kind.__name__}", partial(replaced, partial(kind, inputs, n), batch, (steps, steps))
+        yield whole(f"{name} training", bar)
+        both = partial(kind, inputs, n, bidirectional=True)
+        yield replaced(both, batch, (steps // 10, steps), f"{name} packed, both directions", packed)
+        yield whole(f"{name} no gradients", 1.0, gradients=False)
+
+
+def published() -> Iterator[Row]:
+    for package, sizes, batch, steps in MODELS:
+        both = partial(nn.LSTM, *sizes, bidirectional=True)
+        yield replaced(both, batch, steps, package, gradients=False)
+        yield replaced(both, batch, steps, f"{package}, training")
+
+
+def replaced(
+    kind: Any, batch: int, steps: tuple[int, int], name: str, bar: float | None = None, *, gradients: bool = True
+) -> Row:
+    """Of the least and the most steps of a sequence; packed if they differ."""
 
     def draw() -> tuple[Any, ...]:
-        x: Any = torch.randn(steps, batch, inputs)
-        if packed:
-            lengths = torch.randint(steps // 10, steps + 1, (batch,)).tolist()
-            x = pack_sequence([torch.randn(length, inputs) for length in lengths], enforce_sorted=False)
-        theirs = kind(inputs, n, bidirectional=packed)
+        theirs, (least, most) = kind(), steps
+        x: Any = torch.randn(most, batch, theirs.input_size)
+        if least < most:
+            lengths = torch.randint(least, most + 1, (batch,)).tolist()
+            x = pack_sequence([x[:length, i] for i, length in enumerate(lengths)], enforce_sorted=False)
         return it.nn.from_torch(theirs), theirs, x
 
-    name, output = kind.__name__, lambda layer, x: layer(x)[0]
-    peers, bars = {f"torch.nn.{name}": output}, [Bar("torch", bar, bar)]
-    read = norms if gradients else None
-    return row(f"from_torch {name} {what}", draw, output, peers, bars, read=read, tolerance=(1e-4, 1e-3))
+    peers, bars = {"torch": output}, [Bar("torch", bar, bar)] if bar else []
+    return row(name, draw, output, peers, bars, read=norms if gradients else None, tolerance=(1e-4, 1e-3))
+
+
+def output(layer: Any, x: Any) -> Any:
+    return layer(x)[0]
 
 
 def norms(layer: Any) -> Results:

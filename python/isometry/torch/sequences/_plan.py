@@ -98,7 +98,9 @@ class Recurrence(Plan):
         results = (result,) if memory is None else (result, memory)
         return results, (None if _whole(call) else states, saved, weight, *of_weight) if saving else ()
 
-    def pull(self, settings: Call, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
+    def pull(
+        self, settings: Call, tensors: Tensors, out: Out, wanted: Flags, at: Place, stack: int | None = None
+    ) -> Tensors:
         call, (of_cell, factors, around) = settings, _parts(settings, tensors)
         count = len(of_cell)
         results, saved, cts = out
@@ -106,12 +108,15 @@ class Recurrence(Plan):
             results, saved = self.run(call, tensors, True, at)
         states, of_cell_saved, weight, *of_weight = saved
         read = results[0] if states is None else states, results[1] if len(results) > 1 else None, of_cell_saved
+        if stack is not None:
+            factors = full(factors, stack)
+            read, cts = (self.held(read[0], at), *read[1:]), (self.held(cts[0], at), *cts[1:])
         # A graph has an array for W, formed or not.
-        if weight is None or not through_matrix(call, of_cell, factors, at):
-            return [*_backward(call, (of_cell, factors, around), (read, cts), wanted[:-2], at), None, None]
+        if weight is None or (stack is None and not through_matrix(call, of_cell, factors, at)):
+            return [*_backward(call, (of_cell, factors, around), (read, cts), wanted[:-2], at, stack), None, None]
         asked = (*wanted[:count], any(wanted[count:-_REST]), wanted[-_REST])
         dense = call._replace(stem="dense")
-        *grads, w_bar, start_bar = _backward(dense, (of_cell, (weight,), around), (read, cts), asked, at)
+        *grads, w_bar, start_bar = _backward(dense, (of_cell, (weight,), around), (read, cts), asked, at, stack)
         if w_bar is None:
             return [*grads, *(None,) * len(factors), start_bar, None, None]
         matrix = BY_STEM[call.stem].matrix
@@ -189,37 +194,7 @@ class Recurrence(Plan):
         return states
 
     def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
-        call, (of_cell, factors, around) = settings, _parts(settings, tensors)
-        results, (_, saved, weight, *_), cts = out
-        count, factors = len(of_cell), full(factors, stack)
-        steps: Tensors
-        more: Tensors
-        grads: Tensors
-        asked, of_steps, steps = list(wanted[:count]), wanted[count:-_REST], factors
-        if weight is not None:
-            call, steps, of_steps = call._replace(stem="dense"), (weight,), (any(of_steps),)
-        where, call, of_cell, steps = _joined(call, of_cell, steps, stack)
-        if where >= 0:
-            asked[where], of_steps = asked[where] or of_steps[0], ()
-        grads, bars = empty_gradients(asked, full(of_cell, stack))
-        more, step_bars = empty_gradients(of_steps, steps)
-        (start,), (start_bar,) = empty_gradients((wanted[-3] and around[1] is not None,), full(around[:1], stack))
-        first, *rest = (*results, None)[:2]
-        kept = *arrays((self.held(first, at), *rest)), *arrays((saved,))
-        ct_of_all = *arrays((self.held(cts[0], at),)), *arrays(cts[1:])
-        backward(call, _read((of_cell, steps, around)), kept, ct_of_all, (bars, step_bars, start_bar), at, stack)
-        if where >= 0:
-            both = grads[where]
-            first, last = (None, None) if both is None else (both[:, :-1], both[:, -1])
-            grads, more = [*grads[:where], first, *grads[where + 1 :]], [last]
-        if weight is not None:
-            (w_bar,), matrix = more, BY_STEM[settings.stem].matrix
-            if w_bar is None:
-                more = (None,) * len(factors)
-            else:
-                weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
-                more = matrix.pull((), factors, (matrix.kept((), (weight,)), (), (w_bar,)), wanted[count:-_REST], at)
-        return [*grads, *more, start, None, None]
+        return self.pull(settings, tensors, out, wanted, at, stack)
 
 
 class Beside(Recurrence):
@@ -303,28 +278,35 @@ def _forward(
     return result, memory, saved, states
 
 
-def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place) -> list[Tensor | None]:
-    """The wanted gradients: of the tensors, of the transition's arguments, of the state at marks.
+def _backward(
+    call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place, stack: int | None = None
+) -> list[Tensor | None]:
+    """The wanted gradients: of the tensors, of the transition's arguments, of the state at marks; with a stack those of
+    every member.
 
     `out` are the states for backward, the memory, and what the cell saved; then the cotangents.
     """
     (tensors, factors, around), (read, cts) = parts, out
     if at == "gpu" and not _whole(call):
         return _from_whole(call, parts, out, wanted, at)
-    count, (where, call, tensors, factors) = len(tensors), _joined(call, tensors, factors)
-    of_cell = list(wanted[:count])
+    count, (where, call, tensors, factors) = len(tensors), _joined(call, tensors, factors, stack)
+    of_cell, like, state = list(wanted[:count]), tensors, around[:1]
     if where >= 0:
         of_cell[where] = of_cell[where] or wanted[count]
-    grads, bars = empty_gradients(of_cell, tensors)
+    if stack is not None:
+        like, state = full(tensors, stack), full(state, stack)
+    grads, bars = empty_gradients(of_cell, like)
     more, more_bars = empty_gradients(wanted[count : count + len(factors)], factors)
-    (start_bar,), (own_bar,) = empty_gradients((wanted[-1] and around[1] is not None,), around[:1])
+    (start_bar,), (own_bar,) = empty_gradients((wanted[-1] and around[1] is not None,), state)
     states, *rest = arrays(read)
     out = (_states.read(call, states), *rest), arrays(cts)
-    backward(call, _read((tensors, factors, around)), *out, (bars, more_bars, own_bar), at)
+    backward(call, _read((tensors, factors, around)), *out, (bars, more_bars, own_bar), at, stack)
     if where < 0:
         return [*grads, *more, start_bar]
     both = grads[where]
-    first, last = (None, None) if both is None else (both[:-1], both[-1].clone())
+    first, last = (
+        (None, None) if both is None else (both.narrow(-3, 0, both.shape[-3] - 1), both.select(-3, -1).clone())
+    )
     return [*grads[:where], first, *grads[where + 1 :], last, start_bar]
 
 
