@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import warm
 from cli_runs import TINY
 from isometry.cli.errors import PACKAGES
 from subprocesses import run
@@ -107,7 +106,7 @@ def test_a_config_that_cannot_be_read(refused, tmp_path, make, named):
 def test_a_gpu_that_is_not_there(tmp_path, command):
     """In a process that has opened none."""
     words = [sys.executable, "-m", "isometry", *command, "--backend", "gpu"]
-    done = run(words, check=False, cwd=tmp_path, popen=warm.Popen, ISOMETRY_GPU_ADAPTER="none-such")
+    done = run(words, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
     assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("isometry: --backend gpu: ") and "--backend cpu" in done.stderr
     assert list(tmp_path.iterdir()) == []
