@@ -167,32 +167,6 @@ def test_a_run_that_is_ended_before_it_begins(tmp_path, monkeypatch, gone):
     assert started.returncode == 130 and list(tmp_path.iterdir()) == []
 
 
-WRONG = {
-    "nothing": (("compare",), "TASK or FOLDER is missing"),
-    "no such folder": (("compare", "nowhere"), "nowhere"),
-    "no models": (("compare", "copying", "--hidden", "5"), "--models is missing"),
-    "two tasks": (("compare", "copying", "adding", "--models", "lstm"), "TASK must be one task"),
-    "unknown task": (("compare", "flying", "--models", "lstm"), "flying"),
-    "unknown model": ((*COPYING, "--models", "lstm,gpt"), "gpt"),
-    "a model twice": ((*COPYING, "--models", "lstm,rnn,lstm"), "two of the name lstm"),
-    "both sizes": ((*COPYING, "--models", "lstm", "--parameters", "100"), "give one of the two"),
-    "no parameters": (("compare", "copying", "--models", "lstm", "--parameters", "0"), "--parameters must be"),
-    "seeds": ((*COPYING, "--models", "lstm", "--seeds", "0"), "--seeds must be"),
-    "a seed": ((*COPYING, "--models", "lstm", "--seeds", "1,x"), "--seeds must be"),
-    "jobs": ((*COPYING, "--models", "lstm", "--jobs", "0"), "--jobs must be"),
-    "threads": ((*COPYING, "--models", "lstm", "--threads", "x"), "--threads must be"),
-    "keyword of none": ((*COPYING, "--models", "lstm,rnn", "--set", "reflections=3"), "--set reflections"),
-    "keyword of another": ((*COPYING, "--models", "lstm,ornn", "--set", "lstm.reflections=3"), "--set reflections"),
-    "a setting": ((*COPYING, "--models", "lstm", "--lr", "-1"), "--lr must be"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_argument(refused, name):
-    arguments, named = WRONG[name]
-    assert named in refused(*arguments)
-
-
 def test_options_for_folders(refused, tmp_path):
     """What decides a training means nothing to runs that exist; a folder without runs is said."""
     (tmp_path / "empty").mkdir()
