@@ -66,15 +66,6 @@ def test_links_out_are_secure(path):
     assert not [target for target in links(path.read_text()) if "://" in target and not target.startswith("https://")]
 
 
-def test_a_broken_link_is_found():
-    text = "# One's own: a *title*\n\n![a [b] c](x.png) [d](y.md#e-f)\n\n    [code](z.md)\n\n`[code](z.md)` [g](#one)\n"
-    assert links(text) == ["x.png", "y.md#e-f", "#one"]
-    assert anchors(text + "```\n# a comment\n```\n") == {"ones-own-a-title"}
-    readme = ROOT / "README.md"
-    assert not broken(readme, "#install") and not broken(readme, "docs/api/README.md")
-    assert broken(readme, "#no-such-heading") and broken(readme, "no-such-file.md") and broken(readme, "Makefile#help")
-
-
 def test_the_readme_is_read_in_minutes():
     assert len((ROOT / "README.md").read_text().split()) <= 900
 
@@ -97,13 +88,6 @@ def test_the_sources_that_a_guide_names_exist(name):
     assert found
     start = lambda path: "/" if name == "CONTRIBUTING.md" and "/" in path else "*/"
     assert not [path for path in found if not matching(sources(), start(path) + path)]
-
-
-def test_a_name_of_no_source_is_found():
-    text = "`a/<object>.py` `b/c/` `lib.rs`, `W x`, `n / 2`, `make test`\n```\n`no/path`\n```\n"
-    assert paths(text) == ["a/*.py", "b/c", "lib.rs"]
-    assert all(matching(sources(), path) for path in ("/rust/*/src/lib.rs", "*/core/src", "*/lib.rs"))
-    assert not matching(sources(), "/core/src") and not matching(sources(), "*/no.rs")
 
 
 def test_the_tables_of_the_pages_are_those_of_the_measured_files():

@@ -142,20 +142,3 @@ def test_intervals_are_those_of_the_bootstrap():
         assert found == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=1.01 / count)
     assert order.interval(1.0, 500) == (1, 1) and order.interval(0.0, 500) == (0, 0)
     assert order.with_interval("pixels", {"accuracy": 0.892}, "accuracy") == "0.892 (0.864 to 0.918)"
-
-
-def test_a_claim_has_a_mark():
-    """The legend stands above the tables and has every mark of theirs, and no other, with their words; what
-    is marked as a claim on the tasks' pages is marked so here.
-    """
-    text, kinds = (ROOT / "docs/reproduction.md").read_text(), scripts().verdicts.KIND
-    words = [line for line in FACTS["text"]["words"].splitlines() if line[2] in kinds.values()]
-    said = {(word, line[2]) for line in words for word in re.findall(r"\*\*(.*?)\*\*", line)}
-    assert said == set(kinds.items())
-    legend, rows = text[: text.index("| ORNN |")], re.findall(r"^\| \w+ \| .*$", text, re.MULTILINE)
-    marks = re.findall(rf"[{''.join(kinds.values())}]", "".join(rows))
-    assert len(marks) > 150 and set(marks) == {mark for mark in kinds.values() if mark in legend}
-    claims = [mark for page in PAGES[1:] for mark in re.findall(r"\| (\S) \|$", page.read_text(), re.MULTILINE)]
-    for mark in set(kinds.values()) - {kinds["also learnt"], kinds["not claimed"]}:
-        apart = [cell["name"] for cell in FACTS["cell"] if cell.get("apart")]  # not in the matrix, but claimed
-        assert 0 <= claims.count(mark) - marks.count(mark) <= len(apart), mark
