@@ -131,6 +131,19 @@ def test_a_step_too_long_names_the_rate(kind):
 
 
 @EACH
+def test_bits_do_not_depend_on_layout_or_threads(kind):
+    """With the step that orthogonalises again."""
+    gradients = [draw(3, 40, 40, seed=k) for k in range(2)]
+    found = []
+    for threads, layout in ((1, lambda t: t), (2, lambda t: t), (2, lambda t: t.mT.contiguous().mT)):
+        torch.set_num_threads(threads)
+        w = haar(40).expand(3, 40, 40).clone()
+        p = torch.nn.Parameter(layout(w))
+        found.append(run(make(kind, [p], reorthogonalize=True), p, [layout(g) for g in gradients]))
+    assert all(torch.equal(w, found[0]) for w in found)
+
+
+@EACH
 @pytest.mark.parametrize("shape", [(), (1,)])
 def test_a_rate_that_is_a_tensor(kind, shape):
     """The steps of a number, a later value from the next step on, schedulers, state, and no read on the host."""
