@@ -81,7 +81,6 @@ KINDS = {
         ROOT / "tests/stubs/objects",
         {
             "tests/reference/__init__.py": "from reference.$stem import $stem, ${stem}_vjp",
-            "tests/test_reference.py": "a test of ref.$stem and ref.${stem}_vjp on values known by hand",
             "tests/objects/test_refusals.py": "arguments that are taken, and a row for every one that is refused",
             "rust/core/src/operators/mod.rs": "in objects!: $stem $name route;",
             "rust/core/src/operators/stacks.rs": 'in OBJECTS: ("$stem", &[&[5]]),',

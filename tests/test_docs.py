@@ -66,15 +66,6 @@ def test_links_out_are_secure(path):
     assert not [target for target in links(path.read_text()) if "://" in target and not target.startswith("https://")]
 
 
-def test_a_broken_link_is_found():
-    text = "# One's own: a *title*\n\n![a [b] c](x.png) [d](y.md#e-f)\n\n    [code](z.md)\n\n`[code](z.md)` [g](#one)\n"
-    assert links(text) == ["x.png", "y.md#e-f", "#one"]
-    assert anchors(text + "```\n# a comment\n```\n") == {"ones-own-a-title"}
-    readme = ROOT / "README.md"
-    assert not broken(readme, "#install") and not broken(readme, "docs/api/README.md")
-    assert broken(readme, "#no-such-heading") and broken(readme, "no-such-file.md") and broken(readme, "Makefile#help")
-
-
 def test_the_readme_is_read_in_minutes():
     assert len((ROOT / "README.md").read_text().split()) <= 900
 
@@ -99,42 +90,10 @@ def test_the_sources_that_a_guide_names_exist(name):
     assert not [path for path in found if not matching(sources(), start(path) + path)]
 
 
-def test_a_name_of_no_source_is_found():
-    text = "`a/<object>.py` `b/c/` `lib.rs`, `W x`, `n / 2`, `make test`\n```\n`no/path`\n```\n"
-    assert paths(text) == ["a/*.py", "b/c", "lib.rs"]
-    assert all(matching(sources(), path) for path in ("/rust/*/src/lib.rs", "*/core/src", "*/lib.rs"))
-    assert not matching(sources(), "/core/src") and not matching(sources(), "*/no.rs")
-
-
 def test_the_tables_of_the_pages_are_those_of_the_measured_files():
     for page, tables in figures.tables().items():
         text = page.read_text()
         assert figures.filled(text, tables) == text, "run `make figures`"
-
-
-def test_the_table_of_serial_shares():
-    """The longest row of a group stands for it, with the range of the group; `one` has all of its rows."""
-    machine = {"processor": "P", "threads": 2, "isometry": "1", "time": "2026-01-02T"}
-
-    def row(group, name, one, serial):
-        quartiles = {"1": [one, one, one], "2": [2.0, 2.0, 2.0]}
-        return {"group": group, "row": name, "serial": serial, "predicted": 1.88, "quartiles_ms": quartiles}
-
-    rows = [
-        row("mesh", "n 2", 1.0, 1.5),
-        row("mesh", "n 4", 3.0, 0.5),
-        row("one", "a", 3.0, 0.5),
-        row("one", "b", 2.5, 0.7),
-    ]
-    lines = figures.cores_table({"machine": machine, "rows": rows})
-    assert lines[2:5] == [
-        "| mesh | n 4 | 3.0 | 2.0 | 0.50 | 1.9 times | 0.50 to 1.00 in 2 rows |",
-        "| one | a | 3.0 | 2.0 | 0.50 | 1.9 times |  |",
-        "| one | b | 2.5 | 2.0 | 0.70 | 1.9 times |  |",
-    ]
-    assert lines[-1].startswith("*P, 2 threads")
-    page = (ROOT / "benches/measurements.md").read_text()
-    assert lines[2] in figures.filled(page, {"cores": lines})
 
 
 def test_the_pictures_are_drawn_from_the_measured_files(tmp_path):
@@ -150,19 +109,3 @@ def test_the_figures_are_small_and_used():
         assert path.stat().st_size < LARGEST[path.suffix], path
         name = re.sub(r"-.*\.csv$", "-", path.name)
         assert name in text, f"{path} is not used"
-
-
-def test_the_ratio_of_a_row_is_that_to_the_fastest_of_all_its_peers():
-    """Not to the peer of its first bar; the product of the share is no peer."""
-    bars = [{"against": "the series", "peer": "series", "ratio": 3.0}]
-    sides = {"isometry": [1.9, 2.0, 2.1], "series": [5.9, 6.0, 6.1], "eigh": [2.9, 3.0, 3.1], "torch.mm": [0.1] * 3}
-    row = {"group": "exponential", "row": "n 4", "ours": "isometry", "spread": 1.1, "bars": bars, "quartiles_ms": sides}
-    found = {"machine": {"threads": 1}, "rows": [row]}
-    assert figures.ratios("exponential", found) == [("n 4", 1.5)]
-
-
-def test_a_disturbed_row_does_not_count():
-    quiet, disturbed = {"spread": 1.1, "others": 0.01}, {"spread": 1.1, "others": 0.4}
-    counts = figures.counts
-    assert counts(quiet, {"threads": 2}) and not counts(disturbed, {"threads": 2})
-    assert counts(disturbed, {"threads": 1}) and not counts(quiet | {"spread": 2.0}, {"threads": 1})

@@ -185,14 +185,6 @@ def test_sparse_operands(api, array):
             op @ torch.eye(3).to_sparse()
 
 
-def test_columns_of_tensors_are_transposed_once():
-    """The kernel writes rows; their transpose is the product."""
-    op, x = it.Cayley(torch.ones(3)), torch.randn(3, 5)
-    product = op @ x
-    assert product.mT.is_contiguous()
-    torch.testing.assert_close(product, op.matrix() @ x)
-
-
 def test_gradients_of_factors_with_batches_of_their_own():
     """Batch shapes (3, 1), () and (2,) against autograd of the product of matrices; a factor twice has two."""
     rng = np.random.default_rng(1)

@@ -57,21 +57,3 @@ def test_what_is_running(api, array, capsys):  # noqa: ARG001
     assert api.__version__ == iso.__version__ and api.__version__ in out
     assert f"threads: {api.get_num_threads()}" in out
     assert (f"torch: {torch.__version__}" in out) == (api is it)
-
-
-@pytest.mark.filterwarnings("ignore:Sparse CSR")
-@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, torch.Tensor.to_mkldnn])
-def test_dense_tensors_only(convert):
-    packed, u = convert(torch.eye(3)), torch.ones(3, 1)
-    for call, name in (
-        (it.Householder, "vectors"),
-        (it.Dense, "weight"),
-        (it.Householder(u).apply, "x"),
-        (it.Cayley.from_matrix, "w"),
-        (it.Cayley.from_skew, "a"),
-        (lambda z: it.activate(z, "tanh"), "z"),
-        (it.orthogonality_error, "w"),
-        (lambda v: it.recurrence(it.Householder(u), torch.ones(2, 1, 3), v), "input_weight"),
-    ):
-        with pytest.raises(TypeError, match=rf"^{name} must be a dense"):
-            call(packed)

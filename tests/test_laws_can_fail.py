@@ -71,7 +71,7 @@ TABLE = [
     (inverse, (), ONE, (ANY,), (broken.InverseOfAnything,)),
     (stacked, (), STACK, BROAD, (broken.BatchIndexIgnored, broken.NanInOneCell)),
     (broadcast, ((4, 3),), STACK, BROAD, (broken.BatchIndexIgnored, broken.RowsNotSummed)),
-    (same_bits, ("fortran",), ONE, BROAD, (broken.StridesIgnored, *broken.STRIDES_IGNORED.values())),
+    (same_bits, ("fortran",), ONE, BROAD, (broken.StridesIgnored,)),
     (untouched, (), ONE, BROAD, (broken.ArgumentModified, broken.ArgumentReturned)),
     (threaded, (), ONE, BROAD, (broken.DependsOnThreads,)),
     (
@@ -98,7 +98,6 @@ TABLE = [
     (picks, (), (2, 3), BROAD, (broken.IndexedAlongTheLastAxis, broken.FirstOfAStack)),
 ]
 NAMES = {wrong: name for name, wrong in vars(broken).items() if isinstance(wrong, type)}
-NAMES |= {wrong: name for name, wrong in (broken.STRIDES_IGNORED | broken.CELL_UNWRITTEN).items()}
 REJECT = [
     pytest.param(law, extra, batch, case, wrong, id=f"{law.__name__}-{NAMES[wrong]}-{k}-{case}")
     for k, (law, extra, batch, cases, wrongs) in enumerate(TABLE)
@@ -114,16 +113,15 @@ def test_the_law_rejects(law, extra, batch, at, wrong, seed):
         law(subject, seed, *extra)
 
 
-@pytest.mark.parametrize("wrong", [broken.CellUnwritten, *broken.CELL_UNWRITTEN.values()], ids=NAMES.get)
 @pytest.mark.parametrize("at", BROAD, ids=str)
-def test_the_law_of_buffers_rejects_an_unwritten_cell(at, wrong, seed, poison, monkeypatch):
+def test_the_law_of_buffers_rejects_an_unwritten_cell(at, seed, poison, monkeypatch):
     with pytest.raises(AssertionError), np.errstate(all="ignore"):
-        overwritten(wrong.draw(at, seed).unchecked(), seed, poison, monkeypatch)
+        overwritten(broken.CellUnwritten.draw(at, seed).unchecked(), seed, poison, monkeypatch)
 
 
 @pytest.mark.parametrize("at", BROAD, ids=str)
 def test_the_law_of_conversions(at, seed):
-    for wrong in (packages.ConvertsNothing, packages.ConvertsToDense, packages.DropsTheImaginaryPart):
+    for wrong in (packages.ConvertsNothing, packages.DropsTheImaginaryPart):
         rejects(converts, wrong.draw(at, seed, 6), seed)
 
 
@@ -181,13 +179,7 @@ def test_the_law_of_check_finite_in_methods(at, seed):
 
 @pytest.mark.parametrize("law", [arguments_mix, rows_mix, layer_mixes, activations_mix])
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        packages.FirstArgumentDecides,
-        packages.GradientsOfOneDtype,
-        packages.PromotesInSilence,
-        packages.RefusesWithoutNames,
-    ],
+    "wrong", [packages.FirstArgumentDecides, packages.PromotesInSilence, packages.RefusesWithoutNames]
 )
 @pytest.mark.parametrize("at", [REAL, COMPLEX_SINGLE], ids=str)
 def test_the_laws_of_precision(law, wrong, at, seed):
@@ -223,7 +215,7 @@ def test_the_law_of_devices(module, seed, monkeypatch):
                 rejects(unseen, ElsewhereSubject.draw(case, seed, 5), seed, device)
 
 
-TWINS = (packages.itself, packages.of_the_first_argument, packages.with_changed_values, packages.unfrozen, copy.copy)
+TWINS = (packages.itself, packages.with_changed_values, packages.unfrozen, copy.copy)
 
 
 def test_the_law_of_copies(face, seed):
@@ -234,9 +226,7 @@ def test_the_law_of_copies(face, seed):
     rejects(duplicated, subject, seed, copy.deepcopy, False)
 
 
-@pytest.mark.parametrize(
-    "wrong", [packages.itself, copy.copy, packages.drawn_anew, packages.without_buffers, packages.all_trainable]
-)
+@pytest.mark.parametrize("wrong", [packages.itself, copy.copy, packages.without_buffers, packages.all_trainable])
 def test_the_law_of_copies_of_layers(wrong):
     layer = build("scornn", 2, bidirectional=True, trainable_h0=True, negative_ones=2)
     next(layer.parameters()).requires_grad_(False)
@@ -245,14 +235,7 @@ def test_the_law_of_copies_of_layers(wrong):
 
 @pytest.mark.parametrize("name", ["ornn", "scurnn"])
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        packages.gradients_in_half_precision,
-        packages.gradients_scaled,
-        packages.states_in_half_precision,
-        packages.stands_still,
-    ],
-    ids=["gradients in half precision", "gradients scaled", "states in half precision", "stands still"],
+    "wrong", [packages.gradients_scaled, packages.stands_still], ids=["gradients scaled", "stands still"]
 )
 def test_the_law_of_training(name, wrong):
     layer, twin = pair(name)

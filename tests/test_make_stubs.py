@@ -75,22 +75,6 @@ def test_the_entries_are_in_existing_files(kind, tmp_path):
     assert f"  {line[kind]}" in lines
 
 
-@pytest.mark.parametrize("stem", ["abel", "hare", "zeta"])
-def test_the_lines_of_a_cell_are_in_order(stem, tmp_path):
-    """First, between others and last."""
-    written("cell", stem, tmp_path)
-    root = tmp_path / "rust/core/src/recurrence"
-    modules = [line.split()[-1] for line in (root / "mod.rs").read_text().splitlines() if line.endswith(f"mod {stem};")]
-    assert modules == [f"{stem};"]
-    cells = (root / "cells.rs").read_text()
-    assert cells.count(f"use super::{stem}::{{self, {stem.capitalize()}}};\n") == 1
-    assert f"    {stem}::DECLARATION, {stem.capitalize()} real;\n}}\n" in cells
-    succeeds([*RUSTFMT, str(root / "cells.rs")], tmp_path)
-    textbook = (root / "tests/textbook.rs").read_text()
-    assert f'        name: "{stem}",\n' in textbook and textbook.count(f"fn {stem}(") == 1
-    succeeds([*RUSTFMT, str(root / "tests/textbook.rs")], tmp_path)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stem", ["Givens", "givens-product", "../givens", "", "2d", "lambda"])
 def test_a_name_that_is_no_stem_is_refused(kind, stem, tmp_path):

@@ -110,21 +110,6 @@ def draw_and_examine(rng, name, shape, dtype, phases="random"):
     return found
 
 
-@pytest.mark.long
-def test_many_structured_matrices(seed):
-    """10^5 matrices of 2 to 130 rows, and what they show."""
-    count, worst, at_limit, names = 0, np.zeros(2), 0, list(structure.CLASSES)
-    while count < 100_000:
-        m, n = (2 + (129 * seed.random(2) ** 3)).astype(int)
-        if seed.random() < 0.6:
-            m = n
-        dtype, phases = DTYPES[seed.integers(len(DTYPES))], ("random", "none", "quarter")[seed.integers(3)]
-        shape = (1 + 400 // (m + n), m, n)
-        for value, gradient, near in draw_and_examine(seed, names[seed.integers(len(names))], shape, dtype, phases):
-            count, worst, at_limit = count + shape[0], np.maximum(worst, (value, gradient)), at_limit + near
-    print(f"{count} matrices: values within {worst[0]:.1f} max(m, n) eps, gradients {worst[1]:.1f}, {at_limit} left")
-
-
 @DTYPE
 @pytest.mark.parametrize("n", [SMALL, SMALL + 1, 30, 70])
 def test_one_small_singular_value_costs_no_digits(dtype, n, seed):

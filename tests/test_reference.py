@@ -1,101 +1,10 @@
-"""The reference on values known by hand. Its gradients are those of the package, which are those of differences."""
+"""What the reference says of kinks, lengths, directions and marks, on values known by hand; its matrices and gradients
+are those of the package, of which gradients are differences."""
 
 import numpy as np
 
 import reference as ref
 from tolerance import TIGHT, close
-
-
-def test_one_reflection():
-    close(ref.householder([[1.0], [1.0]]), [[0, -1], [-1, 0]], TIGHT)
-    close(ref.householder(np.array([[1.0], [1j]])), [[0, 1j], [-1j, 0]], TIGHT)
-    close(ref.householder([[3.0]]), [[-1.0]], TIGHT)
-
-
-def test_two_reflections_are_a_rotation_by_twice_the_angle():
-    angle = 0.3
-    u = np.array([[np.cos(angle), 1.0], [np.sin(angle), 0.0]])
-    c, s = np.cos(2 * angle), np.sin(2 * angle)
-    close(ref.householder(u), [[c, -s], [s, c]], TIGHT)
-
-
-def test_last_factors():
-    close(ref.householder(np.zeros((2, 0)), sign=-1.0), [[1, 0], [0, -1]], TIGHT)
-    close(ref.householder(np.zeros((2, 0)), phases=[0.0, np.pi / 2]), [[1, 0], [0, 1j]], TIGHT)
-
-
-def test_packing_goes_row_by_row():
-    close(ref.skew([1.0, 2, 3]), [[0, 1, 2], [-1, 0, 3], [-2, -3, 0]], TIGHT)
-    close(ref.skew(np.array([1 + 2j]), [5.0, 6.0]), [[5j, 1 + 2j], [-1 + 2j, 6j]], TIGHT)
-
-
-def test_cayley_of_one_entry_is_a_rotation():
-    """tan(t/2) gives the angle t: W = [[cos t, -sin t], [sin t, cos t]]."""
-    t = 0.7
-    close(ref.cayley([np.tan(t / 2)]), [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]], TIGHT)
-    close(ref.cayley([0.0], signs=[1.0, -1.0]), [[1, 0], [0, -1]], TIGHT)
-    close(ref.cayley(np.zeros(1, complex), diagonal=[1.0, 0.0]), [[-1j, 0], [0, 1]], TIGHT)
-
-
-def test_a_rotation_of_the_plane():
-    angle = 0.4
-    c, s = np.cos(angle), np.sin(angle)
-    close(ref.rotation([2.0, 0.0], [3 * c, 3 * s]), [[c, -s], [s, c]], TIGHT)
-    close(ref.rotation([0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), [[1, 0, 0], [0, 0, -1], [0, 1, 0]], TIGHT)
-    close(ref.rotation([1.0, 2.0], [2.0, 4.0]), np.eye(2), TIGHT)
-    grads = ref.rotation_vjp([[0.0, 0.0], [1.0, 0.0]], [1.0, 0.0], [1.0, 0.0])  # d sin(angle)
-    close(grads["start"], [0, -1], TIGHT)
-    close(grads["end"], [0, 1], TIGHT)
-
-
-def test_a_rotation_of_the_plane_by_almost_half_a_turn():
-    """The angle is as well conditioned there as anywhere."""
-    c, s = np.cos(1e-5), np.sin(1e-5)
-    a, b = (np.array([np.cos(angle), np.sin(angle)]) for angle in (0.7, 0.7 + np.pi - 1e-5))
-    close(ref.rotation(a, b), [[-c, -s], [s, -c]], TIGHT)
-    grads = ref.rotation_vjp([[0.0, 0.0], [1.0, 0.0]], a, b)  # d sin(angle)
-    close(grads["start"], [-c * a[1], c * a[0]], TIGHT)
-    close(grads["end"], [c * b[1], -c * b[0]], TIGHT)
-
-
-def test_a_product_of_two_hadamard_matrices():
-    h = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
-    close(ref.hadamard(np.ones((1, 2))), h, TIGHT)
-    close(ref.hadamard(np.array([[1.0, 2.0], [3.0, -1.0]])), [[1, 4], [2, 2]], TIGHT)
-    grads = ref.hadamard_vjp([[0.0, 0.0], [1.0, 0.0]], np.array([[5.0, 7.0]]))  # W[1, 0] = signs[0] / sqrt 2
-    close(grads["signs"], [[1 / np.sqrt(2), 0]], TIGHT)
-
-
-def test_singular_values_by_hand():
-    p = 2 * np.arctanh([0.5, -0.5])
-    close(ref.bounded_svd([[0, 1], [1, 0]], p, np.eye(2), 0.5), [[0, 0.75], [1.25, 0]], TIGHT)
-    close(ref.bounded_svd([[1j], [0]], [0.0], [[1j], [0], [0]], 0.5), [[1, 0, 0], [0, 0, 0]], TIGHT)
-
-
-def test_a_circulant_matrix_by_hand():
-    """The eigenvalues 1 and i of two frequencies: half their sum on the diagonal, half their difference beside it."""
-    a, b = (1 + 1j) / 2, (1 - 1j) / 2
-    assert np.allclose(ref.circulant([0, np.pi / 2]), [[a, b], [b, a]])
-    assert np.allclose(ref.circulant_vjp([[1j, 0], [0, 1j]], [0, np.pi / 2])["phases"], [1, 0])
-
-
-def test_blocks_of_a_mesh():
-    """theta = pi/2 leaves a pair but for the sign of its second, theta = 0 exchanges it; the rightmost acts first."""
-    close(ref.mesh([np.pi / 2, 0.0], 3, layers=2), [[1, 0, 0], [0, 0, -1], [0, 1, 0]], TIGHT)
-    close(ref.mesh([np.pi / 2, 0.0], 3, layers=2, first="right"), [[0, 1, 0], [1, 0, 0], [0, 0, -1]], TIGHT)
-    close(ref.mesh([0.0], 2, layers=1, phi=[np.pi / 2], phases=[np.pi, 0.0]), [[0, -1], [-1j, 0]], TIGHT)
-    assert ref.mesh_pairs(8, layout="fft")[1] == [(0, 2), (1, 3), (4, 6), (5, 7)]
-    assert ref.mesh_pairs(5, 2) == [[(0, 1), (2, 3)], [(1, 2), (3, 4)]]
-
-
-def test_rotations_of_chosen_planes():
-    """A quarter turn takes x_i to y_j, and -x_j to y_i; the last acts first."""
-    half = np.pi / 2
-    close(ref.givens([half], [(0, 2)], 3), [[0, 0, -1], [0, 1, 0], [1, 0, 0]], TIGHT)
-    close(ref.givens([half], [(2, 0)], 3), [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], TIGHT)
-    close(ref.givens([half, half], [(0, 1), (1, 2)], 3), [[0, 0, 1], [1, 0, 0], [0, 1, 0]], TIGHT)
-    grads = ref.givens_vjp([[0.0, 0.0], [1.0, 0.0]], [0.0, np.pi], [(0, 1), (1, 0)], 2)  # d sin(a - b) = cos(a - b)
-    close(grads["angles"], [-1, 1], TIGHT)
 
 
 def test_activations_on_known_values():

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 import task_data
-import warm
 from isometry.cli import registry
-from isometry.cli.compare import process
 from subprocesses import ROOT
 
 NAMES = ("cell", "order", "report", "results", "run", "verdicts")
@@ -79,9 +77,8 @@ def test_every_cell_is_planned(name, tmp_path, data):
 
 
 @pytest.mark.slow
-def test_runs_go_on_and_are_reported(tmp_path, capfd, monkeypatch):
+def test_runs_go_on_and_are_reported(tmp_path, capfd):
     """The budget interrupts, the same command goes on, a third has nothing to do; the pages need no runs."""
-    monkeypatch.setattr(process.subprocess, "Popen", warm.Popen)
     main, docs = scripts().run.main, tmp_path / "docs"
     folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"), "--docs", str(docs)]
     command = ["run", "--tier", "tiny", "--models", "lstm", "--cells", "copying 200,permuted digits", "--jobs", "1"]
@@ -136,63 +133,8 @@ def test_the_pages_are_short(page):
     assert len(lines) <= 400 and max(map(len, cells)) <= 50
 
 
-def entry(learnt=0, seeds=3, median=1.0):
-    return SimpleNamespace(learnt=learnt, seeds=seeds, median=median, ratio=median, tests={})
-
-
-@pytest.mark.parametrize(
-    ("claim", "short", "longer", "own", "word", "decides"),
-    [
-        ({"learns": ["a"]}, entry(3), None, False, "as claimed", "short"),
-        ({"learns": ["a"]}, entry(1), None, False, "as claimed, 1 of 3 seeds", "short"),
-        ({"learns": ["a"]}, entry(1), entry(1, 1), False, "as claimed", "longer"),
-        ({"learns": ["a"]}, entry(), entry(2), True, "as claimed, 2 of 3 seeds", "longer"),
-        ({"learns": ["a"]}, entry(), None, True, "not learnt", "short"),
-        ({"learns": ["a"]}, entry(), entry(), False, "not learnt", "longer"),
-        ({"learns": ["a"]}, entry(), entry(), True, "against the claim", "longer"),
-        ({"learns": ["a"]}, None, None, False, "not run", ""),
-        ({"fails": ["a"]}, entry(), None, False, "fails as claimed", "short"),
-        ({"fails": ["a"]}, entry(1), None, False, "learnt against the claim", "short"),
-        ({"than": {"a": ["x"]}}, entry(median=0.5), None, False, "as claimed", "short"),
-        ({"than": {"a": ["x"]}}, entry(3, median=0.6), None, False, "not better", "short"),
-        ({}, entry(3), None, False, "also learnt", "short"),
-        ({}, entry(2), None, False, "also learnt, 2 of 3 seeds", "short"),
-        ({}, entry(), None, False, "not claimed", "short"),
-        ({}, None, None, False, "", ""),
-    ],
-)
-def test_words_follow_from_the_numbers(claim, short, longer, own, word, decides):
-    verdicts = scripts().verdicts
-    found = verdicts.Found(short, longer, own)
-    expected = {"short": short, "longer": longer, "": None}[decides]
-    assert verdicts.verdict("a", claim, found, {"x": entry(median=0.5)}) == (word, expected)
-
-
-def images(**accuracies):
-    """Results on test images by the name of the system."""
-    return {
-        name: SimpleNamespace(learnt=1, seeds=1, tests={"accuracy": p}, ratio=0.5) for name, p in accuracies.items()
-    }
-
-
-@pytest.mark.parametrize(
-    ("accuracy", "word"), [(0.95, "as claimed"), (0.91, "open"), (0.81, "not better"), (0.86, "not better")]
-)
-def test_an_order_follows_from_the_intervals(accuracy, word):
-    """As claimed if the interval is above all others, not better if one is above it, open otherwise; without any other
-    there is no verdict.
-    """
-    verdicts, own = scripts().verdicts, images(own=accuracy)["own"]
-    others = images(rnn=0.87, gru=0.925 if accuracy == 0.86 else 0.88)
-    claim = {"better": {"pixels": ["rnn", "gru", "lstm"]}}
-    assert verdicts.verdict("pixels", claim, verdicts.Found(own), others) == (word, own)
-    assert verdicts.verdict("pixels", claim, verdicts.Found(own), images(rum=0.5)) == ("not run", None)
-    compared = scripts().order.compared("pixels", own, others, ["rnn", "gru", "lstm"])
-    assert set(compared) == {"rnn", "gru"} and (word == "as claimed") == (set(compared.values()) == {"better than"})
-
-
 def test_intervals_are_those_of_the_bootstrap():
-    """Drawn again from the images themselves; a cell without images has none."""
+    """Drawn again from the images themselves."""
     order, rng = scripts().order, np.random.default_rng(0)
     for accuracy, count in [(0.9, 500), (0.994, 500), (0.3, 40)]:
         right = np.arange(count) < round(accuracy * count)
@@ -200,41 +142,4 @@ def test_intervals_are_those_of_the_bootstrap():
         found = order.interval(accuracy, count)
         assert found == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=1.01 / count)
     assert order.interval(1.0, 500) == (1, 1) and order.interval(0.0, 500) == (0, 0)
-    assert order.spread("digits", {"accuracy": 0.9}) is None and order.spread("pixels", {"bits": 1.0}) is None
-    assert order.shown("pixels", images(own=0.892)["own"]) == "89.2 %" and order.shown("digits", entry(1)) == "1"
     assert order.with_interval("pixels", {"accuracy": 0.892}, "accuracy") == "0.892 (0.864 to 0.918)"
-
-
-def test_numbers_of_a_result_are_those_of_its_seeds():
-    """Medians of what there is, the best loss, the largest error; a seed that never got half way counts as never. The
-    loss is that of the curve's end, whatever a last spike.
-    """
-    results = scripts().results
-    run = {"baseline": 2.0, "scores": {}, "tests": {"accuracy": 0.5}, "ms": 1.0, "date": "", "machine": ""}
-    run["seconds"] = 7.5
-    three = enumerate([(0.4, 10, None), (1.6, None, 3.0), (None, None, 5.0)])
-    runs = [run | {"seed": k, "curve": [[1, 98, 99, 100], [2.0, loss, loss, 1e3 if loss else None]], "half": half,
-                   "error": error} for k, (loss, half, error) in three]  # fmt: skip
-    head = {"tier": "quick", "model": "ornn", "hidden": 4, "parameters": 9, "updates": 2, "command": "isometry"}
-    found = results._summed(0.5, head | {"runs": runs})
-    assert (found.seeds, found.learnt, found.best, found.error, found.seconds) == (3, 1, 0.4, 5.0, 22.5)
-    assert (
-        found.median == 1.0 and found.ratio == 0.5 and found.half == float("inf") and found.tests == {"accuracy": 0.5}
-    )
-
-
-def test_a_claim_has_a_mark():
-    """The legend stands above the tables and has every mark of theirs, and no other, with their words; what
-    is marked as a claim on the tasks' pages is marked so here.
-    """
-    text, kinds = (ROOT / "docs/reproduction.md").read_text(), scripts().verdicts.KIND
-    words = [line for line in FACTS["text"]["words"].splitlines() if line[2] in kinds.values()]
-    said = {(word, line[2]) for line in words for word in re.findall(r"\*\*(.*?)\*\*", line)}
-    assert said == set(kinds.items())
-    legend, rows = text[: text.index("| ORNN |")], re.findall(r"^\| \w+ \| .*$", text, re.MULTILINE)
-    marks = re.findall(rf"[{''.join(kinds.values())}]", "".join(rows))
-    assert len(marks) > 150 and set(marks) == {mark for mark in kinds.values() if mark in legend}
-    claims = [mark for page in PAGES[1:] for mark in re.findall(r"\| (\S) \|$", page.read_text(), re.MULTILINE)]
-    for mark in set(kinds.values()) - {kinds["also learnt"], kinds["not claimed"]}:
-        apart = [cell["name"] for cell in FACTS["cell"] if cell.get("apart")]  # not in the matrix, but claimed
-        assert 0 <= claims.count(mark) - marks.count(mark) <= len(apart), mark

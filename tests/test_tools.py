@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -15,7 +14,6 @@ import device_calls
 import isometry.torch as it
 import lines
 import reliability
-import warm
 from checks import CHECKS
 from harness import report, timing
 from harness.figure import Later
@@ -121,15 +119,8 @@ def test_arguments_that_bench_refuses(monkeypatch, capfd):
 @pytest.mark.parametrize("command", [("bench.py", "gpu", "--quick"), ("gpu_report.py", "--short")], ids=lambda c: c[0])
 def test_a_gpu_that_is_not_there(tmp_path, command):
     words = [sys.executable, str(ROOT / "benches" / command[0]), *command[1:]]
-    done = run(words, check=False, cwd=tmp_path, popen=warm.Popen, ISOMETRY_GPU_ADAPTER="none-such")
+    done = run(words, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
     assert done.returncode == 1 and re.fullmatch(r"(bench: gpu|gpu-report): .*\n", done.stderr), done.stderr
-
-
-def test_only_processes_of_python_are_those_of_the_server():
-    """While `subprocess.Popen` is replaced, imports start programs of their own."""
-    for words, options in (["echo", "one"], {}), ("echo one", {"shell": True}):
-        with warm.Popen(args=words, stdout=subprocess.PIPE, **options) as process:
-            assert process.communicate() == (b"one\n", None) and process.returncode == 0
 
 
 def test_what_the_report_times_on_cuda():

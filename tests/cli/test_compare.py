@@ -4,12 +4,12 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
-import warm
 from cli_runs import FILES, TINY, metrics
 from isometry.cli.compare import process
 from isometry.cli.compare.plan import plan
@@ -106,8 +106,7 @@ def test_commands_of_the_missing_runs(isometry, tmp_path):
     assert "--commands means nothing" in isometry("compare", "all of them", "--commands")[2][0]
 
 
-def test_a_run_that_fails_leaves_the_others(isometry, monkeypatch):
-    monkeypatch.setattr(process.subprocess, "Popen", warm.Popen)
+def test_a_run_that_fails_leaves_the_others(isometry):
     options = ("--set", "rnn.lr=1e30", "--set", "rnn.clip=0", "--set", "rnn.optimizer=sgd", "--seeds", 1)
     command = ("compare", "adding", *TINY[:-2], "--models", "rnn,lstm", *options, "--iterations", 30)
     status, out, err = isometry(*command)
@@ -119,10 +118,10 @@ def test_ctrl_c_ends_all_runs(isometry, tmp_path, monkeypatch):
     """Exit status 130, no process left, a checkpoint in each folder from which the same command goes on."""
     command = [*map(str, COPYING), "--models", "rnn,lstm", "--seeds", "2", "--jobs", "2", "--log-every", "1"]
     folders = [tmp_path / "runs" / name for name in ("rnn-0", "rnn-1")]
-    children = []
+    popen, children = subprocess.Popen, []
 
     def started(words, **given):
-        children.append(warm.Popen(words, **given))
+        children.append(popen(words, **given))
         return children[-1]
 
     def interrupt():
@@ -152,7 +151,6 @@ def test_a_run_that_is_ended_before_it_begins(tmp_path, monkeypatch, gone):
     """Told so before the process has read anything, with signals ignored as by a shell's background process; or the
     process that started it is gone."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(process.subprocess, "Popen", warm.Popen)
     (run,) = plan({"task": "adding", "iterations": "1000000"}, ["rnn"], [0], None, tmp_path)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -167,32 +165,6 @@ def test_a_run_that_is_ended_before_it_begins(tmp_path, monkeypatch, gone):
         shown = []
         assert process.follow("rnn-0", started, shown.append) == "interrupted" and "rnn-0: interrupted" in shown
     assert started.returncode == 130 and list(tmp_path.iterdir()) == []
-
-
-WRONG = {
-    "nothing": (("compare",), "TASK or FOLDER is missing"),
-    "no such folder": (("compare", "nowhere"), "nowhere"),
-    "no models": (("compare", "copying", "--hidden", "5"), "--models is missing"),
-    "two tasks": (("compare", "copying", "adding", "--models", "lstm"), "TASK must be one task"),
-    "unknown task": (("compare", "flying", "--models", "lstm"), "flying"),
-    "unknown model": ((*COPYING, "--models", "lstm,gpt"), "gpt"),
-    "a model twice": ((*COPYING, "--models", "lstm,rnn,lstm"), "two of the name lstm"),
-    "both sizes": ((*COPYING, "--models", "lstm", "--parameters", "100"), "give one of the two"),
-    "no parameters": (("compare", "copying", "--models", "lstm", "--parameters", "0"), "--parameters must be"),
-    "seeds": ((*COPYING, "--models", "lstm", "--seeds", "0"), "--seeds must be"),
-    "a seed": ((*COPYING, "--models", "lstm", "--seeds", "1,x"), "--seeds must be"),
-    "jobs": ((*COPYING, "--models", "lstm", "--jobs", "0"), "--jobs must be"),
-    "threads": ((*COPYING, "--models", "lstm", "--threads", "x"), "--threads must be"),
-    "keyword of none": ((*COPYING, "--models", "lstm,rnn", "--set", "reflections=3"), "--set reflections"),
-    "keyword of another": ((*COPYING, "--models", "lstm,ornn", "--set", "lstm.reflections=3"), "--set reflections"),
-    "a setting": ((*COPYING, "--models", "lstm", "--lr", "-1"), "--lr must be"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_argument(refused, name):
-    arguments, named = WRONG[name]
-    assert named in refused(*arguments)
 
 
 def test_options_for_folders(refused, tmp_path):

@@ -12,7 +12,6 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import distributed_runs
-import warm
 from cli_runs import FILES, TINY, metrics, wait
 from isometry.cli import registry
 from isometry.cli.distributed import Group
@@ -38,7 +37,8 @@ def close(found, expected):
 def in_two(folder, commands):
     """Two processes run the commands together, while the block runs."""
     script = [sys.executable, distributed_runs.__file__, str(folder / "store")]
-    runs = [warm.Popen([*script, str(rank), json.dumps(commands)], cwd=folder, env=environment()) for rank in range(2)]
+    words = [[*script, str(rank), json.dumps(commands)] for rank in range(2)]
+    runs = [subprocess.Popen(each, cwd=folder, env=environment()) for each in words]
     try:
         yield
         assert [run.wait(timeout=240) for run in runs] == [0, 0]
@@ -71,7 +71,7 @@ def test_ctrl_c_under_torchrun(isometry, tmp_path, receiver):
     one."""
     options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, *BATCH)]
     command = [*TORCHRUN, *options, "--iterations", "1000000", "--out", "run"]
-    process = warm.Popen(
+    process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment()
     )
     folder, workers = tmp_path / "run", []

@@ -4,10 +4,10 @@ import fcntl
 import os
 import pty
 import struct
+import subprocess
 import sys
 import termios
 
-import warm
 from cli_runs import TINY
 
 SIZES = ((40, 140), (40, 0), (0, 0))  # rows and columns
@@ -21,7 +21,7 @@ def test_a_terminal_gets_a_bar(tmp_path):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         (tmp_path / str(k)).mkdir()
-        with warm.Popen(command, cwd=tmp_path / str(k), stdin=slave, stdout=slave, stderr=slave) as process:
+        with subprocess.Popen(command, cwd=tmp_path / str(k), stdin=slave, stdout=slave, stderr=slave) as process:
             os.close(slave)
             text = read_all(master)
         assert process.returncode == 0, text

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-import warm
 from cli_runs import FILES, TINY, metrics, same_run, wait
 from isometry.cli import checkpoint, plots
 from subprocesses import run
@@ -68,7 +67,6 @@ def test_a_run_made_on_a_gpu_goes_on_without_one(isometry, tmp_path):
         [sys.executable, "-m", "isometry", *again],
         check=False,
         cwd=tmp_path,
-        popen=warm.Popen,
         ISOMETRY_GPU_ADAPTER="none-such",
     )
     assert done.returncode == 2 and "config.toml: backend gpu: " in done.stderr and len(metrics(tmp_path / "run")) == 2
@@ -92,7 +90,7 @@ def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
     """Exit status 130, the four files for whom the umask allows, and a resumed run that equals an uninterrupted one."""
     options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--log-every", 1)]
     command = [sys.executable, "-m", "isometry", *options, "--iterations", "1000000", "--out", "run"]
-    process = warm.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         wait(process, tmp_path / "run", 3)
         process.send_signal(number)

@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-import warm
 from cli_runs import TINY, metrics, wait
 from isometry.cli.errors import Failure, UsageError
 from isometry.cli.files import write_text
@@ -25,7 +24,7 @@ def test_one_process_trains_a_run(isometry, tmp_path, number):
     folder, more = tmp_path / "all/scornn-0", "1000000"
     isometry(*OPTIONS, "--iterations", 2, "--out", folder)
     resume = ("train", "--resume", str(folder), "--iterations")
-    first = warm.Popen([sys.executable, "-m", "isometry", *resume, more], stdout=subprocess.DEVNULL)
+    first = subprocess.Popen([sys.executable, "-m", "isometry", *resume, more], stdout=subprocess.DEVNULL)
     try:
         wait(first, folder, 5)
         status, out, err = isometry(*resume, "3")
@@ -130,7 +129,7 @@ LIMITED = """
 @pytest.mark.parametrize(("limit", "name"), [(2000, "checkpoint.safetensors"), (20_000, "curves.png")])
 def test_files_that_cannot_be_written(tmp_path, limit, name):
     """A limit on the size of files stands for a full disk."""
-    done = script(LIMITED, limit, *OPTIONS, "--iterations", 3, "--out", tmp_path / "run", check=False, popen=warm.Popen)
+    done = script(LIMITED, limit, *OPTIONS, "--iterations", 3, "--out", tmp_path / "run", check=False)
     assert done.returncode == 1 and done.stderr.startswith(f"isometry: {tmp_path}/run/{name}: "), done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not list((tmp_path / "run").glob("*.partial")) and not (tmp_path / "run/.lock").exists()

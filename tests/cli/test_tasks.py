@@ -359,14 +359,8 @@ def test_wrong_data(refused, tmp_path, name):
 KEYWORDS = {
     "a file for a folder": (("next-frame", "--data", "file.txt"), "must be a folder"),
     "a folder for a file": (("characters", "--data", "."), "is not a regular file"),
-    "k": (("characters", "--set", "k=0"), "--set k must be at least 1"),
-    "k of text": (("characters", "--set", "k=many"), "--set k must be an integer"),
     "batch": (("next-frame", "--batch", 1000), "--batch must be at most 48"),
     "length": (("characters", "--length", 1_000_000), "--length + k must be smaller"),
-    "window": (("next-frame", "--set", "window=7"), "--set window must be even"),
-    "window of text": (("next-frame", "--set", "window=wide"), "--set window must be an integer"),
-    "floor": (("next-frame", "--set", "floor=0"), "--set floor must be a finite number above 0"),
-    "piece": (("waveform", "--set", "piece=-1"), "--set piece must be at least 0"),
     "piece of a file": (
         ("waveform", "--data", "a.wav", "--length", 3, "--set", "piece=7"),
         "--set piece must be smaller",

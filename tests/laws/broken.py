@@ -109,20 +109,6 @@ StridesIgnored = type("StridesIgnored", (NumpySubject,), {"face": broken(NumpyFa
 DependsOnThreads = broken(NumpySubject, threads_seen, "matrix", "apply")
 
 
-def as_another(subject):
-    """Calls those of another subject."""
-    return lambda function: (
-        lambda self, *arrays, **keywords: function(
-            subject(self.case, self.arguments, self.layout, self.n, self.checks), *arrays, **keywords
-        )
-    )
-
-
-OTHERS = ("recurrence", "recurrence_vjp", "activate", "activate_vjp", "from_matrix")
-STRIDES_IGNORED = {f"StridesIgnored {call}": broken(NumpySubject, as_another(StridesIgnored), call) for call in OTHERS}
-CELL_UNWRITTEN = {f"CellUnwritten {call}": broken(NumpySubject, on_results(unwritten), call) for call in OTHERS}
-
-
 # ---------------------------------------------------------------- recurrences
 
 

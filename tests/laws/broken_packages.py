@@ -62,25 +62,6 @@ class FirstArgumentDecides(NumpySubject):
         return super().activate(z, name, bias).astype(z.dtype)
 
 
-class GradientsOfOneDtype(NumpySubject):
-    """Of the widest dtype."""
-
-    def matrix_vjp(self, ct):
-        return {k: g.astype(ct.dtype) for k, g in super().matrix_vjp(ct).items()}
-
-    def apply_vjp(self, x, ct):
-        grads, x_bar = super().apply_vjp(x, ct)
-        return {k: g.astype(np.complex128) for k, g in grads.items()}, x_bar
-
-    def recurrence_vjp(self, x, v, ct, **keywords):
-        grads = super().recurrence_vjp(x, v, ct, **keywords)
-        return {**grads, "bias": grads["bias"].astype(np.complex128)}
-
-    def activate_vjp(self, z, name, ct, bias=None):
-        z_bar, bias_bar = super().activate_vjp(z, name, ct, bias)
-        return z_bar, bias_bar.astype(z_bar.real.dtype)
-
-
 class PromotesInSilence(NumpySubject):
     """Promotes where mixed precisions must be rejected."""
 
@@ -100,13 +81,6 @@ class ConvertsNothing(NumpySubject):
         return self.operator()
 
 
-class ConvertsToDense(NumpySubject):
-    """The same matrix, but no longer the law."""
-
-    def converted(self, dtype):
-        return self.package.Dense(super().converted(dtype).matrix())
-
-
 class DropsTheImaginaryPart(NumpySubject):
     """Takes every dtype; of a real operator each, as it should."""
 
@@ -122,10 +96,6 @@ def itself(value):
     return value
 
 
-def of_the_first_argument(op):
-    return type(op)(op.upper)
-
-
 def with_changed_values(op):
     """Changed values that do not show in the representation."""
     twin = copy.deepcopy(op)
@@ -138,12 +108,6 @@ def unfrozen(op):
     twin = copy.deepcopy(op)
     free = type(type(op).__name__, (type(op),), {"__setattr__": object.__setattr__})
     return free(twin.upper, diagonal=twin.diagonal, phases=twin.phases)
-
-
-def drawn_anew(layer):
-    twin = copy.deepcopy(layer)
-    twin.reset_parameters()
-    return twin
 
 
 def without_buffers(layer):
@@ -172,13 +136,7 @@ def on_gradients(change):
     return broken
 
 
-gradients_in_half_precision = on_gradients(lambda g: g.bfloat16().float())
 gradients_scaled = on_gradients(lambda g: 1.001 * g)
-
-
-def states_in_half_precision(layer):
-    layer.register_forward_hook(lambda _, __, out: (out[0], out[1] + (out[1].abs().bfloat16() - out[1].abs()).detach()))
-    return layer
 
 
 def stands_still(layer):

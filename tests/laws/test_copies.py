@@ -9,7 +9,7 @@ import torch
 
 import isometry.torch as it
 import reference as ref
-from layers import NAMES, OF_CELLS, B, D, T, build, draw, states
+from layers import FORMS, KINDS, NAMES, B, D, T, draw, formed, states
 from registry import gathered
 from tolerance import identical
 
@@ -82,28 +82,7 @@ def test_an_operator_that_is_trained_stays_so():
 # ---------------------------------------------------------------- layers
 
 SINGLE = torch.float32  # which every backend serves
-LAYERS = [
-    ("rnn", {"nonlinearity": "relu"}),
-    ("rnn-transition", {}),
-    ("ornn", {}),
-    ("ornn", {"sign": "soft", "bias": False}),
-    ("ornn", {"reflections": 2, "nonlinearity": "modrelu_realrep"}),
-    ("unitary-ornn", {"reflections": 3}),
-    ("scornn", {"negative_ones": 1}),
-    ("scurnn", {"nonlinearity": "tanh"}),
-    ("soft-ornn", {"margin": 0.5}),
-    ("kru", {"complex": False, "factor_sizes": (2, 3)}),
-    ("exprnn", {"complex": True}),
-    ("full-capacity-urnn", {"nonlinearity": "tanh"}),
-    ("eurnn", {"capacity": 3}),
-    ("urnn", {"nonlinearity": "relu"}),
-    ("gru", {"reset": "after"}),
-    ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
-    ("lstm", {"checkpoint": "sqrt"}),
-    ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
-    ("delta-product", {"gate": False, "negative": False}),
-]
-LAYERS += [(name, {}) for name in OF_CELLS if name not in dict(LAYERS)]
+LAYERS = list(dict.fromkeys((*KINDS, *FORMS)))
 
 
 def saved(layer):
@@ -141,24 +120,24 @@ def duplicated_layer(layer, duplicate):
 
 
 @pytest.mark.parametrize("duplicate", [*DEEP.values(), saved], ids=[*DEEP, "torch.save"])
-@pytest.mark.parametrize(("name", "keywords"), LAYERS, ids=lambda v: v if isinstance(v, str) else "-".join(v))
-def test_layers(name, keywords, duplicate):
-    layer = build(name, 2, bidirectional=True, trainable_h0=True, dtype=SINGLE, **keywords)
+@pytest.mark.parametrize("form", LAYERS)
+def test_layers(form, duplicate):
+    layer = formed(form, 2, bidirectional=True, trainable_h0=True, dtype=SINGLE)
     next(layer.parameters()).requires_grad_(False)
     duplicated_layer(layer, duplicate)
 
 
-@pytest.mark.parametrize(("name", "keywords"), LAYERS, ids=lambda v: v if isinstance(v, str) else "-".join(v))
-def test_a_state_dict_is_the_layer(name, keywords):
+@pytest.mark.parametrize("form", LAYERS)
+def test_a_state_dict_is_the_layer(form):
     """Another layer that loads it is the same from then on."""
 
     def loaded(layer):
-        other = build(name, 2, seed=5, bidirectional=True, dtype=SINGLE, **keywords)
+        other = formed(form, 2, seed=5, bidirectional=True, dtype=SINGLE)
         other.load_state_dict(pickle.loads(pickle.dumps(layer.state_dict())))
         return other
 
-    duplicated_layer(build(name, 2, bidirectional=True, dtype=SINGLE, **keywords), loaded)
+    duplicated_layer(formed(form, 2, bidirectional=True, dtype=SINGLE), loaded)
 
 
 def test_no_layer_is_left_out():
-    assert {type(build(name)).__name__ for name, _ in LAYERS} == set(NAMES)
+    assert {type(formed(form)).__name__ for form in LAYERS} == set(NAMES)

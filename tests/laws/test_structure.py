@@ -152,14 +152,6 @@ def test_structured_arguments(make, case, seed):
     sweep(make, case, kinds[: len(kinds) // 3], seed, 33)
 
 
-@pytest.mark.cpu
-@pytest.mark.long
-@pytest.mark.timeout(1200, method="thread")
-def test_every_structure_at_every_size(make, case, seed):
-    for _ in range(8):
-        sweep(make, case, structure.CLASSES, seed, 130)
-
-
 # ---------------------------------------------------------------- recurrences
 
 

@@ -95,9 +95,6 @@ def test_mixed_norms_in_one_stack(seed):
         close(w[k], ref.cayley(u), forward(np.float32, 12, condition), f"member {k}")
 
 
-# ---------------------------------------------------------------- inverse maps
-
-
 # ---------------------------------------------------------------- errors
 
 

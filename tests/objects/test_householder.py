@@ -1,4 +1,4 @@
-"""Specific properties of products of reflections (docs/math/householder.md), and their errors."""
+"""Specific properties of products of reflections (docs/math/householder.md)."""
 
 import numpy as np
 import pytest
@@ -88,6 +88,3 @@ def test_the_sign_of_the_trapezoid_passes_its_gradient_straight_through():
     assert u.grad[0, 1] == 0, "an entry above the diagonal has no gradient"
     close(u.grad[1, 1], expected["sign"], TIGHT)
     close(u.grad[:, 0], expected["vectors"][:, 0], TIGHT)
-
-
-# ---------------------------------------------------------------- errors

@@ -25,22 +25,6 @@ def test_every_path_at_every_angle(path):
 
 
 @pytest.mark.cpu
-@each
-@sizes
-def test_the_same_bits_for_every_number_of_threads(name, n, seed, threads):  # noqa: ARG001  restores the budget
-    upper = ref.normal(seed, 10_007, n * (n - 1) // 2)
-    x, ct, w_bar = ref.normal(seed, 10_007, n), ref.normal(seed, 10_007, n), ref.normal(seed, 10_007, n, n)
-    found = []
-    for count in (1, 2, 3, 16):
-        iso.set_num_threads(count)
-        op = getattr(iso, name)(upper)
-        bars, x_bar = op.apply_vjp(x, ct)
-        found.append([op(x), op.H(x), op.matrix(), x_bar, bars["upper"], op.matrix_vjp(w_bar)["upper"]])
-    for other in found[1:]:
-        assert all((a == b).all() for a, b in zip(found[0], other, strict=True))
-
-
-@pytest.mark.cpu
 @pytest.mark.alone
 @each
 def test_any_angle_costs_the_same(name, seed, threads):  # noqa: ARG001  restores the budget

@@ -13,9 +13,6 @@ V, T = ValueError, TypeError
 #: Arguments that are taken, of which one or two are changed.
 TAKEN = {
     "BoundedSvd": {"u": np.eye(3), "logits": np.zeros(3), "v": np.eye(3), "margin": 0.1},
-    "Cayley": {"upper": A},
-    "Circulant": {"phases": np.zeros(3)},
-    "Dense": {"weight": np.eye(3)},
     "Exponential": {"upper": np.ones(3)},
     "FourierProduct": {
         "phases": np.zeros((3, 3)),
@@ -35,23 +32,6 @@ CHANGES = [
     ("BoundedSvd", {"margin": "0.1"}, T, "^margin must be a number"),
     ("BoundedSvd", {"logits": np.zeros(2)}, V, r"^logits must have shape \(\*, r\) with r = 3"),
     ("BoundedSvd", {"v": np.eye(3)[:, :2]}, V, r"^v must have shape \(\*, k, r\)"),
-    ("BoundedSvd", {"logits": np.zeros(3) * 1j}, T, "^logits must be real"),
-    ("BoundedSvd", {"v": None}, T, "^v must be"),
-    ("Cayley", {"upper": np.zeros(4)}, V, "upper"),
-    ("Cayley", {"upper": np.zeros(())}, V, "upper"),
-    ("Cayley", {"diagonal": np.zeros(4)}, V, "diagonal"),
-    ("Cayley", {"upper": A + 0j, "diagonal": np.zeros(5)}, V, "diagonal"),
-    ("Cayley", {"upper": A + 0j, "diagonal": np.zeros(4, complex)}, T, "diagonal"),
-    ("Cayley", {"signs": np.ones(5)}, V, "signs"),
-    ("Cayley", {"signs": np.array([1, 1, 0.5, 1])}, V, "signs"),
-    ("Cayley", {"signs": np.zeros(4)}, V, "signs"),
-    ("Cayley", {"signs": np.ones(4), "phases": np.zeros(4)}, V, "signs|phases"),
-    ("Cayley", {"phases": np.zeros(5)}, V, "phases"),
-    ("Cayley", {"upper": np.ones((2, 6)), "signs": np.ones((3, 4))}, V, "signs|upper"),
-    ("Circulant", {"phases": np.zeros(0)}, V, "^phases"),
-    ("Circulant", {"phases": np.zeros(3, complex)}, T, "^phases must be real"),
-    ("Dense", {"weight": np.zeros(3)}, V, "weight"),
-    ("Dense", {"weight": np.zeros(())}, V, "weight"),
     ("Exponential", {"upper": np.ones(4)}, V, r"^upper must have n\(n-1\)/2 entries"),
     ("Exponential", {"upper": np.ones(3) + 0j, "diagonal": np.ones(2)}, V, r"^diagonal must have .* with n = 3"),
     ("Exponential", {"diagonal": np.ones(3)}, V, "^diagonal must not be given with a real upper"),
@@ -61,14 +41,12 @@ CHANGES = [
     ("FourierProduct", {"permutation": np.array([-1, 0, 1])}, V, f"{ONCE}, got -1"),
     ("FourierProduct", {"permutation": np.array([1, 0])}, V, r"^permutation must have shape \(\*, n\) with n = 3, not"),
     ("FourierProduct", {"permutation": np.zeros(3)}, T, "^permutation must be integers"),
-    ("FourierProduct", {"permutation": None}, T, "^permutation must be"),
     ("FourierProduct", {"vectors": np.array([[1, 1, 1], [0, 0, 0]], complex)}, V, "^vectors must not contain a zero"),
     ("FourierProduct", {"vectors": np.full((2, 3), 1e200 + 0j)}, V, "^vectors must not contain .* overflows"),
     ("FourierProduct", {"vectors": np.ones((2, 3))}, T, "^vectors must be complex"),
     ("FourierProduct", {"vectors": np.ones((3, 3), complex)}, V, r"^vectors must have shape \(\*, 2, n\)"),
     ("FourierProduct", {"phases": np.zeros((2, 3))}, V, r"^phases must have shape \(\*, 3, n\)"),
     ("FourierProduct", {"phases": np.zeros((4, 2, 3))}, V, r"^phases must have shape \(\*, 3, n\)"),
-    ("FourierProduct", {"phases": np.zeros((3, 3), complex)}, T, "^phases must be real"),
     ("Givens", {"n": 0}, V, "^n must be at least 1"),
     ("Givens", {"n": 3}, V, r"^pairs must hold two different integers of 0\.\.2 each, got \(1, 3\)"),
     ("Givens", {"pairs": [[0, -1], [1, 3]]}, V, r"^pairs must hold two different .* of 0\.\.3 each, got \(0, -1\)"),
@@ -76,22 +54,11 @@ CHANGES = [
     ("Givens", {"pairs": [[0, 1]]}, V, r"^pairs must have shape \(\*, m, 2\) with m = 2, not \(1, 2\)"),
     ("Givens", {"pairs": [[0, 1, 2], [1, 2, 3]]}, V, r"^pairs must have shape \(\*, m, 2\)"),
     ("Givens", {"angles": np.zeros(())}, V, r"^angles must have shape \(\*, m\)"),
-    ("Givens", {"angles": np.zeros(2, complex)}, T, "^angles must be real"),
     ("Givens", {"pairs": np.array([[0.0, 1.0], [1.0, 3.0]])}, T, "^pairs must be"),
-    ("Hadamard", {"signs": np.ones((1, 4), complex)}, T, "^signs must be real"),
     ("Hadamard", {"signs": np.ones((0, 12))}, V, r"^signs must have .* with k, n >= 1, not \(0, 12\)$"),
-    ("Householder", {"vectors": U[:, 0]}, V, "vectors"),
-    ("Householder", {"vectors": np.zeros((0, 2))}, V, "vectors"),
     *(("Householder", {"vectors": u}, V, "vectors") for u in (LOST, LOST + 0j, np.stack([U, LOST]))),
     *(("Householder", {"vectors": u}, V, "vectors") for u in (1e-200 * U, 1e200 * U, (1e20 * U).astype(np.float32))),
-    ("Householder", {"sign": 1.5}, V, "sign"),
-    ("Householder", {"sign": np.array([0.5, -1.01])}, V, "sign"),
     ("Householder", {"sign": 1j}, (V, T), "sign"),
-    ("Householder", {"sign": 1.0, "phases": np.zeros(4)}, V, "sign|phases"),
-    ("Householder", {"phases": np.zeros(3)}, V, "phases"),
-    ("Householder", {"phases": np.zeros(4, complex)}, T, "phases"),
-    ("Householder", {"vectors": np.stack([U, U]), "phases": np.zeros((3, 4))}, V, "phases|vectors"),
-    ("Householder", {"vectors": "abc"}, T, "vectors"),
     *(("Kronecker", {"factors": list(map(np.ones, s))}, V, "factors") for s in ([], [(2, 2), (2,)], [(2, 0)])),
     ("Kronecker", {"factors": [np.ones((2, 2, 2)), np.ones((3, 2, 2))]}, V, "factors"),
     *(("Kronecker", {"factors": bad}, T, "^factors must be a sequence") for bad in (None, 3, "ab")),
@@ -105,17 +72,9 @@ CHANGES = [
     ("Mesh", {"layout": "fft", "layers": None, "first": "right"}, V, "^first must be 'left'"),
     ("Mesh", {"theta": np.zeros(4)}, V, r"^theta must have shape \(\*, pairs\) with pairs = 3, not \(4,\)"),
     ("Mesh", {"theta": np.zeros((2, 4))}, V, r"^theta must have shape \(\*, pairs\) with pairs = 3"),
-    ("Mesh", {"theta": np.zeros(3, complex)}, T, "^theta must be real"),
-    ("Mesh", {"phi": np.zeros(4)}, V, "^phi must have shape"),
-    ("Mesh", {"phases": np.zeros(3)}, V, "^phases must have shape"),
-    ("Mesh", {"signs": np.ones(3)}, V, "^signs must have shape"),
     ("Mesh", {"signs": np.array([1.0, 1.0, 0.5, 1.0])}, V, r"^signs must be \+1 or -1"),
-    ("Mesh", {"signs": np.ones(4), "phases": np.zeros(4)}, V, "^phases and signs must not be given together"),
     ("Rotation", {"start": np.ones(())}, V, r"^start must have shape \(\*, n\)"),
     ("Rotation", {"end": np.ones(4)}, V, r"^end must have shape \(\*, n\) with n = 3"),
-    ("Rotation", {"start": 1j * np.ones(3)}, T, "^start must be real"),
-    ("Rotation", {"end": 1j * np.ones(3)}, T, "^end must be real"),
-    ("Rotation", {"end": None}, T, "^end must be"),
 ]
 #: Of `random`: all but n and the keywords.
 DRAWN = [
@@ -160,12 +119,3 @@ def test_random(package, name, n, keywords, error, message):
 def test_what_is_changed_is_taken(name):
     for package in (iso, it):
         getattr(package, name)(**{key: given(package, value) for key, value in TAKEN[name].items()})
-
-
-def test_types_of_numpy_alone():
-    for bad in (U.astype(np.float16), U.astype(object), np.array([["a"]])):
-        for call, word in ((iso.Dense, "weight"), (iso.Householder, "vectors")):
-            with pytest.raises(TypeError, match=word):
-                call(bad)
-    with pytest.raises(TypeError, match="float16"):
-        iso.Cayley(A.astype(np.float16))

@@ -118,14 +118,6 @@ def test_derivatives(name):
 
 
 @each
-def test_modes_of_torch(name):
-    kind, q = getattr(it, name), torch.randn(5, 4, dtype=torch.float64)
-    call = lambda q: kind.from_quat(q).quat()
-    for found in (torch.func.vmap(call)(q), torch.compile(call, fullgraph=True)(q)):
-        torch.testing.assert_close(found, call(q), rtol=1e-13, atol=1e-13)
-
-
-@each
 @pytest.mark.parametrize("form", ["quat", "rotvec"])
 def test_operators_that_are_no_rotations_of_space(name, form):
     for kind, give, _ in faces(name):

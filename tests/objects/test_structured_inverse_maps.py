@@ -82,15 +82,6 @@ def test_larger_structured_matrices_come_back(name, dtype, seed):
 
 
 @DTYPE
-@pytest.mark.long
-@pytest.mark.parametrize("name", MAPS)
-def test_many_structured_matrices_come_back(name, dtype, seed):
-    for _ in range(20):
-        kinds = seed.permutation(list(orthogonal.NAMED))
-        round_trips(name, dtype, kinds, [n for n in sizes(name.lower(), *SHARED) if n <= 65], seed)
-
-
-@DTYPE
 def test_structured_products_have_factors(dtype, seed):
     """Kronecker factors of any structure and scale: squares of a norm may under- or overflow."""
     tiny = float(np.finfo(dtype).tiny)

@@ -147,39 +147,6 @@ def test_no_memory(threads):
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["refused", "right"], "")
 
 
-LAYER = """
-    import torch
-    import isometry.torch as it
-
-    n, batch, d = 64, 32, 2
-
-    def growth(name, mode):
-        layer = getattr(it.nn, name)(d, n)
-        values = n * (2 if layer.is_complex else 1)
-
-        def peak(steps):
-            x = torch.ones(steps, batch, d)
-            with getattr(torch, mode)():
-                return added(lambda: layer(x))
-
-        peak(100)
-        short, long = 2000, 10000
-        return (peak(long) - peak(short)) / ((long - short) * batch * values * 4)
-
-    for name in ("ORNN", "EURNN", "ScoRNN", "URNN", "GRU", "GORU", "RUM"):
-        for mode in ("no_grad", "inference_mode"):
-            alone(growth, name, mode)
-"""
-
-
-def test_a_layer_saves_nothing_without_gradients():
-    """The states, and the input where it is converted; a GRU's gates would be 3 T B n more."""
-    found = measured(LAYER)
-    assert len(found) == 14
-    for key, growth in found.items():
-        assert growth <= 1 + 2 * 2 / 64 + 0.1, key
-
-
 CHECKPOINT = """
     import torch
     import isometry.torch as it

@@ -36,8 +36,6 @@ def eaten(text):
 def test_no_asterisk_of_a_formula_is_taken_for_markup():
     for page in html():
         assert not eaten(page.read_text()), page
-    page = '<article role="main"><em>a word.</em> vectors (<em>, n, m), phases (</em>, n)</article>'
-    assert eaten(page) == [", n, m), phases ("]
 
 
 def test_the_bar_leads_to_the_guides():
@@ -93,28 +91,3 @@ def test_nothing_is_wider_than_a_telephone(widths):
     assert all(page["elements"] for page in found.values())
     assert not {path: page["found"] for path, page in found.items() if page["found"]}
     assert not {path: page["scroll"] for path, page in found.items() if page["scroll"] > TELEPHONE}
-
-
-def test_what_is_too_wide_is_found(widths, tmp_path):
-    """Not what a box scrolls, unless the box itself is too wide."""
-    box = '<div style="overflow-x: auto; width: {}px"><p style="width: 700px">{}</p></div>'
-    body = '<article><p style="width: 600px">wide</p>{}{}</article>'.format(
-        box.format(200, "scrolls"), box.format(500, "does not")
-    )
-    page = tmp_path / "page.html"
-    page.write_text(f"<!DOCTYPE html><meta charset=utf-8><body style='margin: 0'>{body}")
-    (found,) = widths([page]).values()
-    assert found["found"] == ["p: wide", "div: does not", "p: does not"] and found["scroll"] == 600
-    assert found["bars"] == [] and found["contents"] is found["here"] is None
-
-
-def test_what_a_screen_hides_is_found(widths, tmp_path):
-    """A formula that scrolls down, contents beside the window, and a place below it."""
-    page = tmp_path / "page.html"
-    page.write_text(
-        "<!DOCTYPE html><body><article><div class=math style='height: 9px; overflow-x: auto'>a<br>b</div></article>"
-        "<p class=toc-title style='position: fixed; left: 1300px'>one</p>"
-        "<div class=sidebar-tree style='padding-top: 2000px'><p class=current-page><a class=reference>here</a></div>"
-    )
-    (found,) = widths([page], SCREEN).values()
-    assert found["bars"] == ["div.math"] and found["contents"] is found["here"] is False

@@ -64,11 +64,3 @@ def judged(samples):
         "slope": round(3600 * slope, 2),
     }
     return found, max(slope * 0.9 * end, samples[-1][1] - steady[0][1]), GROWTH * steady[0][1]
-
-
-@pytest.mark.parametrize(("growth", "found"), [(0, False), (400, True)])
-def test_memory_that_grows(growth, found):
-    """MiB an hour, in a training of an hour with 500 MiB after a jump at its start."""
-    samples = [(t, 450 + min(t, 50) + growth * t / 3600) for t in range(0, 3601, 6)]
-    figures, grown, limit = judged(samples)
-    assert figures["slope"] == growth and (grown > limit) == found

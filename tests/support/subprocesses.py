@@ -22,10 +22,10 @@ def script(text, *args, **options):
     return run(command, **options)
 
 
-def run(command, timeout=120, check=True, cwd=None, popen=subprocess.Popen, **env):
-    """As `script`, of a command; `warm.Popen` starts it where torch is imported already."""
-    pipe, env = subprocess.PIPE, environment(**env)
-    with popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env, cwd=cwd) as process:
+def run(command, timeout=120, check=True, cwd=None, **env):
+    """As `script`, of a command."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, env=environment(**env), cwd=cwd) as process:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as stuck:

@@ -14,7 +14,6 @@ import place
 ROUGH = 2.0 if "arithmetic" in os.environ.get("ISOMETRY_GPU_PROOF", "") else 1.0  # the worst that WGSL permits
 SAFETY = 16.0 * ROUGH
 FLOOR = 0.03  # of the norm of the cotangent: a gradient below it is rounding noise and counts as zero
-KINK = 256.0  # times eps: closer to a kink, sums in different order may be on different sides
 SLACK = {"f": 1e-3, "d": 1e-7}  # by which entries of A may exceed 1 for a chosen D, after A is recomputed
 UNITARITY = 20.0 * ROUGH  # e(W) for every hard parametrisation
 TIGHT = 1e-13  # float64 values known by hand
@@ -65,14 +64,6 @@ def close(value, reference, tolerance, what="value", floor=1e-3):
     assert value.shape == reference.shape, f"{what} has shape {value.shape}, expected {reference.shape}"
     error = distance(value, reference, floor)
     assert error <= tolerance, f"{what}: relative error {error:.2e} > {tolerance:.1e}"
-
-
-def each_close(value, reference, tolerance, size, what="value"):
-    """Assert that each entry is close relative to its own size; NaN fails."""
-    gap = np.abs(np.asarray(value).astype(complex) - np.asarray(reference).astype(complex))
-    bound = tolerance * np.broadcast_to(size, gap.shape)
-    wrong = ~(gap <= bound)
-    assert not wrong.any(), f"{what}: off by {gap[wrong][0]:.2e} > {bound[wrong][0]:.1e} in {wrong.sum()} entries"
 
 
 def identical(value, reference, what="value"):

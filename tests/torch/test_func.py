@@ -209,17 +209,6 @@ def test_models_side_by_side(name, seed, monkeypatch):
             same(found[key][i], p.grad, key)
 
 
-def test_a_batch_of_inputs_is_more_sequences(seed, monkeypatch):
-    """A recurrence whose x alone is mapped is one call over all sequences, forward and backward."""
-    op, v = it.Cayley(draw(seed, 6)), draw(seed, N, FEATURES)
-    f = lambda x: score(it.recurrence(op, x, v))
-    x = draw(seed, 5, STEPS, BATCH, FEATURES)
-    calls = recorded(monkeypatch)
-    found = vmap(grad(f))(x)
-    assert len(calls.of("recurrence")) == len(calls.of("recurrence_vjp")) == 1
-    same(found, torch.stack([grad(f)(one) for one in x]))
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
 @pytest.mark.parametrize("name", ["modrelu", "modrelu_realrep"])
 def test_modrelu_of_denormal_numbers(name, dtype):

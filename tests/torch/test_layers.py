@@ -1,13 +1,9 @@
 """Properties of the layers beyond torch.nn.RNN and the laws of their operators: options, training, readouts."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-import distributed_work
 import isometry.torch as it
 import tolerance
 from layers import (
@@ -114,25 +110,6 @@ def test_orthogonality_survives_training(form, steps):
     w = layer.recurrent_matrix().detach()
     assert (w - start).abs().max() > (0.1 if steps > 40 else 0.02), "training moved W"
     assert form in SOFT or max(map(it.orthogonality_error, (start, w))) < tolerance.UNITARITY
-
-
-@pytest.mark.slow
-def test_two_processes_train_as_one(tmp_path):
-    """DistributedDataParallel on half a batch each gives both the parameters of the whole batch."""
-    files = [tmp_path / f"{rank}.pt" for rank in range(2)]
-    command = [sys.executable, distributed_work.__file__, str(tmp_path / "store")]
-    runs = [subprocess.Popen([*command, str(r), str(f)]) for r, f in enumerate(files)]
-    try:
-        whole = distributed_work.trained()
-        assert [run.wait(timeout=240) for run in runs] == [0, 0]
-    finally:
-        for run in runs:
-            run.kill()
-    first, second = (torch.load(f, weights_only=True) for f in files)
-    for a, b, c in zip(first, second, whole, strict=True):
-        for key in c:
-            assert torch.equal(a[key], b[key]), key
-            close(a[key], c[key], key)
 
 
 # ---------------------------------------------------------------- what stands behind them

@@ -178,10 +178,3 @@ def test_other_names_of_the_gated_units(seed):
         it.gru(x, w, u, b, input_weight=u)
     with pytest.raises(TypeError, match="u must be a torch.Tensor"):
         it.gru(x, w)
-
-
-def test_messages():
-    with pytest.raises(TypeError, match="v is float64 and u is float32"):
-        it.BoundedSvd(torch.ones(3, 2), torch.ones(2), torch.ones(3, 2).double(), margin=0.1)
-    with pytest.raises(ValueError, match=r"not \(3,\)$"):
-        it.Householder(torch.ones(3))

@@ -5,7 +5,6 @@ import warnings
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
 
 import isometry.torch as it
@@ -20,7 +19,6 @@ NAMES = {
 TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 each_function = pytest.mark.parametrize("name", NAMES)
 each_type = pytest.mark.parametrize("dtype", TYPES, ids=str)
-each_double = pytest.mark.parametrize("dtype", TYPES[1::2], ids=str)
 
 
 @pytest.fixture(scope="module")
@@ -77,65 +75,6 @@ def negated(x):
     return torch._neg_view(-x)
 
 
-@each_function
-def test_types_that_are_not_taken(infos, name):
-    """torch's four dtypes, and no other."""
-    assert infos[name].dtypes == set(TYPES)
-    sample = samples(infos[name], torch.float32)[0]
-    for dtype in (torch.float16, torch.bfloat16, torch.int64, torch.bool):
-        own = sample.transform(lambda x: x.to(dtype) if isinstance(x, torch.Tensor) else x)
-        with pytest.raises(TypeError):
-            NAMES[name](own.input, *own.args, **own.kwargs)
-
-
-def call_and_leaves(name, sample):
-    """The function of the sample's tensors, and the tensors."""
-    given = [sample.input, *sample.args]
-    tensors = [x for x in given if isinstance(x, torch.Tensor)]
-    call = lambda *own: results(NAMES[name](*own, **sample.kwargs))
-    assert len(tensors) == len(given)
-    return call, [t.detach().clone().requires_grad_() for t in tensors]
-
-
-def differentiable(name, sample):
-    """Whether the gradients exist: those of geqrf not where a column is its own factor for rows below are missing."""
-    shape = sample.input.shape
-    return all(t.numel() for t in (sample.input, *sample.args)) and (name != "geqrf" or shape[-2] <= 5)
-
-
-@each_double
-@each_function
-def test_gradients(infos, name, dtype):
-    """Of first and second order, forward, reverse and batched, by differences; torch has none of geqrf, and no forward
-    mode of ormqr."""
-    checked = 0
-    for sample in samples(infos[name], dtype, small_inputs_only=True):
-        if not differentiable(name, sample):
-            continue
-        call, leaves = call_and_leaves(name, sample)
-        options = {"fast_mode": True, "check_batched_grad": True}
-        # batches in forward mode fail within torch for complex x.mH alone
-        batched = not dtype.is_complex
-        assert gradcheck(call, leaves, check_forward_ad=True, check_batched_forward_grad=batched, **options)
-        assert gradgradcheck(call, leaves, check_fwd_over_rev=True, **options)
-        checked += 1
-    assert checked >= 3
-
-
-@each_type
-@each_function
-def test_gradients_of_strided_samples(infos, name, dtype):
-    for sample in samples(infos[name], dtype, small_inputs_only=True):
-        if not differentiable(name, sample):
-            continue
-        pulled = []
-        for s in (sample, sample.noncontiguous()):
-            leaves = [t.detach().requires_grad_() for t in (s.input, *s.args)]
-            found = results(NAMES[name](*leaves, **s.kwargs))
-            pulled.append(torch.autograd.grad(found, leaves, [torch.ones_like(t) for t in found]))
-        assert_close(*pulled, **bars(dtype))
-
-
 @each_type
 @each_function
 def test_out(infos, name, dtype):
@@ -177,22 +116,6 @@ def test_error_inputs(infos, name):
             infos[name].op(s.input, *s.args, **s.kwargs)
         with pytest.raises((ValueError, TypeError)):
             NAMES[name](s.input, *s.args, **s.kwargs)
-
-
-@each_type
-@each_function
-def test_tensors_without_values(infos, name, dtype):
-    """Fake tensors and those of the meta device give the shapes, dtypes and strides of the values."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    for sample in samples(infos[name], dtype):
-        expected = results(NAMES[name](sample.input, *sample.args, **sample.kwargs))
-        with FakeTensorMode() as fakes:
-            s = sample.transform(lambda x: fakes.from_tensor(x) if isinstance(x, torch.Tensor) else x)
-            faked = results(NAMES[name](s.input, *s.args, **s.kwargs))
-        s = sample.transform(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x)
-        for found in (faked, results(NAMES[name](s.input, *s.args, **s.kwargs))):
-            assert [(t.shape, t.dtype) for t in found] == [(t.shape, t.dtype) for t in expected]
 
 
 @each_function

@@ -172,19 +172,6 @@ def test_acting_is_the_update_step_by_step(form, critic):
     assert any(p.grad.abs().max() > 0 for p in own.values())
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_agents_learn(form):
-    """Rollouts, updates, a checkpoint and predictions with every layer."""
-    model = agent(RecurrentPolicy, policy_kwargs=FORMS[form])
-    before = parameters(model)
-    model.learn(64)
-    assert all(torch.isfinite(p).all() for p in model.policy.parameters())
-    assert any(not torch.equal(before[name], p) for name, p in model.policy.lstm_actor.named_parameters("lstm_actor"))
-    action, state = model.predict(np.zeros((2, 2), np.float32))
-    again, _ = model.predict(np.zeros((2, 2), np.float32), state, np.array([False, True]))
-    assert action.shape == again.shape == (2,) and all(np.isfinite(part).all() for part in state)
-
-
 @pytest.mark.parametrize("layer", ["LSTM", "ScoRNN"])
 def test_what_an_episode_left_does_not_reach_the_next(layer):
     """Not even a state that is not a number."""

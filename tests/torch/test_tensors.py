@@ -153,16 +153,6 @@ def test_jit_trace(program):
 # ---------------------------------------------------------------- shapes and dtypes
 
 
-@pytest.mark.parametrize(("lead", "stack"), [((4,), (3, 1)), ((), (3,)), ((2,), ())], ids=str)
-def test_real_operators_on_complex_vectors(lead, stack, seed):
-    """Real and imaginary parts separately, in every shape that broadcasts."""
-    x = draw(seed, *lead, 5, dtype=np.complex128)
-    op = it.Householder(draw(seed, *stack, 5, 2))
-    w = op.matrix().to(x.dtype)
-    same(op.apply(x), (w @ x[..., None])[..., 0])
-    same(op.apply_adjoint(x), (w.mT @ x[..., None])[..., 0])
-
-
 def test_operators_without_parameters():
     """Without reflections, or with a 1 x 1 matrix, only the last factor remains; without features, the recurrence."""
     assert it.Cayley(torch.ones(0)).matrix().tolist() == [[1.0]]

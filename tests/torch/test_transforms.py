@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from torch.autograd import forward_ad
-from torch.autograd.functional import hessian
 from torch.func import jvp, vjp
 from torch.utils.checkpoint import checkpoint
 
@@ -29,7 +28,6 @@ from registry import CASES, real_of
 
 DOUBLE = [case for case in CASES if real_of(case.dtype) is np.float64]
 REAL = [case for case in DOUBLE if case.first and case.dtype is np.float64]
-each_real_operator = pytest.mark.parametrize("operator", REAL, ids=str)
 # For slow calls (half a second): of each object the last variant of either field, the others in the long run.
 LAST = {(case.stem, case.dtype): case for case in DOUBLE}.values()
 each_last_operator = pytest.mark.parametrize(
@@ -86,18 +84,6 @@ def test_vmap_equals_a_loop(operator, call, seed):
     every_member(*problem(operator, call, seed))
 
 
-@each_real_operator
-def test_every_way_to_a_hessian(operator, seed):
-    """Row by row, vectorised, forward over reverse, by torch.func; each is a Jacobian of a gradient."""
-    f, (at, x) = of_the_first(*problem(operator, "apply", seed), 1)
-    loss = lambda at: score(f(at, x).pow(2))
-    expected = hessian(loss, at)
-    same(hessian(loss, at, vectorize=True), expected, "vectorised")
-    forward = hessian(loss, at, vectorize=True, outer_jacobian_strategy="forward-mode")
-    same(forward, expected, "vectorised, forward over reverse")
-    same(torch.func.hessian(loss)(at), expected, "torch.func")
-
-
 def test_a_dual_cotangent_of_a_graph_made_before(rows, seed):
     """The backward pass is linear in its cotangent, also if that carries a tangent unknown to the forward pass."""
     f, at = rows
@@ -107,18 +93,6 @@ def test_a_dual_cotangent_of_a_graph_made_before(rows, seed):
     with forward_ad.dual_level():
         (found,) = torch.autograd.grad(y, u, forward_ad.make_dual(draw(seed, 2, 5), way))
         same(forward_ad.unpack_dual(found).tangent, expected)
-
-
-def test_forward_over_reverse_is_reverse_over_reverse(rows, seed):
-    """A Hessian-vector product from dual numbers, and from the gradient of a gradient."""
-    f, at = rows
-    (u, x), way = leaves(at), draw(seed, 5, 3)
-    with forward_ad.dual_level():
-        dual = forward_ad.make_dual(u, way)
-        (g,) = torch.autograd.grad(score(f(dual, x)), dual)
-        found = forward_ad.unpack_dual(g).tangent
-    (g,) = torch.autograd.grad(score(f(u, x)), u, create_graph=True)
-    same(found, torch.autograd.grad(g, u, way)[0])
 
 
 def test_one_argument_may_depend_on_another(seed):

@@ -112,11 +112,11 @@ def test_orthogonal_far_from_the_base(dtype, scale, name):
     assert found <= 2 * expected + 20 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 @pytest.mark.parametrize("norm", [0.1, 3.0, 30.0, 100.0])
 @pytest.mark.parametrize("large", [1.0, 1e6, 1e-30])
 def test_as_accurate_as_the_formula(dtype, norm, large):
-    """For norms of A up to 100, of any cotangent; beside double precision, or by eigenvectors in it."""
+    """For norms of A up to 100, of any cotangent, beside double precision, in which both agree."""
     n = 40
     x, base = drawn((n, n), dtype, True)
     x = x.detach()
@@ -126,15 +126,7 @@ def test_as_accurate_as_the_formula(dtype, norm, large):
     wide = torch.complex128 if dtype.is_complex else torch.float64
     found = both(lambda *given: weight("matrix_exp", *given), x, base, ct)
     formula = both(lambda *given: of_formula("matrix_exp", *given)[0], x, base, ct)
-    if dtype is torch.float64:
-        s, v = torch.linalg.eigh(1j * (lower - lower.mH) * (x[1, 0] / lower[1, 0]))
-        turned = base.mH.to(torch.complex128) @ ct.to(torch.complex128)
-        apart = (s.unsqueeze(-1) - s) / 2
-        phi = torch.exp(0.5j * (s.unsqueeze(-1) + s)) * torch.sinc(apart / torch.pi)
-        bar = v @ (phi * (v.mH @ turned @ v)) @ v.mH
-        exact = (base @ (v @ (torch.exp(-1j * s).unsqueeze(-1) * v.mH)).real, (bar - bar.mH).real.tril())
-    else:
-        exact = both(lambda *given: of_formula("matrix_exp", *given)[0], x.to(wide), base.to(wide), ct.to(wide))
+    exact = both(lambda *given: of_formula("matrix_exp", *given)[0], x.to(wide), base.to(wide), ct.to(wide))
     eps = torch.finfo(dtype).eps
     for a, b, c in zip(found, formula, exact, strict=True):
         error, allowed = ((t - c).abs().max() / c.abs().max() for t in (a, b))

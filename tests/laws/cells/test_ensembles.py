@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import reference as ref
 from derivatives import every_member, every_order, same_when_compiled
@@ -114,19 +113,6 @@ def test_one_state_for_many(subject, shape, output, seed):
             g, bound = every[name], case.kind.loss * sequence_gradient(np.float64, 6, STEPS)
             total = g.sum(tuple(range(1 if shape == "(E, 1, n)" else 0, 2)))
             close(bars[name], total.reshape(one[name].shape), 4 * bound, f"gradient of {name}")
-
-
-@pytest.mark.parametrize("subject", [s for s in ENSEMBLES if isinstance(s, TorchCell)], ids=named)
-def test_transforms_of_ensembles(subject, seed):
-    """vmap and forward mode, with marks."""
-    options = {"starts": OPTIONS["marks of each member"]["starts"], **subject.case.options()}
-    arrays = subject.case.draw(seed, 6, STEPS, BATCH, FEATURES, members=MEMBERS, marked="each")
-    f, at = subject.function(arrays, **options)
-    expected = f(*at)
-    found = torch.func.vmap(f)(*(t[None] for t in at))[0]
-    close(found, expected, subject.case.kind.loss * sequence_gradient(np.float64, 6, STEPS))
-    _, tangent = torch.func.jvp(lambda start: f(*at[:-1], start), (at[-1],), (at[-1],))
-    assert tangent.any()
 
 
 TORCH = [s for s in ENSEMBLES if isinstance(s, TorchCell) and (s.case.plain or s.case.variant == "by W")]
