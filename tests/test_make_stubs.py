@@ -16,7 +16,7 @@ from test_layout import CELL_MIRRORS, MIRRORS
 STEMS = [("object", "givens"), ("object", "block_diagonal"), ("cell", "leaky")]
 #: The mirrors, and files that others have in other numbers.
 FILES = {
-    "object": (*MIRRORS, "rust/core/src/operators/{}/tests.rs"),
+    "object": MIRRORS,
     "cell": (
         *CELL_MIRRORS,
         "python/isometry/torch/nn/{}.py",
