@@ -83,7 +83,7 @@ KINDS = {
             "tests/reference/__init__.py": "from reference.$stem import $stem, ${stem}_vjp",
             "tests/objects/test_refusals.py": "arguments that are taken, and a row for every one that is refused",
             "rust/core/src/operators/mod.rs": "in objects!: $stem $name route;",
-            "rust/core/src/operators/stacks.rs": 'in OBJECTS: ("$stem", &[&[5]]),',
+            "rust/core/src/operators/stacks.rs": 'in SHAPES: ("$stem", &[&[5]]),',
             "docs/choosing.md": "a row in each table of operators: what it is for; what it reaches, its costs",
             "docs/numerics.md": "its name in the table by operator",
             "docs/api/numpy.md": "a row: `iso.$name(phases)`",

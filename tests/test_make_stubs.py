@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 STEMS = [("object", "givens"), ("object", "block_diagonal"), ("cell", "leaky")]
 #: The mirrors, and files that others have in other numbers.
 FILES = {
-    "object": (*MIRRORS, "rust/core/src/operators/{}/tests.rs"),
+    "object": MIRRORS,
     "cell": (
         *CELL_MIRRORS,
         "python/isometry/torch/nn/{}.py",

@@ -2,6 +2,8 @@
 //! list.
 
 mod last;
+#[cfg(test)]
+mod laws;
 mod plans;
 mod recovered;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Stacks of every object against their matrices one by one: every call, with the same bits on any number of threads.
+//! Stacks of every object: every call has the same bits on any number of threads; arguments of another batch.
 
 use super::view;
 use crate::argument::{Array, Given};
@@ -6,9 +6,9 @@ use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::scalar::{Real, Scalar, c32, c64, parts};
 use crate::side::Side;
-use crate::testing::drawn::{Drawn, part};
+use crate::testing::drawn::Drawn;
+use crate::testing::fill;
 use crate::testing::threads::same_bits;
-use crate::testing::{fill, near};
 
 /// W, W x, x_bar, x_bar alone, and the gradients from those of W and of W x, all as real numbers.
 fn outcome<T: Scalar>(
@@ -34,7 +34,7 @@ fn outcome<T: Scalar>(
 }
 
 /// The objects, and shapes of the arguments of one matrix; an entry of a list is a factor.
-const SHAPES: &[(&str, &[&[usize]])] = &[
+pub const SHAPES: &[(&str, &[&[usize]])] = &[
     ("bounded_svd", &[&[20, 9], &[9], &[12, 9], &[]]),
     ("cayley", &[&[20 * 19 / 2], &[20], &[20], &[20]]),
     ("cayley", &[&[70 * 69 / 2], &[70], &[70], &[70]]),
@@ -65,13 +65,9 @@ fn every_object_has_shapes() {
     }
 }
 
-/// Calls of a stack, for numbers of threads.
-type Calls<'a> = &'a dyn Fn(usize) -> Vec<Vec<f64>>;
-
-/// Every object at every size, with its calls, and those of matrix k alone.
-fn each<T: Scalar>(check: impl Fn(&str, Calls<'_>, &dyn Fn(usize) -> Vec<Vec<f64>>, usize)) {
+/// Every object with every stack; large matrices are shared by blocks of their own, which one stack shows.
+fn same<T: Scalar>() {
     for (object, sizes) in SHAPES {
-        // Large matrices are shared by blocks of their own: one stack shows it.
         let large = sizes[0].iter().product::<usize>() > 1000;
         for (batch, rows) in if large { &STACKS[..1] } else { &STACKS[..] }.iter().copied() {
             let Some(drawn) = Drawn::<T>::stack(object, sizes, batch) else { continue };
@@ -82,33 +78,11 @@ fn each<T: Scalar>(check: impl Fn(&str, Calls<'_>, &dyn Fn(usize) -> Vec<Vec<f64
             let (from, into) = side.features((p, q));
             let w_bar = fill::<T>(batch * p * q, 1.0, 1);
             let [x, ct] = [(from, 2), (into, 3)].map(|(n, seed)| fill::<T>(batch * rows * n, 1.0, seed));
-            let all = |threads| outcome(&*op, &drawn, [&w_bar, &x, &ct], rows, side, threads);
-            let alone = |k: usize| {
-                let member = drawn.member(k);
-                let given = member.given();
-                let arrays = [&w_bar, &x, &ct].map(|x| part(x, k, batch));
-                outcome(&*view(object, &given).unwrap(), &member, arrays, rows, side, 1)
-            };
-            check(&format!("{object} {sizes:?}, {batch} of {rows} rows"), &all, &alone, batch);
+            same_bits(&format!("{object} {sizes:?}, {batch} of {rows} rows"), |threads| {
+                outcome(&*op, &drawn, [&w_bar, &x, &ct], rows, side, threads)
+            });
         }
     }
-}
-
-#[test]
-fn stacks_equal_their_matrices() {
-    fn check<T: Scalar>() {
-        each::<T>(|what, all, alone, batch| {
-            let all = all(1);
-            for k in 0..batch {
-                for (got, expected) in all.iter().zip(alone(k)) {
-                    // the same numbers, up to the order of summation
-                    near(part(got, k, batch), &expected, 1000.0 * T::Real::EPS.f64(), what);
-                }
-            }
-        });
-    }
-    check::<f32>();
-    check::<c32>();
 }
 
 mod threads {
@@ -116,8 +90,8 @@ mod threads {
 
     #[test]
     fn calls_have_the_bits_of_one_thread() {
-        each::<f32>(|what, all, _, _| same_bits(what, all));
-        each::<c32>(|what, all, _, _| same_bits(what, all));
+        same::<f32>();
+        same::<c32>();
     }
 }
 

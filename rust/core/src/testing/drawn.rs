@@ -3,7 +3,7 @@
 use super::fill;
 use crate::argument::{Argument, Array, Bar, Given, Kind};
 use crate::operators::OBJECTS;
-use crate::scalar::{Real, Scalar, parts};
+use crate::scalar::{Real, Scalar, parts, parts_mut};
 use num_traits::Float;
 
 /// The array of an argument.
@@ -33,6 +33,16 @@ impl<T: Scalar> Held<T> {
         }
     }
 
+    /// Sets as many real and imaginary parts.
+    pub fn set(&mut self, numbers: &[f64]) {
+        let set = |x: &mut [T::Real]| x.iter_mut().zip(numbers).for_each(|(x, &by)| *x = T::Real::of(by));
+        match self {
+            Held::Own(own) => set(parts_mut(own)),
+            Held::Real(real) => set(real),
+            _ => {}
+        }
+    }
+
     /// Its real and imaginary parts; none of integers.
     pub fn numbers(&self) -> Vec<f64> {
         let wide = |x: &[T::Real]| x.iter().map(|x| x.f64()).collect();
@@ -55,6 +65,10 @@ pub struct Drawn<T: Scalar> {
 pub fn part<X>(x: &[X], k: usize, batch: usize) -> &[X] {
     let each = x.len() / batch;
     &x[k * each..(k + 1) * each]
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 fn list(object: &str) -> &'static [Argument] {
@@ -89,19 +103,22 @@ impl<T: Scalar> Drawn<T> {
         Drawn { object: "fourier", held }
     }
 
-    /// A stack with the arguments of each matrix of these shapes, an entry of a list being a factor; of the last factor only the one
-    /// that the type has. None for an object of complex matrices alone.
+    /// A stack with the arguments of each matrix of these shapes, an entry of a list being a factor, and none of those that have no
+    /// shape; if all have, of the last factor only the one that the type has. None for an object of complex matrices alone.
     pub fn stack(object: &'static str, sizes: &[&[usize]], batch: usize) -> Option<Self> {
         let list = list(object);
+        let whole = sizes.len() == list.len();
         let draw = |(i, shape): (usize, &&[usize])| {
             let (argument, len) = (list.get(i).or(list.last())?, batch * shape.iter().product::<usize>());
             let numbers = || fill::<T::Real>(len, 3.0, 7 + i as u64);
             let (real, n) = (T::PARTS == 1, *shape.last().unwrap_or(&1));
-            // multiples of k + 1 where that has an inverse modulo n
-            let place = |at: usize| (at % n * if n == 37 { at / n % 36 + 1 } else { 1 } + at / n) % n;
-            let pair = |at: usize| (at / 2 % 9 + at % 2 * (1 + at / 18 % 8)) % 9;
+            // multiples of a number that has an inverse modulo n, each matrix further on
+            let times = (2..).find(|&by| gcd(by, n) == 1).unwrap_or(1);
+            let place = |at: usize| (at % n * times + at / n) % n;
+            let of = sizes[0][0];
+            let pair = |at: usize| (at / 2 % of + at % 2 * (1 + at / 2 / of % (of - 1))) % of;
             let held = match (object, argument.name) {
-                ("householder", "sign") if !real => Held::None,
+                ("householder", "sign") if !real && whole => Held::None,
                 ("householder", "sign") => Held::Real(vec![T::Real::of(-0.5); batch]),
                 ("bounded_svd", "margin") => Held::Real(vec![T::Real::of(1.0); batch]),
                 ("cayley" | "exponential", "diagonal") if real => Held::None,
@@ -112,7 +129,9 @@ impl<T: Scalar> Drawn<T> {
                     Kind::Angles if real && i == 0 => return None,
                     Kind::Angles if real => Held::None,
                     Kind::Real if argument.trained => Held::Real(numbers()),
-                    Kind::Real if real => Held::Real(numbers().iter().map(|x| Float::signum(*x)).collect()),
+                    Kind::Real if real || !whole => {
+                        Held::Real(numbers().iter().map(|x| Float::signum(*x)).collect())
+                    }
                     Kind::Real => Held::None,
                     Kind::Angles => Held::Real(numbers()),
                     _ => Held::Own(fill(len, 1.0, 7 + i as u64)),
@@ -120,7 +139,8 @@ impl<T: Scalar> Drawn<T> {
             };
             Some(([&[batch], *shape].concat(), held))
         };
-        let held = sizes.iter().enumerate().map(draw).collect::<Option<_>>()?;
+        let mut held = sizes.iter().enumerate().map(draw).collect::<Option<Vec<_>>>()?;
+        held.extend((held.len()..list.len()).map(|_| (vec![batch], Held::None)));
         Some(Drawn { object, held })
     }
 

@@ -1,6 +1,6 @@
 //! Square matrices, as the textbook has them.
 
-use crate::scalar::{Real, Scalar, parts};
+use crate::scalar::{Real, Scalar};
 use num_traits::One;
 
 /// Row-major product of n x n matrices.
@@ -31,23 +31,4 @@ pub fn unitarity<T: Scalar>(w: &[T], n: usize) -> f64 {
         worst = if x.is_nan() { f64::INFINITY } else { worst.max(x) };
     }
     worst / (n as f64 * T::Real::EPS.f64())
-}
-
-/// The skew-Hermitian matrix with these entries above the diagonal, row by row, and imaginary parts on it.
-pub fn skew<W: Scalar<Real = f64>>(upper: &[W], diagonal: Option<&[f64]>, n: usize) -> Vec<W> {
-    let (mut a, mut entries) = (vec![W::zero(); n * n], upper.iter());
-    for i in 0..n {
-        a[i * n + i] = W::new(0.0, diagonal.map_or(0.0, |diagonal| diagonal[i]));
-        for (j, x) in (i + 1..n).zip(&mut entries) {
-            (a[i * n + j], a[j * n + i]) = (*x, -x.conj());
-        }
-    }
-    a
-}
-
-/// The gradients of the parts of these entries, from that of the matrix.
-pub fn skew_vjp<W: Scalar<Real = f64>>(a_bar: &[W], n: usize) -> [Vec<f64>; 2] {
-    let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
-    let upper: Vec<W> = pairs.map(|(i, j)| a_bar[i * n + j] - a_bar[j * n + i].conj()).collect();
-    [parts(&upper).to_vec(), (0..n).map(|i| a_bar[i * n + i].im()).collect()]
 }

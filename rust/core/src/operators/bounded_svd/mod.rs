@@ -15,8 +15,6 @@
 //! number.
 
 mod cpu;
-#[cfg(test)]
-mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};

@@ -7,8 +7,6 @@
 //! With g = F y_bar: phases_bar = sum over rows of Im(g conj(D F x)), x_bar = W^H y_bar. 10 n log2 n + O(n) flops per row.
 
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use super::plans;
 use crate::argument;

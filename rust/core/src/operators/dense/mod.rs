@@ -1,7 +1,5 @@
 //! Any matrix: c = W x for W of shape (p, q).
 
-#[cfg(test)]
-mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};

@@ -21,8 +21,6 @@ mod group;
 mod recover;
 mod series;
 mod single;
-#[cfg(test)]
-mod tests;
 
 pub use recover::from_matrix;
 

@@ -11,8 +11,6 @@
 //! and read as many numbers as the rows have.
 
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use super::plans;
 use crate::argument;

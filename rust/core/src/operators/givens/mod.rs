@@ -10,8 +10,6 @@
 //! n is the shape of the first argument, which has no elements.
 
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};

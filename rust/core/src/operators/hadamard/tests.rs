@@ -1,73 +1,7 @@
-//! Against the definition in double precision: every order, field and side, short and long rows, stacks and threads.
+//! The transform of long rows, and results that go past the cache.
 
 use super::*;
-use crate::testing::{Guarded, every_type, near, numbers, rows, wide, within_work};
-
-/// H_n by its entries +-1.
-fn entries(n: usize) -> Vec<f64> {
-    let order = Order::of(n).unwrap();
-    let p = order.p;
-    let negative = order.negative().unwrap();
-    let sign = |i: usize, j: usize| {
-        let odd = ((i / p) & (j / p)).count_ones() % 2 == 1;
-        if odd != (p > 1 && negative(i % p, j % p)) { -1.0 } else { 1.0 }
-    };
-    (0..n * n).map(|at| sign(at / n, at % n)).collect()
-}
-
-/// W = scale^r H S_r ... H S_1 of every matrix, from the diagonals S.
-fn dense<W: Scalar<Real = f64>>(
-    h: &[f64],
-    signs: &[f64],
-    (batch, rounds, n): (usize, usize, usize),
-) -> Vec<W> {
-    let scale = 1.0 / (n as f64).sqrt();
-    let matrix = |k: usize| {
-        let mut w: Vec<f64> = (0..n * n).map(|at| f64::from(u8::from(at % (n + 1) == 0))).collect();
-        for signs in signs[k * rounds * n..].chunks_exact(n).take(rounds) {
-            let mut next = vec![0.0; n * n];
-            for (row, h) in next.chunks_exact_mut(n).zip(h.chunks_exact(n)) {
-                for ((h, s), w) in h.iter().zip(signs).zip(w.chunks_exact(n)) {
-                    row.iter_mut().zip(w).for_each(|(x, w)| *x += scale * h * s * w);
-                }
-            }
-            w = next;
-        }
-        w
-    };
-    (0..batch).flat_map(matrix).map(W::real).collect()
-}
-
-fn check<T: Scalar>(sizes: (usize, usize, usize), rows: usize) {
-    let (batch, rounds, n) = sizes;
-    let (h, signs) = (entries(n), numbers::<T::Real>(batch * rounds * n, 1));
-    let op = Hadamard::<T>::new(&signs, sizes).unwrap();
-    rows::check(&op, rows, n <= 64, &|given| dense::<T::Wide>(&h, &given[0], sizes));
-}
-
-fn for_each_type(sizes: (usize, usize, usize), rows: usize) {
-    if within_work(&[8, sizes.0, sizes.1, sizes.2, sizes.2, rows]) {
-        every_type!(check(sizes, rows));
-    }
-}
-
-#[test]
-fn products_and_gradients_are_those_of_the_definition() {
-    for n in [1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 36, 64, 96, 128, 160, 256, 512] {
-        for rounds in [1, 2, 3] {
-            for_each_type((1, rounds, n), if n < 20 { 5 } else { 2 });
-        }
-    }
-}
-
-#[test]
-fn stacks_no_rounds_and_no_rows() {
-    for (sizes, rows) in
-        [((3, 2, 8), 3), ((5, 1, 12), 1), ((4, 0, 4), 3), ((0, 2, 4), 2), ((2, 1, 20), 0), ((17, 1, 2), 7)]
-    {
-        for_each_type(sizes, rows);
-    }
-}
+use crate::testing::{Guarded, every_type, near, numbers, wide, within_work};
 
 #[test]
 fn the_transform_is_that_of_long_rows_too() {

@@ -16,8 +16,6 @@
 
 mod group;
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Given, tail};

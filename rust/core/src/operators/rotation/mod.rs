@@ -9,8 +9,6 @@
 //! [`isometry_kernels::rotation`]. A complex row is two real ones, since R is real.
 
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all};

@@ -1,7 +1,6 @@
-//! The transform against textbook elimination with pivoting in double precision.
+//! The inverse map, and matrices that take another way than their neighbours.
 
 mod inverse_map;
-mod reference;
 mod values;
 
 use crate::scalar::{Real, Scalar};

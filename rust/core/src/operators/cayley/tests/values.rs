@@ -1,55 +1,12 @@
-//! W and its gradients equal the reference for every size, batch, thread count and last factor.
+//! Matrices beside others that are repaired, and gradients that are refused.
 
 use super::Parameters;
 use crate::argument::Bar;
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
-use crate::testing::rows::{Definition, check_defined};
 use crate::testing::square::unitarity;
-use crate::testing::{every_type, within_work};
+use crate::testing::every_type;
 use crate::{Budget, Cpu, operators::cayley::Cayley};
-
-fn check<T: Scalar>(batch: usize, n: usize, last: usize, rows: usize) {
-    if !within_work(&[batch, n, n, n]) {
-        return;
-    }
-    let p = Parameters::<T>::random(batch, n, last, 2.0 / (n as f64).sqrt());
-    let definition = Definition {
-        matrices: (0..batch).map(|b| p.definition(b)).collect(),
-        tolerances: [40.0, 100.0].map(|units| units * T::Real::EPS.f64()),
-        floor: 0.0,
-        scale: &|_| 1.0,
-        every: 1,
-        threads: [&[1, 2, 3][..], &[1, 2], &[2]][(n + batch) % 3],
-    };
-    check_defined(&p.view(), rows, &definition, &format!("batch {batch} n {n} last {last}"));
-}
-
-fn all_sizes<T: Scalar>() {
-    for n in (1..40).chain([48]) {
-        for batch in [1, 3, 17, 33] {
-            check::<T>(batch, n, (n + batch) % 3, 1 + n % 3);
-        }
-        check::<T>(9, n, 2, 2);
-    }
-    for n in 63..=70 {
-        check::<T>(1 + n % 3, n, n % 3, 1);
-    }
-    for n in [100, 150] {
-        for last in 0..3 {
-            check::<T>(1, n, last, 2);
-        }
-        check::<T>(3, n, 0, 0);
-    }
-    for (batch, n, rows) in [(1, 5, 3), (4, 40, 7), (20, 6, 1), (1, 70, 90), (0, 3, 2), (2, 3, 0)] {
-        check::<T>(batch, n, 2, rows);
-    }
-}
-
-#[test]
-fn matrices_and_gradients_equal_the_reference() {
-    every_type!(all_sizes());
-}
 
 fn neighbours<T: Scalar>() {
     for n in [3, 4, 8, 15, 32] {
