@@ -1,6 +1,5 @@
 //! Any matrix: c = W x for W of shape (p, q).
 
-
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;

@@ -4,8 +4,8 @@ use super::Parameters;
 use crate::argument::Bar;
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
-use crate::testing::square::unitarity;
 use crate::testing::every_type;
+use crate::testing::square::unitarity;
 use crate::{Budget, Cpu, operators::cayley::Cayley};
 
 fn neighbours<T: Scalar>() {
