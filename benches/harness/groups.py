@@ -37,11 +37,12 @@ GROUPS = (
         "rivals": (_CELLS + "rivals",),
         "rl": ("rows.agents:rows",),
         "published": ("rows.torch.dropin.layers:published",),
+        "within": ("rows.torch.dropin.layers:within",),
     }
 )
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings.
 APART = {"numpy": "rows.numpy.process:entries"}
 NAMES = (*GROUPS, *APART)
 # Run only if they are named: they need other packages, an adapter, or have no bar.
-NAMED = ("qwen", "rl", "gpu", "one", "limits", "published")
+NAMED = ("qwen", "rl", "gpu", "one", "limits", "published", "within")
 CORES = (*SHOWN, "one")  # what `--cores` times

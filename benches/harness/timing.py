@@ -8,6 +8,7 @@ import ctypes
 import gc
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 SAMPLE_SECONDS = 2e-3  # a sample repeats a short call until it is long enough for the clock
 WARMUP_CALLS = 2
@@ -19,7 +20,7 @@ def alternate(
     """Seconds per call of each function, one sample per round, over rounds that last `seconds` in all.
 
     Before each sample the process rests for `pause` seconds, so that the threads of the previous function have gone
-    to sleep; a short call is then made once untimed.
+    to sleep; a short call is then made once untimed. A function may have a context for its samples, `around`.
 
     >>> samples = alternate({"nothing": lambda: None}, 0.01)
     >>> 0 < min(samples["nothing"]) < 1e-3
@@ -53,10 +54,14 @@ def alternate(
 
 
 def _sample(function: Callable[[], object], repeats: int) -> float:
-    start = time.perf_counter()
-    for _ in range(repeats):
-        function()
-    return (time.perf_counter() - start) / repeats
+    around = getattr(function, "around", None)
+    with around() if around else nullcontext():
+        if around:
+            function()
+        start = time.perf_counter()
+        for _ in range(repeats):
+            function()
+        return (time.perf_counter() - start) / repeats
 
 
 def memory(field: str) -> int | None:

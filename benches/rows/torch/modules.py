@@ -92,8 +92,15 @@ def row(
         def given() -> tuple[Any, ...]:
             return drawn()[which], drawn()[2:]
 
-        found = None if label in unchecked else lambda: results(call, *given())
-        return Candidate(label, lambda: called(call, *given()), found)
+        around = getattr(call, "around", nullcontext)
+        run = lambda: called(call, *given())
+        vars(run).update(around=around)
+
+        def checked() -> Results:
+            with around():
+                return results(call, *given())
+
+        return Candidate(label, run, None if label in unchecked else checked)
 
     def reference() -> Results:
         _, module, *given = drawn()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -20,10 +21,13 @@ from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
 from harness.row import Bar, Results, Row
+from isometry.integrations.torch import register
 from rows.torch.modules import row
 
 ALL, WITHOUT, SHARE = "states[-1]", "without marks", 0.05
 SHORT = (2e-4, 2e-3)
+#: Steps, sequences and units of torch's own layers.
+WITHIN = tuple(product((10, 100), (1, 32), (16, 128)))
 #: Steps, sequences, inputs and units of the marked layers, and of torch's.
 MARKED, THEIRS = (128, 64, 32, 128), (200, 32, 64, 256)
 #: LSTMs in both directions: inputs, units and layers, sequences, and the least and the most of their steps.
@@ -96,6 +100,36 @@ def from_torch() -> Iterator[Row]:
         yield whole(f"{name} no gradients", 1.0, gradients=False)
 
 
+class Registered:
+    """A call of torch's own layer, on these kernels."""
+
+    def __init__(self, always: bool = True) -> None:
+        self.around = partial(register, always=always)
+
+    def __call__(self, layer: Any, *given: Any) -> Any:
+        return output(layer, *given)
+
+
+def within() -> Iterator[Row]:
+    for kind, (steps, batch, n), gradients in product((nn.RNN, nn.GRU, nn.LSTM), WITHIN, (True, False)):
+        for least in {steps, max(1, steps // 10)} if batch > 1 else {steps}:
+            what = f"{'packed ' * (least < steps)}T{steps} B{batch} n{n}{', no gradients' * (not gradients)}"
+            layer = partial(kind, n, n)
+            yield replaced(
+                layer, batch, (least, steps), f"{kind.__name__} {what}", gradients=gradients, ours=Registered()
+            )
+    for name in ("RNNCell", "GRUCell", "LSTMCell"):
+        draw = partial(twice_of, getattr(nn, name), 128)
+        yield row(f"{name} n128, no gradients", draw, Registered(), {"torch": output}, [], read=None)
+    left = partial(twice_of, nn.GRUCell, 16)
+    yield row("left to torch: GRUCell n16", left, Registered(always=False), {"torch": output}, [], read=None)
+
+
+def twice_of(kind: Any, n: int) -> tuple[Any, ...]:
+    cell = kind(n, n)
+    return cell, cell, torch.randn(1, n)
+
+
 def published() -> Iterator[Row]:
     for package, sizes, batch, steps in MODELS:
         both = partial(nn.LSTM, *sizes, bidirectional=True)
@@ -104,9 +138,16 @@ def published() -> Iterator[Row]:
 
 
 def replaced(
-    kind: Any, batch: int, steps: tuple[int, int], name: str, bar: float | None = None, *, gradients: bool = True
+    kind: Any,
+    batch: int,
+    steps: tuple[int, int],
+    name: str,
+    bar: float | None = None,
+    *,
+    gradients: bool = True,
+    ours: Registered | None = None,
 ) -> Row:
-    """Of the least and the most steps of a sequence; packed if they differ."""
+    """Of the least and the most steps of a sequence; packed if they differ. `ours`: of torch's own layer."""
 
     def draw() -> tuple[Any, ...]:
         theirs, (least, most) = kind(), steps
@@ -114,14 +155,15 @@ def replaced(
         if least < most:
             lengths = torch.randint(least, most + 1, (batch,)).tolist()
             x = pack_sequence([x[:length, i] for i, length in enumerate(lengths)], enforce_sorted=False)
-        return it.nn.from_torch(theirs), theirs, x
+        return theirs if ours else it.nn.from_torch(theirs), theirs, x
 
     peers, bars = {"torch": output}, [Bar("torch", bar, bar)] if bar else []
-    return row(name, draw, output, peers, bars, read=norms if gradients else None, tolerance=(1e-4, 1e-3))
+    return row(name, draw, ours or output, peers, bars, read=norms if gradients else None, tolerance=(1e-4, 1e-3))
 
 
 def output(layer: Any, x: Any) -> Any:
-    return layer(x)[0]
+    found = layer(x)
+    return found[0] if isinstance(found, tuple) else found
 
 
 def norms(layer: Any) -> Results:
