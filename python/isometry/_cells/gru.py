@@ -9,6 +9,8 @@ Saved for backward are z, r and c of every step, and with reset "after" W_h h + 
 from isometry._cells._declaration import Cell
 from isometry._rules import check
 
+#: The setting of reset "after" for arrays whose gates are in torch's order r, z, h.
+R_FIRST = 2.0
 GRU = Cell("gru", as_given="w and x", notes={"w": "the matrices of z, r and h"})
 
 

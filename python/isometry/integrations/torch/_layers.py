@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.nn import functional as F
 
 from isometry import _core
+from isometry._cells.gru import R_FIRST
 from isometry.torch._dispatch.function import arrays, empty, readable, threads
 from isometry.torch._dispatch.mode import KERNEL, RECORDED
 from isometry.torch._dispatch.results import computed
@@ -34,7 +34,7 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind("lstm", 4, 2, "lstm"),
-        Kind("gru", 3, 1, "gru", (True,)),
+        Kind("gru", 3, 1, "gru", (R_FIRST,)),
         Kind("rnn_tanh", 1, 1, "recurrence", (False,)),
         Kind("rnn_relu", 1, 1, "recurrence", (False,)),
     )
@@ -128,31 +128,7 @@ def _arrays(kind: Kind, weights: Sequence[Tensor]) -> tuple[dict[str, Tensor | N
     """The arrays of the cell by name, and those of the transition."""
     u, w, *biases = weights
     if kind.cell == "gru":
-        own = {"w": _Gates.apply(w), "u": _Gates.apply(u)}  # type: ignore[no-untyped-call]
-        if biases:
-            b, c = map(_gates, biases)
-            own |= {"b": torch.cat((b[:2] + c[:2], b[2:])), "hidden_bias": c[2]}
-        return own, ()  # type: ignore[return-value]
-    b = biases[0] + biases[1] if biases else None  # type: ignore[assignment]
+        given = {"w": w, "u": u} | dict(zip(("b", "hidden_bias"), biases, strict=False))
+        return {name: t.unflatten(0, (3, -1)) for name, t in given.items()}, ()
+    b = biases[0] + biases[1] if biases else None
     return ({"w": w, "u": u, "b": b}, ()) if kind.cell == "lstm" else ({"input_weight": u, "bias": b}, (w,))
-
-
-class _Gates(Function):
-    """`_gates` of a weight, whose changes before the backward pass are noticed as where a product reads it."""
-
-    @staticmethod
-    def forward(ctx: Any, t: Tensor) -> Tensor:
-        ctx.save_for_backward(t)
-        return _gates(t)
-
-    @staticmethod
-    def backward(ctx: Any, ct: Tensor) -> Tensor:
-        _ = ctx.saved_tensors  # which compares versions
-        z, r, h = ct.unbind(0)
-        return torch.cat((r, z, h))
-
-
-def _gates(t: Tensor) -> Tensor:
-    """torch's gates r, z, h of a GRU (3 n, ...) as z, r, h (3, n, ...)."""
-    r, z, h = t.unflatten(0, (3, -1)).unbind(0)
-    return torch.stack((z, r, h))

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..._cells.gru import R_FIRST
 from .sequence import Carried, Law, Step, first
 
 
@@ -12,6 +13,8 @@ def formula(law: Law, weight: Tensor | None, *arrays: Any) -> tuple[Tensor, Carr
     """U x + b of all gates and steps, the first state, and a step; W_h is the third of w unless it is given."""
     x, w, u, b, h0, hidden_bias, activation_bias = arrays
     (after,) = law.settings
+    if after == R_FIRST:
+        w, u, b, hidden_bias = (None if t is None else torch.stack((t[1], t[0], t[2])) for t in (w, u, b, hidden_bias))
     n = w.shape[-1]
     b, hidden_bias = apart(b, hidden_bias)
     drive = x @ u.flatten(0, 1).mT

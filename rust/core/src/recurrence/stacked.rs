@@ -197,11 +197,9 @@ impl<R: Real> Stacked<'_, R> {
                 Lstm { run, w, u, b: b.as_deref() }.forward(written, &mut [], None, budget)
             }
             Layer::Gru => {
-                let (w, u) = (gates(w)?, gates(u)?);
-                let mut biases = weights[2..].iter().map(|bias| gates(bias));
-                let [b, hidden_bias] = [biases.next().transpose()?, biases.next().transpose()?];
-                let (b, hidden_bias) = (b.as_deref(), hidden_bias.as_deref());
-                let gru = Gru { run, w: &w, transition: None, u: &u, b, reset: Reset::After, hidden_bias };
+                let [b, hidden_bias] = [2, 3].map(|i| weights.get(i).copied());
+                let gru =
+                    Gru { run, w, transition: None, u, b, reset: Reset::After, hidden_bias, r_first: true };
                 gru.forward(written, &mut [], None, budget)
             }
         }
@@ -216,15 +214,6 @@ impl<R: Real> Stacked<'_, R> {
         }
         collected((0..batch).map(|b| counts.partition_point(|&count| count > b)))
     }
-}
-
-/// Gates r, z, h as z, r, h.
-fn gates<R: Real>(rows: &[R]) -> Result<Buffer<R>> {
-    let (each, mut made) = (rows.len() / 3, Buffer::zeroed(rows.len())?);
-    made[..each].copy_from_slice(&rows[each..2 * each]);
-    made[each..2 * each].copy_from_slice(&rows[..each]);
-    made[2 * each..].copy_from_slice(&rows[2 * each..]);
-    Ok(made)
 }
 
 /// Packed steps with room for all sequences in each.

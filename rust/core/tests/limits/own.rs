@@ -179,6 +179,7 @@ pub fn gated<R: Real>() {
             b: None,
             reset: Reset::Before,
             hidden_bias: None,
+            r_first: false,
         };
         let (mut states, saved, mut bar) = (ones::<R>(n), ones::<R>(3 * n), ones::<R>(1));
         let outcome = unit.forward((&mut states).into(), &mut [], None, &Budget::of(THREADS));

@@ -55,7 +55,8 @@ pub fn units<R: Real>() {
             };
             for reset in [Reset::Before, Reset::After] {
                 let (w, u) = (&w[..3], &u[..3 * len]);
-                let gru = Gru { run, w, transition: None, u, b: None, reset, hidden_bias: None };
+                let gru =
+                    Gru { run, w, transition: None, u, b: None, reset, hidden_bias: None, r_first: false };
                 returns("Gru::saved", &sizes, || Ok(gru.saved()));
                 unit(sizes, &gru, good(3, 3, n), &mut []);
             }

@@ -1,7 +1,7 @@
 //! The elementwise passes of gated cells: r y, h = c + z (h' - c), and both backward.
 //!
-//! Rows of gates hold z, then r, n numbers each; rows of bars hold the cotangents of the arguments of z, r
-//! and c, and any further numbers of the cell after them.
+//! Rows of gates hold z and r, n numbers each, in the order of the caller; rows of bars hold the cotangents of their
+//! arguments in the same order, then those of c, and any further numbers of the cell after them.
 
 use crate::activation::Elementwise;
 use crate::dispatch::Kernel;
@@ -27,6 +27,8 @@ pub struct Area {
 pub struct Reset<R> {
     /// z and r.
     pub gates: *const R,
+    /// The place of r in a row of gates.
+    pub r: usize,
     /// y
     pub y: *const R,
     /// r y
@@ -42,6 +44,8 @@ pub struct Reset<R> {
 pub struct Blend<R> {
     /// z and r.
     pub gates: *const R,
+    /// The place of z in a row of gates.
+    pub z: usize,
     /// h'
     pub previous: *const R,
     /// c
@@ -61,6 +65,8 @@ pub struct Blend<R> {
 pub struct BlendPull<R> {
     /// z and r.
     pub gates: *const R,
+    /// The place of z in a row of gates.
+    pub z: usize,
     /// h'
     pub previous: *const R,
     /// c
@@ -87,6 +93,8 @@ pub struct BlendPull<R> {
 pub struct ResetPull<R> {
     /// z and r.
     pub gates: *const R,
+    /// The place of r in a row of gates.
+    pub r: usize,
     /// y
     pub y: *const R,
     /// g
@@ -168,21 +176,21 @@ macro_rules! pass {
 pub(super) use pass;
 
 pass!(Reset, |pass, n| |row, col, live| {
-    let r = S::load_n(pass.gates.add((2 * row + 1) * n + col), live);
+    let r = S::load_n(pass.gates.add(2 * row * n + pass.r + col), live);
     let y = or_zero::<S>(pass.y, row * n + col, live);
     S::store_n(pass.out.add(row * n + col), S::mul(r, y), live);
 });
 
 pass!(Blend, |pass, n| |row, col, live| {
     let at = row * n + col;
-    let z = S::load_n(pass.gates.add(2 * row * n + col), live);
+    let z = S::load_n(pass.gates.add(2 * row * n + pass.z + col), live);
     let (h, c) = (or_zero::<S>(pass.previous, at, live), S::load_n(pass.c.add(at), live));
     S::store_n(pass.out.add(at), S::mul_add(z, S::sub(h, c), c), live);
 });
 
 pass!(BlendPull, |pass, n| |row, col, live| {
     let at = row * n + col;
-    let z = S::load_n(pass.gates.add(2 * row * n + col), live);
+    let z = S::load_n(pass.gates.add(2 * row * n + pass.z + col), live);
     let (h, c) = (or_zero::<S>(pass.previous, at, live), S::load_n(pass.c.add(at), live));
     let g = S::add(S::load_n(pass.g[0].add(at), live), or_zero::<S>(pass.g[1], at, live));
     let carry = S::mul(g, z);
@@ -190,15 +198,15 @@ pass!(BlendPull, |pass, n| |row, col, live| {
     let c_bar = S::sub(g, carry);
     S::store_n(pass.c_bar.add(at), c_bar, live);
     let z_bar = S::mul(S::mul(c_bar, z), S::sub(h, c));
-    S::store_n(pass.bars.add(row * pass.pitch + col), z_bar, live);
+    S::store_n(pass.bars.add(row * pass.pitch + pass.z + col), z_bar, live);
 });
 
 pass!(ResetPull, |pass, n| |row, col, live| {
     let (at, bars) = (row * n + col, pass.bars.wrapping_add(row * pass.pitch + col));
-    let r = S::load_n(pass.gates.add((2 * row + 1) * n + col), live);
+    let r = S::load_n(pass.gates.add(2 * row * n + pass.r + col), live);
     let (y, g) = (or_zero::<S>(pass.y, at, live), S::load_n(pass.g.add(at), live));
     let value = S::mul(r, y);
-    S::store_n(bars.add(n), S::mul(S::mul(g, value), S::sub(S::splat(R::one()), r)), live);
+    S::store_n(bars.add(pass.r), S::mul(S::mul(g, value), S::sub(S::splat(R::one()), r)), live);
     S::store_n(bars.add(2 * n), S::load_n(pass.c_bar.add(at), live), live);
     if !pass.value.is_null() {
         S::store_n(pass.value.add(at), value, live);

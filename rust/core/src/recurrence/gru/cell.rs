@@ -88,7 +88,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
     }
 
     unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R) {
-        let Setting { gates: of, reset, hidden_bias, .. } = self.setting;
+        let Setting { gates: of, reset, hidden_bias, places: [z, r], .. } = self.setting;
         let (line, n, operands) = (&of.line, of.n, &self.operands);
         let (states, gates, c) = (window.states, of.gates(t, window), of.saved(t, window, C));
         let columns = part.columns::<R>(n);
@@ -122,7 +122,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
                     Reset::Before => (*previous, self.reset.ptr()),
                     Reset::After => (of.saved(t, window, PRODUCT).cast_const(), c),
                 };
-                passes::Reset { gates, y, out, area: area(rows) }.call();
+                passes::Reset { gates, r: *r, y, out, area: area(rows) }.call();
             }
             if *reset == Reset::Before {
                 part.sync();
@@ -139,7 +139,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
             }
             let (c, out) = (value, states.add(t * line.stride()));
             for (rows, previous) in &sources {
-                passes::Blend { gates, previous: *previous, c, out, area: area(rows) }.call();
+                passes::Blend { gates, z: *z, previous: *previous, c, out, area: area(rows) }.call();
             }
         }
     }

@@ -64,6 +64,9 @@ const fn arguments(w: &'static str) -> [Argument; 8] {
     arguments
 }
 
+/// The value of the setting "after" for arrays in torch's order.
+const R_FIRST: f64 = 2.0;
+
 /// The place of b, whose axes the hidden bias may have.
 const B: usize = 3;
 
@@ -95,7 +98,7 @@ pub enum Reset {
     After,
 }
 
-/// The arguments of a GRU. The order of the gates in w, u and b is z, r, h.
+/// The arguments of a GRU. The order of the gates in w, u and b is z, r, h, or torch's.
 ///
 /// ```
 /// use isometry_core::Budget;
@@ -104,7 +107,7 @@ pub enum Reset {
 ///
 /// // without weights the gates are 1/2 and the candidate 0: the state is halved
 /// let (run, budget) = (Run { h0: Some(&[1.0]), ..Run::new([2, 1, 1, 1], &[0.0; 2]) }, Budget::of(1));
-/// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::Before, hidden_bias: None };
+/// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::Before, hidden_bias: None, r_first: false };
 /// let (mut states, mut saved, mut h0_bar) = ([0.0; 2], vec![0.0; gru.saved() * 2], [0.0]);
 /// gru.forward((&mut states).into(), &mut [], Some(&mut saved), &budget)?;
 /// assert_eq!(states, [0.5, 0.25]);
@@ -131,6 +134,8 @@ pub struct Gru<'a, R: Real> {
     pub reset: Reset,
     /// c_h (n), with [`Reset::After`] only; or (3, n), of which those of the gates add to b
     pub hidden_bias: Option<&'a [R]>,
+    /// Whether all arrays have the gates in torch's order r, z, h.
+    pub r_first: bool,
 }
 
 impl<'a, R: Real> Gru<'a, R> {
@@ -140,7 +145,7 @@ impl<'a, R: Real> Gru<'a, R> {
     /// use isometry_core::recurrence::{Run, gru::{Gru, Reset}};
     ///
     /// let run = Run::new([2, 1, 1, 1], &[0.0f32; 2]);
-    /// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::After, hidden_bias: None };
+    /// let gru = Gru { run, w: &[0.0; 3], transition: None, u: &[0.0; 3], b: None, reset: Reset::After, hidden_bias: None, r_first: false };
     /// assert_eq!(gru.saved(), 4); // z, r, c and W_h h + c_h
     /// ```
     pub fn saved(&self) -> usize {
@@ -169,7 +174,8 @@ impl<'a, R: Real> Unit<'a, R> for Gru<'a, R> {
         let [w, u, b, hidden_bias] = call.own();
         let [w, u] = [w, u].map(Option::unwrap_or_default);
         let reset = if call.flag(0) { Reset::After } else { Reset::Before };
-        Ok(Gru { run: call.run()?, w, transition, u, b, reset, hidden_bias })
+        let r_first = call.setting(0) == Some(R_FIRST);
+        Ok(Gru { run: call.run()?, w, transition, u, b, reset, hidden_bias, r_first })
     }
     fn declaration(&self) -> &'static Declaration {
         if self.transition.is_some() { &WITH_OPERATOR } else { &DECLARATION }
@@ -243,6 +249,8 @@ struct Setting<'a, R: Real> {
     own: Prepared<'a, R>,
     given: Option<&'a [R]>,
     reset: Reset,
+    /// Those of z and r in a row of gates.
+    places: [usize; 2],
     /// c_h for whole vectors; empty without.
     hidden_bias: Buffer<R>,
 }
@@ -261,6 +269,8 @@ impl<'a, R: Real> Setting<'a, R> {
         let biases = [gru.b, of_gates];
         let gates = Gates::new(&gru.run, (gru.w, gru.u), biases, packs, gru.saved(), checkpoint)?;
         let own_bias = gru.hidden_bias.map(|bias| &bias[of_gates.map_or(0, <[R]>::len)..]);
-        Ok(Setting { gates, own, given, reset: gru.reset, hidden_bias: padded(own_bias)? })
+        let (n, hidden_bias) = (gru.run.n, padded(own_bias)?);
+        let places = if gru.r_first { [n, 0] } else { [0, n] };
+        Ok(Setting { gates, own, given, reset: gru.reset, places, hidden_bias })
     }
 }

@@ -109,7 +109,8 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         chunk: &Chunk<'_>,
         scratch: *mut R,
     ) {
-        let (Setting { gates: of, reset, .. }, pull, part) = (self.setting, &self.gates, chunk.part());
+        let Setting { gates: of, reset, places: [z, r], .. } = self.setting;
+        let (pull, part) = (&self.gates, chunk.part());
         let (n, line, phi, pitch) = (of.n, &of.line, &of.phi, pull.pitch);
         let schedule = &line.schedule;
         let (active, continued) = (schedule.active(t), schedule.continued(t));
@@ -132,7 +133,8 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 let ending = [pull.ct.ending(t, window), std::ptr::null()];
                 for (rows, g) in [(0..continued, pull.ct.beside(t, window, g)), (continued..active, ending)] {
                     let area = area(&(rows.start.max(all.start)..rows.end.min(all.end)));
-                    BlendPull { gates, previous: *previous, c, g, c_bar, carry, bars, pitch, area }.call();
+                    BlendPull { gates, z: *z, previous: *previous, c, g, c_bar, carry, bars, pitch, area }
+                        .call();
                 }
             }
             pull.keep(t, chunk, saved, &rows, &columns);
@@ -159,7 +161,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                         (y, c_bar.cast_const(), bars.wrapping_add(PRODUCT * n), pitch, false)
                     }
                 };
-                ResetPull { gates, y, g, c_bar, y_bar, y_rows, add, value, bars, pitch, area }.call();
+                ResetPull { gates, r: *r, y, g, c_bar, y_bar, y_rows, add, value, bars, pitch, area }.call();
             }
             part.sync();
             pull.end(t, window, chunk, run);

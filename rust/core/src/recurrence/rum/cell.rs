@@ -72,7 +72,7 @@ unsafe impl<R: Real> Cell<R> for RumCell<'_, R> {
                     phi.value(k, value, rows.clone(), 0..n);
                 }
                 let area = Area { n, rows: rows.clone(), columns: 0..n };
-                Blend { gates, previous, c: value, out, area }.call();
+                Blend { gates, z: 0, previous, c: value, out, area }.call();
                 if let Some(eta) = *eta {
                     Sphere { n, rows, eta, x: out, out }.call();
                 }

@@ -124,11 +124,12 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
                     let mut g = sum;
                     if let Some(eta) = *eta {
                         let x = self.blended.ptr();
-                        Blend { gates, previous, c: k, out: x, area: area.clone() }.call();
+                        Blend { gates, z: 0, previous, c: k, out: x, area: area.clone() }.call();
                         SpherePull { n, rows, eta, x, g, out: pull.g.ptr() }.call();
                         g = [pull.g.ptr().cast_const(), std::ptr::null()];
                     }
-                    BlendPull { gates, previous, c: k, g, c_bar: k_bar, carry, bars, pitch, area }.call();
+                    BlendPull { gates, z: 0, previous, c: k, g, c_bar: k_bar, carry, bars, pitch, area }
+                        .call();
                 }
                 pull.keep(t, chunk, saved, &all, &(0..n));
                 phi.pull(saved, source(phi), k_bar, k_bar, all.clone(), 0..n);

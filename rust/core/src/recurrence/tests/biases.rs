@@ -16,7 +16,16 @@ fn found(b: Option<&[f64]>, second: &[f64], with_b: bool) -> [Vec<f64>; 3] {
     let [steps, batch, features, n] = SIZES;
     let (x, w, u) = (numbers(12, 1), numbers(3 * n * n, 2), numbers(3 * n * features, 3));
     let run = Run::new(SIZES, &x);
-    let gru = Gru { run, w: &w, transition: None, u: &u, b, reset: Reset::After, hidden_bias: Some(second) };
+    let gru = Gru {
+        run,
+        w: &w,
+        transition: None,
+        u: &u,
+        b,
+        reset: Reset::After,
+        hidden_bias: Some(second),
+        r_first: false,
+    };
     let count = steps * batch * n;
     let (mut states, mut saved, budget) = (vec![0.0; count], vec![0.0; 4 * count], Budget::of(1));
     gru.forward((&mut states).into(), &mut [], Some(&mut saved), &budget).unwrap();
