@@ -1,12 +1,11 @@
 //! Stacks of every object: every call has the same bits on any number of threads; arguments of another batch.
 
 use super::view;
-use crate::argument::{Array, Given};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
-use crate::scalar::{Real, Scalar, c32, c64, parts};
+use crate::scalar::{Real, Scalar, c32, parts};
 use crate::side::Side;
-use crate::testing::drawn::Drawn;
+use crate::testing::drawn::{Drawn, Held};
 use crate::testing::fill;
 use crate::testing::threads::same_bits;
 
@@ -97,30 +96,20 @@ mod threads {
 
 #[test]
 fn a_batch_that_an_argument_lacks_is_refused() {
-    let (numbers, other) = (vec![1.0; 24], vec![1.0; 24]);
-    let real = |shape: &'static [usize]| Given::<c64> {
-        shape,
-        array: Array::Real(&numbers[..shape.iter().product()]),
-    };
-    let refused = |object: &str, given: &[Given<'_, c64>]| view(object, given).err().unwrap().to_string();
-    assert_eq!(refused("rotation", &[real(&[3, 4]), real(&[2, 4])]), "end: expected 12 elements, got 8");
-    let none = Given { shape: &[], array: Array::None };
-    let frame = Given { shape: &[4, 2, 1, 0], array: Array::Own(&[]) };
-    assert!(view("mesh", &[frame, real(&[2, 3]), real(&[2, 3]), real(&[2, 4]), none]).is_ok());
-    assert!(refused("mesh", &[frame, real(&[2, 3]), real(&[3]), none, none]).starts_with("phi: expected 6"));
-    assert!(
-        refused("mesh", &[frame, real(&[2, 3]), none, real(&[4]), none]).starts_with("phases: expected 8")
-    );
-    let framed = Given { shape: &[3, 4, 2, 1, 0], array: Array::Own(&[]) };
-    assert!(refused("mesh", &[framed, real(&[2, 3]), none, none, none]).starts_with("frame"));
-    let own: Vec<c64> = other.iter().map(|&x| c64::new(x, 0.0)).collect();
-    let factor = |shape: &'static [usize]| Given { shape, array: Array::Own(&own[..shape.iter().product()]) };
-    assert!(view("kronecker", &[factor(&[2, 2, 3]), factor(&[2, 3, 1])]).is_ok());
-    assert!(refused("kronecker", &[factor(&[2, 2, 3]), factor(&[3, 1])]).starts_with("factors: expected 2"));
-    let permutation = Given { shape: &[2, 2], array: Array::Integers(&[0, 1, 1, 0]) };
-    assert!(view("fourier", &[real(&[2, 3, 2]), factor(&[2, 2, 2]), permutation]).is_ok());
-    assert!(
-        refused("fourier", &[real(&[3, 2]), factor(&[2, 2, 2]), permutation])
-            .starts_with("phases: expected 12")
-    );
+    fn check<T: Scalar>() {
+        for (object, sizes) in SHAPES {
+            let [drawn, fewer] = [3, 2].map(|batch| Drawn::<T>::stack(object, sizes, batch));
+            let (Some(drawn), Some(fewer)) = (drawn, fewer) else { continue };
+            let given = |own: &Drawn<T>| -> Vec<_> {
+                (0..own.held.len()).filter(|&i| !matches!(own.held[i].1, Held::None)).collect()
+            };
+            for &i in given(&drawn).iter().filter(|_| given(&drawn).len() > 1) {
+                let mut wrong = drawn.clone();
+                wrong.held[i] = fewer.held[i].clone();
+                assert!(view(object, &wrong.given()).is_err(), "{object} {sizes:?}, argument {i}");
+            }
+        }
+    }
+    check::<f32>();
+    check::<c32>();
 }

@@ -80,27 +80,19 @@ impl<T: Scalar> Drawn<T> {
         Drawn { object: "dense", held: vec![(vec![n, n], Held::Own(fill(n * n, scale, 8)))] }
     }
 
-    /// m reflections, with a sign (1), with phases (2), or without either.
+    /// m reflections, with a sign (1), with phases of a complex type (2), or without either.
     pub fn reflections(n: usize, m: usize, last: usize) -> Self {
-        let sign = if last == 1 { Held::Real(vec![T::Real::of(-0.5)]) } else { Held::None };
-        let phases = if last == 2 { Held::Real(fill(n, 3.0, 7)) } else { Held::None };
-        let vectors = Held::Own(fill(n * m, 1.0, 8));
-        Drawn { object: "householder", held: vec![(vec![n, m], vectors), (vec![], sign), (vec![n], phases)] }
+        let sizes = [&[n, m][..], &[], &[n]];
+        Self::stack("householder", &sizes[..1 + last], 1).unwrap().member(0)
     }
 
     /// One that acts on rows alone: a rotation, or with complex numbers transforms between diagonal matrices.
     pub fn rows(n: usize) -> Self {
-        if T::PARTS == 1 {
-            let own = |seed| (vec![n], Held::Real(fill(n, 1.0, seed)));
-            return Drawn { object: "rotation", held: vec![own(8), own(9)] };
-        }
-        let permutation = (0..n as i64).rev().collect();
-        let held = vec![
-            (vec![3, n], Held::Real(fill(3 * n, 3.0, 8))),
-            (vec![2, n], Held::Own(fill(2 * n, 1.0, 9))),
-            (vec![n], Held::Integers(permutation)),
-        ];
-        Drawn { object: "fourier", held }
+        let drawn = match T::PARTS {
+            1 => Self::stack("rotation", &[&[n], &[n]], 1),
+            _ => Self::stack("fourier", &[&[3, n], &[2, n], &[n]], 1),
+        };
+        drawn.unwrap().member(0)
     }
 
     /// A stack with the arguments of each matrix of these shapes, an entry of a list being a factor, and none of those that have no
@@ -111,7 +103,7 @@ impl<T: Scalar> Drawn<T> {
         let draw = |(i, shape): (usize, &&[usize])| {
             let (argument, len) = (list.get(i).or(list.last())?, batch * shape.iter().product::<usize>());
             let numbers = || fill::<T::Real>(len, 3.0, 7 + i as u64);
-            let (real, n) = (T::PARTS == 1, *shape.last().unwrap_or(&1));
+            let (real, n) = (T::PARTS == 1, (*shape.last().unwrap_or(&1)).max(1));
             // multiples of a number that has an inverse modulo n, each matrix further on
             let times = (2..).find(|&by| gcd(by, n) == 1).unwrap_or(1);
             let place = |at: usize| (at % n * times + at / n) % n;

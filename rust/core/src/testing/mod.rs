@@ -9,6 +9,7 @@ pub mod threads;
 
 pub use guarded::Guarded;
 
+use crate::error::Result;
 use crate::scalar::{Real, Scalar};
 use std::fmt::Display;
 
@@ -62,6 +63,22 @@ pub fn near<T: Scalar>(got: &[T], expected: &[T::Wide], tolerance: f64, what: im
     let size = expected.iter().map(|x| x.abs2()).sum::<f64>().sqrt();
     let off = got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()).sum::<f64>().sqrt();
     assert!(off <= tolerance * size.max(1e-3), "{what}: {off:e} of {size:e}");
+}
+
+/// What a call writes into an array of `len`, with the same bits on one, two and three threads.
+#[track_caller]
+pub fn written<T: Scalar>(
+    len: usize,
+    what: impl Display,
+    call: impl Fn(&mut [T], usize) -> Result<()>,
+) -> Vec<T> {
+    let [one, others @ ..] = [1, 2, 3].map(|threads| {
+        let mut out = Guarded::new(len);
+        call(out.inner(), threads).unwrap();
+        out.take()
+    });
+    assert!(others.iter().all(|other| *other == one), "{what}: threads differ");
+    one
 }
 
 /// Calls a generic function for each of the four types of numbers.

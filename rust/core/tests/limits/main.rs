@@ -13,7 +13,6 @@ mod operators;
 mod own;
 mod public;
 mod sequences;
-mod units;
 
 use isometry_core::internal::scratch::{self, Arena, Scratch};
 use isometry_core::internal::sizes::{MOST, size, work};
@@ -122,7 +121,6 @@ fn every_public_function_at_the_limits() {
     std::thread::scope(|threads| {
         threads.spawn(all::<c64>);
         all::<f32>();
-        units::units::<f32>();
         own::gated::<f32>();
         delta::deltas::<f32>();
     });

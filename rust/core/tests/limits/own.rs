@@ -2,7 +2,7 @@
 //! others. One on rows lies only in an `unsafe impl`.
 
 use crate::sequences::sequence;
-use crate::{SIDES, THREADS, ones};
+use crate::{SIDES, THREADS, ones, returns};
 use isometry_core::argument::{Argument, Array, Bar};
 use isometry_core::operators::Last;
 use isometry_core::operators::householder::Householder;
@@ -181,6 +181,7 @@ pub fn gated<R: Real>() {
             hidden_bias: None,
             r_first: false,
         };
+        returns("Gru::saved", &[n], || Ok(unit.saved()));
         let (mut states, saved, mut bar) = (ones::<R>(n), ones::<R>(3 * n), ones::<R>(1));
         let outcome = unit.forward((&mut states).into(), &mut [], None, &Budget::of(THREADS));
         assert_eq!(outcome.is_ok(), size == n, "{outcome:?}");

@@ -37,7 +37,7 @@ pub fn activations<T: Scalar>() {
 }
 
 /// Whether x has these sizes and, without features, no more steps times sequences than a call takes.
-pub fn inputs(len: usize, [steps, batch, features]: [usize; 3]) -> bool {
+fn inputs(len: usize, [steps, batch, features]: [usize; 3]) -> bool {
     let rows = steps.saturating_mul(batch);
     fits(len, &[steps, batch, features]) && (features > 0 || rows <= 1 << 24)
 }

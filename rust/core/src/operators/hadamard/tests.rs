@@ -11,22 +11,15 @@ fn the_transform_is_that_of_long_rows_too() {
         transform(&x, n, 0.5, Side::Forward, y.inner(), 2).unwrap();
         transform(y.read(), n, 2.0 / n as f64, Side::Adjoint, back.inner(), 1).unwrap();
         near(back.read(), &wide(&x), 60.0 * T::Real::EPS.f64(), format!("H^T H x, n = {n}"));
-        // the first rows of H, and those whose indices have one bit
+        // rows of H whose indices have one bit of the levels, and 1 in the block
         let order = Order::of(n).unwrap();
+        let (block, negative) = (1 % order.p, order.negative());
         for bit in 0..order.levels {
-            let sum: T::Wide = (0..n)
-                .map(|j| {
-                    let odd = ((j / order.p) >> bit) & 1 == 1;
-                    let own = x[j].widen();
-                    if order.p > 1 && order.negative().unwrap()(0, j % order.p) != odd || order.p == 1 && odd
-                    {
-                        -own
-                    } else {
-                        own
-                    }
-                })
-                .sum();
-            let got = y.read()[order.p << bit];
+            let odd = |j: usize| ((j / order.p) >> bit) & 1 == 1;
+            let other = |j: usize| order.p > 1 && negative.as_ref().unwrap()(block, j % order.p);
+            let entry = |j: usize| if odd(j) == other(j) { x[j].widen() } else { -x[j].widen() };
+            let sum: T::Wide = (0..n).map(entry).sum();
+            let got = y.read()[(order.p << bit) + block];
             near(&[got], &[sum.scale(0.5)], 1e4 * T::Real::EPS.f64(), format!("row of bit {bit}, n = {n}"));
         }
     }

@@ -1,8 +1,6 @@
 //! Laws of all cells: each is drawn from its declaration and held against one textbook step.
 
-mod biases;
 mod expected;
-mod loads;
 mod memory;
 mod problem;
 mod refusals;
