@@ -6,7 +6,7 @@ A module passes the weights of all layers and directions as one list: W_ih, W_hh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,6 +21,8 @@ from ._rule import pays
 #: composition where another key has a kernel.
 KEYS = ("CPU", "AutogradCPU", "FuncTorchBatched")
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+#: Steps, sequences, whether they are packed, and whether the kernels take all calls that they can.
+Sizes: TypeAlias = tuple[int, int, bool, bool]
 _LAW = "bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
@@ -69,18 +71,21 @@ def _plain(t: Any) -> bool:
 
 
 def _call(
-    kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor], law: tuple[Any, ...], batch: int
+    kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor], law: Sequence[Any], sizes: Sizes
 ) -> Call | None:
-    """A call that fits the kernels; else None: torch computes or refuses it."""
+    """A call that these kernels compute; else None: torch computes or refuses it."""
     if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
         return None
     biases, layers, dropout, train, bidirectional = law
+    steps, batch, packed, always = sizes
     held = tuple(states) if kind.parts == 2 else (states,)
     directions, each, count = 1 + bidirectional, 4 if biases else 2, layers * (1 + bidirectional)
     n, features, dtype = held[0].shape[-1] if held[0].dim() else 0, x.shape[-1], x.dtype
     if len(held) != kind.parts or len(weights) != each * count or 0 in (n, features, batch, count, len(x)):
         return None
     if (dtype is not torch.float32 and dtype is not torch.float64) or torch.is_autocast_enabled("cpu"):
+        return None
+    if not always and not (pays(kind, steps, batch, n, True, packed) or pays(kind, steps, batch, n, False, packed)):
         return None
     rows, recorded = kind.gates * n, False
     shapes = [tuple(x.shape), *[(count, batch, n)] * len(held)]
@@ -92,6 +97,8 @@ def _call(
             return None
         recorded = recorded or t.requires_grad
     recorded = recorded and torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    if not always and not pays(kind, steps, batch, n, recorded, packed):
+        return None
     return Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
 
 
@@ -101,8 +108,8 @@ def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
         if x.dim() != 3:
             return None
         x = x.transpose(0, 1) if batch_first else x
-        call = _call(kind, x, states, weights, law, x.shape[1])
-        if call is None or not (always or pays(kind, x.shape, call.n, call.recorded, packed=False)):
+        call = _call(kind, x, states, weights, law, (*x.shape[:2], False, always))
+        if call is None:
             return None
         output, *last = results(x, call)
         return (output.transpose(0, 1) if batch_first else output), *last
@@ -118,11 +125,8 @@ def _of_packed(kind: Kind) -> Callable[[Any, bool], Any]:
         counts = sizes.tolist()
         if not counts or sum(counts) != len(x) or any(map(int.__lt__, counts, (*counts[1:], 1))):
             return None
-        call = _call(kind, x, states, weights, law, counts[0])
-        shape = len(counts), counts[0], x.shape[1]
-        if call is None or not (always or pays(kind, shape, call.n, call.recorded, packed=True)):
-            return None
-        return results(x, call, counts)
+        call = _call(kind, x, states, weights, law, (len(counts), counts[0], True, always))
+        return None if call is None else results(x, call, counts)
 
     return computed
 
@@ -136,8 +140,9 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
             return None
         own: Any = [t.unsqueeze(0) for t in held]
         own = own if kind.parts == 2 else own[0]
-        call = _call(kind, x.unsqueeze(0), own, weights, (len(weights) == 4, 1, 0.0, False, False), len(x))
-        if call is None or not (always or pays(kind, (1, *x.shape), call.n, call.recorded, packed=False)):
+        law = len(weights) == 4, 1, 0.0, False, False
+        call = _call(kind, x.unsqueeze(0), own, weights, law, (1, len(x), False, always))
+        if call is None:
             return None
         _, *last = results(x.unsqueeze(0), call)
         new = tuple([t[0] for t in last])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ._layers import Kind
 
 #: Steps from which all calls are faster but those of an LSTM without gradients on more than a few sequences.
@@ -12,9 +10,8 @@ _LONG = 50
 _SHORT = 10
 
 
-def pays(kind: Kind, shape: Sequence[int], n: int, recorded: bool, packed: bool) -> bool:
-    """Whether a call on (T, B, d) with n units is taken without being asked."""
-    steps, batch, _ = shape
+def pays(kind: Kind, steps: int, batch: int, n: int, recorded: bool, packed: bool) -> bool:
+    """Whether a call with n units is taken without being asked; `recorded` says whether there are gradients."""
     if packed:
         return steps >= _LONG or (steps >= _SHORT and (recorded or n <= 64))
     if kind.name == "lstm":

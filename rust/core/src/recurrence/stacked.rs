@@ -99,7 +99,7 @@ impl<R: Real> Stacked<'_, R> {
         check_len("weights", self.weights.len(), &[count, each])?;
         check_len("states", self.states.len(), &[parts])?;
         check_len("last", last.len(), &[parts])?;
-        if count == 0 || directions == 0 || !count.is_multiple_of(directions) {
+        if count == 0 || n == 0 || directions == 0 || !count.is_multiple_of(directions) {
             return Err(Error::shape(
                 "weights",
                 format!("those of layers of {directions} directions"),
