@@ -121,8 +121,8 @@ def within() -> Iterator[Row]:
     for name in ("RNNCell", "GRUCell", "LSTMCell"):
         draw = partial(twice_of, getattr(nn, name), 128)
         yield row(f"{name} n128, no gradients", draw, Registered(), {"torch": output}, [], read=None)
-    left = partial(twice_of, nn.GRUCell, 16)
-    yield row("left to torch: GRUCell n16", left, Registered(always=False), {"torch": output}, [], read=None)
+    left = partial(twice_of, nn.GRU, 16)
+    yield row("left to torch: GRU n16, one step", left, Registered(always=False), {"torch": output}, [], read=None)
 
 
 def twice_of(kind: Any, n: int) -> tuple[Any, ...]:

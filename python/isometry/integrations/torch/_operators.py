@@ -36,6 +36,11 @@ class Operator(NamedTuple):
     computed: Callable[[Any, bool], Any]
     """The results, or None where torch computes."""
 
+    @property
+    def cell(self) -> bool:
+        """Whether it is one step."""
+        return self.name.endswith("_cell")
+
     def _parts(self) -> tuple[str, str]:
         stem, _, overload = self.name.partition(".")
         return stem, overload
@@ -133,6 +138,8 @@ def _of_packed(kind: Kind) -> Callable[[Any, bool], Any]:
 
 def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
     def computed(given: Any, always: bool) -> Any:
+        if not always:
+            return None
         x, states, *weights = given
         weights = [t for t in weights if t is not None]
         held = tuple(states) if kind.parts == 2 else (states,)
@@ -141,7 +148,7 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
         own: Any = [t.unsqueeze(0) for t in held]
         own = own if kind.parts == 2 else own[0]
         law = len(weights) == 4, 1, 0.0, False, False
-        call = _call(kind, x.unsqueeze(0), own, weights, law, (1, len(x), False, always))
+        call = _call(kind, x.unsqueeze(0), own, weights, law, (1, len(x), False, True))
         if call is None:
             return None
         _, *last = results(x.unsqueeze(0), call)
