@@ -161,7 +161,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "fused_recurrent_kda",
             ],
             "isometry.integrations.onnx": ["export"],
-            "isometry.integrations.torch": ["register"],
+            "isometry.integrations.torch": ["register", "Registration"],
             "isometry.integrations.sb3": ["RecurrentPolicy", "register"],
             "isometry.integrations.torchrl": ["register"],
             "isometry.integrations.transformers": ["register", "Registration"],
