@@ -99,6 +99,29 @@ def test_sizes(kind, sizes):
                 close(trained(net, given), slopes, bound)
 
 
+@pytest.mark.parametrize("batch_first", [False, True])
+@each_kind
+def test_results_and_gradients_are_tensors_of_their_own(kind, batch_first):
+    """They may be changed in place and detached, one without another."""
+    torch.manual_seed(3)
+    net, cell = KINDS[kind](D, N, batch_first=batch_first), getattr(torch.nn, KINDS[kind].__name__ + "Cell")(D, N)
+    x = torch.randn(1, 1, D)
+    state = [torch.zeros(1, 1, N, requires_grad=True) for _ in range(1 + (kind == "lstm"))]
+    with register(always=True):
+        for grad in (True, False):
+            with torch.set_grad_enabled(grad):
+                found = flat(net(x, tuple(state) if kind == "lstm" else state[0])) + flat(cell(x[0]))
+            leaves = [*net.parameters(), *cell.parameters(), *state]
+            count = len(found)
+            if grad:
+                found += torch.autograd.grad(sum(t.square().sum() for t in found), leaves)
+            assert len({t.untyped_storage().data_ptr() for t in found}) == len(found)
+            assert all(t.is_contiguous() for t in found)
+            for t in found[:count]:
+                t.mul_(2)
+                t.detach_()
+
+
 @each_kind
 def test_changes_in_place_are_noticed(kind):
     """As torch notices them: a weight that backward reads, and a result."""

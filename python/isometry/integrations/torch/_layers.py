@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.autograd import Function
 
 from isometry import _core
 from isometry._cells.gru import R_FIRST
@@ -59,8 +59,8 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
     if not call.recorded and not call.dropout:
         return _plain(x, call, counts)
     if counts is None:
-        output, last = _layers(x, call, None, lambda x, p: F.dropout(x.contiguous(), p))
-        return output.contiguous(), *last
+        output, last = _layers(x, call, None, lambda x, p: torch.dropout(x.contiguous(), p, True))
+        return (output.clone(memory_format=torch.contiguous_format) if call.directions == 1 else output), *last
     shape = len(counts), counts[0]
     rows, lengths = packed_rows(torch.tensor(counts))
 
@@ -71,7 +71,7 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
     def gathered(padded: Tensor) -> Tensor:
         return padded.flatten(0, 1).index_select(0, rows)
 
-    output, last = _layers(spread(x), call, lengths, lambda x, p: spread(F.dropout(gathered(x), p)))
+    output, last = _layers(spread(x), call, lengths, lambda x, p: spread(torch.dropout(gathered(x), p, True)))
     return gathered(output), *last
 
 
@@ -92,7 +92,7 @@ def _layers(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The output of the last layer (T, B, directions * n), and the last states of all."""
     kind, held, weights, each, directions, dropout, n, _ = call
-    first = held[0] if kind.parts == 1 else torch.cat(tuple(held), -1)
+    first = held[0] if kind.parts == 1 else _Joined.apply(*held)  # type: ignore[no-untyped-call]
     lasts: list[Tensor] = []
     ends = None if lengths is None else (lengths - 1, torch.arange(len(lengths)))
     for i in range(0, len(first), directions):
@@ -105,7 +105,32 @@ def _layers(
             lasts.append(states[0] if direction else states[-1] if ends is None else states[ends])
             outputs.append(states[..., :n])
         x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
-    return x, tuple([part.contiguous() for part in torch.stack(lasts).split(n, -1)])
+    return x, tuple([torch.stack([last.narrow(-1, i * n, n) for last in lasts]) for i in range(kind.parts)])
+
+
+class _Joined(Function):
+    """h and c side by side, with gradients that are arrays of their own."""
+
+    @staticmethod
+    def forward(_: Any, h: Tensor, c: Tensor) -> Tensor:
+        return torch.cat((h, c), -1)
+
+    @staticmethod
+    def backward(_: Any, ct: Tensor) -> tuple[Tensor, Tensor]:
+        h, c = ct.chunk(2, -1)
+        return h.clone(), c.clone()
+
+
+class _Sum(Function):
+    """The sum of two biases, whose gradients are arrays of their own."""
+
+    @staticmethod
+    def forward(_: Any, first: Tensor, second: Tensor) -> Tensor:
+        return first + second
+
+    @staticmethod
+    def backward(_: Any, ct: Tensor) -> tuple[Tensor, Tensor]:
+        return ct, ct.clone()
 
 
 def _states(
@@ -128,7 +153,8 @@ def _arrays(kind: Kind, weights: Sequence[Tensor]) -> tuple[dict[str, Tensor | N
     """The arrays of the cell by name, and those of the transition."""
     u, w, *biases = weights
     if kind.cell == "gru":
-        given = {"w": w, "u": u} | dict(zip(("b", "hidden_bias"), biases, strict=False))
+        # copies of the biases, which may change before the backward pass
+        given = {"w": w, "u": u} | {name: t.clone() for name, t in zip(("b", "hidden_bias"), biases, strict=False)}
         return {name: t.unflatten(0, (3, -1)) for name, t in given.items()}, ()
-    b = biases[0] + biases[1] if biases else None
+    b = _Sum.apply(*biases) if biases else None  # type: ignore[no-untyped-call]
     return ({"w": w, "u": u, "b": b}, ()) if kind.cell == "lstm" else ({"input_weight": u, "bias": b}, (w,))

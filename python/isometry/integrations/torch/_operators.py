@@ -117,7 +117,7 @@ def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
         if call is None:
             return None
         output, *last = results(x, call)
-        return (output.transpose(0, 1) if batch_first else output), *last
+        return (output.transpose_(0, 1) if batch_first else output), *last  # in place: no view
 
     return computed
 
@@ -152,7 +152,7 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
         if call is None:
             return None
         _, *last = results(x.unsqueeze(0), call)
-        new = tuple([t[0] for t in last])
+        new = tuple([t.squeeze_(0) for t in last])  # in place: no views
         return new if kind.parts == 2 else new[0]
 
     return computed
