@@ -193,7 +193,7 @@ fn more_matrices_than_one_row_of_workgroups() {
         .iter()
         .flat_map(|a| {
             let (cos, sin) = ((1.0 - a.re * a.re) / (1.0 + a.re * a.re), 2.0 * a.re / (1.0 + a.re * a.re));
-            [cos, -sin, sin, cos].map(|x| c64::from(x))
+            [cos, -sin, sin, cos].map(c64::from)
         })
         .collect();
     near(&w, &expected, 4.0, "rotations");

@@ -16,8 +16,7 @@ fn more_matrices_than_a_dispatch_has() {
         .flat_map(|u| {
             let (a, b) = (u[0].re, u[1].re);
             let by = a * a + b * b;
-            [(b * b - a * a) / by, -2.0 * a * b / by, -2.0 * a * b / by, (a * a - b * b) / by]
-                .map(|x| c64::from(x))
+            [(b * b - a * a) / by, -2.0 * a * b / by, -2.0 * a * b / by, (a * a - b * b) / by].map(c64::from)
         })
         .collect();
     let w = Householder::new(&vectors, None).unwrap().matrix(&never).unwrap();
