@@ -99,6 +99,7 @@ def test_transforms_and_graphs(name):
     loss(dict(own.named_parameters())).backward()
     for key, p in own.named_parameters():
         assert torch.allclose(gradients[key], p.grad, atol=1e-9), key
+    torch.compiler.reset()
     compiled = torch.compile(own, backend="aot_eager", fullgraph=True)
     assert torch.allclose(compiled(x)[0], own(x)[0], atol=1e-12)
 
