@@ -184,7 +184,6 @@ fn products_of_reflections() {
             (0, 3, 2, 2),
             (1, 3, 0, 2),
             (1, 3, 2, 0),
-            (1, 0, 0, 1),
             // sums over rows in parts
             (1, 3, 2, 600),
         ] {
@@ -211,12 +210,12 @@ fn products_of_reflections() {
 fn cayley_transforms() {
     let Some(_) = device() else { return };
     let sizes = [(1, 1), (3, 2), (5, 7), (9, 8), (2, 9), (3, 16), (2, 17), (2, 32), (1, 33), (1, 64)];
-    let large = [(2, 65), (1, 130), (0, 5), (2, 0), (0, 0), (0, 100)];
+    let large = [(2, 65), (1, 130), (0, 5), (0, 100)];
     for field in FIELDS {
         for (batch, n) in sizes.into_iter().chain(large) {
-            let scale = 2.0 / (n.max(1) as f64).sqrt();
+            let scale = 2.0 / (n as f64).sqrt();
             let own = Case::new("cayley", field, batch, [n, n], [20.0, 40.0]);
-            let own = own.with("upper", &[n * n.saturating_sub(1) / 2], scale, |x| x);
+            let own = own.with("upper", &[n * (n - 1) / 2], scale, |x| x);
             own.check();
             let signed = own.clone().with("signs", &[n], 1.0, |x| if x < 0.0 { -1.0 } else { 1.0 });
             match field {
