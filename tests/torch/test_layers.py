@@ -112,7 +112,7 @@ def test_orthogonality_survives_training(form, steps):
     assert form in SOFT or max(map(it.orthogonality_error, (start, w))) < tolerance.UNITARITY
 
 
-# ---------------------------------------------------------------- what stands behind them
+# ---------------------------------------------------------------- layers in a model
 
 
 @pytest.mark.parametrize("name", KINDS)

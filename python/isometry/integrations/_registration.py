@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from inspect import getattr_static, signature
 from threading import RLock
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 
@@ -28,14 +28,14 @@ class Swap(NamedTuple):
 class Registration:
     """The result of `register`: `remove()`, or the end of a `with` block, restores the functions of the package."""
 
-    def __init__(self, swaps: Swaps) -> None:
-        self._swaps = swaps
+    def __init__(self, end: Callable[[Any], None]) -> None:
+        self._end = end
 
     def remove(self) -> None:
         """End this registration; with the last one, the functions of the package are in their places again."""
-        self._swaps.remove(self)
+        self._end(self)
 
-    def __enter__(self) -> Registration:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -55,7 +55,7 @@ class Swaps:
 
     def add(self) -> Registration:
         """One more registration; the first replaces all functions, or, where one is not known, none."""
-        registration = Registration(self)
+        registration = Registration(self.remove)
         with self._lock:
             if not self._held:
                 found = [(swap, getattr_static(swap.owner, swap.name)) for swap in self._find()]

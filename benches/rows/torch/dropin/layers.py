@@ -27,7 +27,7 @@ from rows.torch.modules import row
 ALL, WITHOUT, SHARE = "states[-1]", "without marks", 0.05
 SHORT = (2e-4, 2e-3)
 #: Steps, sequences and units of torch's own layers.
-WITHIN = tuple(product((10, 100), (1, 32), (16, 128)))
+WITHIN = tuple(product((1, 10, 100), (1, 32), (64, 128)))
 #: Steps, sequences, inputs and units of the marked layers, and of torch's.
 MARKED, THEIRS = (128, 64, 32, 128), (200, 32, 64, 256)
 #: LSTMs in both directions: inputs, units and layers, sequences, and the least and the most of their steps.

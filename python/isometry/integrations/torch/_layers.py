@@ -57,7 +57,7 @@ class Call(NamedTuple):
 def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Tensor, ...]:
     """The output and the last states for x (T, B, d), or for packed x (entries, d) with `counts` entries per step."""
     if not call.recorded and not call.dropout:
-        return _plain(x, call, counts)
+        return _unrecorded(x, call, counts)
     if counts is None:
         output, last = _layers(x, call, None, lambda x, p: torch.dropout(x.contiguous(), p, True))
         return (output.clone(memory_format=torch.contiguous_format) if call.directions == 1 else output), *last
@@ -75,7 +75,7 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
     return gathered(output), *last
 
 
-def _plain(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor, ...]:
+def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor, ...]:
     """`results` without gradients and dropout."""
     kind, held, weights, each, directions, _, n, _ = call
     steps, batch = x.shape[:2] if counts is None else (len(counts), counts[0])

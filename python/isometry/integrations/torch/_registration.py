@@ -1,15 +1,15 @@
-"""Kernels registered over torch's operators as long as somebody wants them."""
+"""Kernels registered over torch's operators as long as a registration lasts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
 from threading import Lock, RLock, active_count
-from types import TracebackType
 from typing import Any
 
 import torch
 
+from .. import _registration
 from ._operators import KEYS, OPERATORS, Operator, traced
 
 
@@ -33,21 +33,14 @@ class _Computed:
             return {key: (ours, theirs) for key, (ours, theirs) in self._counts.items()}
 
 
-class Registration:
+class Registration(_registration.Registration):
     """The result of `register`: `remove()`, or the end of a `with` block, gives the operators back to torch."""
 
     def __init__(self, always: bool) -> None:
+        super().__init__(_ended)
         self.always = always
         self._from = _COMPUTED.now()
         self._to: dict[str, tuple[int, int]] | None = None
-
-    def remove(self) -> None:
-        """End this registration; after the last one torch computes as if there had been none."""
-        with _LOCK:
-            if self in _HELD:
-                _HELD.remove(self)
-                self._to = _COMPUTED.now()
-                _arrange()
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """The calls on the CPU since this registration, or of its time once it is removed.
@@ -62,14 +55,6 @@ class Registration:
         until = self._to or _COMPUTED.now()
         found = {key: (ours - self._from[key][0], theirs - self._from[key][1]) for key, (ours, theirs) in until.items()}
         return {key: pair for key, pair in found.items() if any(pair)}
-
-    def __enter__(self) -> Registration:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
 
 
 _LOCK = RLock()
@@ -92,8 +77,8 @@ def register(*, always: bool = False) -> Registration:
     Returns
     -------
     Registration
-        Its `remove()`, or the end of `with register(): ...`, undoes the call; kept or not, it lasts until then or to
-        the end of the process. Its `counts()` says what was computed, and by whom.
+        Its `remove()`, or the end of `with register(): ...`, undoes the call. Until then, or to the end of the process,
+        it lasts, whether the result is kept or not. Its `counts()` says how many calls were computed, and by whom.
 
     Raises
     ------
@@ -110,7 +95,8 @@ def register(*, always: bool = False) -> Registration:
     devices, empty sequences, wrong arguments, forward mode, torch.func, and whatever is traced) torch computes or
     refuses as before.
 
-    A call of a layer that is left to torch costs about 10 microseconds more than without a registration.
+    A call of a layer that is left to torch costs some 65 microseconds more than without a registration: a single step
+    of a GRU takes 1.7 times as long. Programs of many short calls are better off without one.
 
     Examples
     --------
@@ -129,6 +115,15 @@ def register(*, always: bool = False) -> Registration:
         _HELD.append(made)
         _arrange()
     return made
+
+
+def _ended(registration: Registration) -> None:
+    """The end of a registration."""
+    with _LOCK:
+        if registration in _HELD:
+            _HELD.remove(registration)
+            registration._to = _COMPUTED.now()
+            _arrange()
 
 
 def _arrange() -> None:

@@ -13,7 +13,7 @@ _SHORT = 10
 def pays(kind: Kind, steps: int, batch: int, n: int, recorded: bool, packed: bool) -> bool:
     """Whether a call with n units is taken without being asked; `recorded` says whether there are gradients."""
     if packed:
-        return steps >= _LONG or (steps >= _SHORT and (recorded or n <= 64))
+        return steps >= _SHORT and (recorded or n <= 64 or (steps >= _LONG and kind.cell != "recurrence"))
     if kind.name == "lstm":
         if not recorded:
             return steps == 1 or (batch <= 2 and (steps >= _LONG or n <= 256))

@@ -95,8 +95,9 @@ impl<T: Scalar> Drawn<T> {
         drawn.unwrap().member(0)
     }
 
-    /// A stack with the arguments of each matrix of these shapes, an entry of a list being a factor, and none of those that have no
-    /// shape; if all have, of the last factor only the one that the type has. None for an object of complex matrices alone.
+    /// A stack with arguments of these shapes for each matrix, each entry of a list a factor; an argument without a shape is absent.
+    /// Where all have a shape, only that form of the last factor is drawn which the type has. None for an object whose matrices are
+    /// complex, if the type is real.
     pub fn stack(object: &'static str, sizes: &[&[usize]], batch: usize) -> Option<Self> {
         let list = list(object);
         let whole = sizes.len() == list.len();

@@ -1,4 +1,4 @@
-//! Products with Q and its gradients against one another and differences; what Q is, test_linalg.py says.
+//! Products with Q and their gradients, compared with one another and with finite differences; tests/test_linalg.py compares Q.
 
 mod qr;
 
