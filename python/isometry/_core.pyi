@@ -153,6 +153,16 @@ def layers(
     results: Sequence[_R],
     threads: int,
 ) -> None: ...
+def step(
+    cell: str,
+    law: _Law,
+    matrices: tuple[Any | None, Any | None],
+    arrays: tuple[Any, ...],
+    states: tuple[Any, ...] | None,
+    results: tuple[Any, ...],
+    packs: Any | None,
+    threads: int,
+) -> bool: ...
 def sequence(
     cell: str,
     transition: _Object,

@@ -131,7 +131,7 @@ fn typed<'a, 'py, T: Element>(
 }
 
 /// The elements of a tensor of the right type.
-fn elements<T: Typed>(argument: &'static str, tensor: &Tensor<'_>) -> PyResult<*mut [T]> {
+pub fn elements<T: Typed>(argument: &'static str, tensor: &Tensor<'_>) -> PyResult<*mut [T]> {
     if tensor.dtype != Some(T::DTYPE) {
         return Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {}", T::NAME)));
     }

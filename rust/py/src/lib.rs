@@ -25,6 +25,7 @@ mod recurrence;
 #[cfg(feature = "gpu")]
 mod resident;
 mod sequence;
+mod step;
 mod tensors;
 mod threads;
 
@@ -76,6 +77,8 @@ mod _core {
     use crate::resident::GpuArray;
     #[pymodule_export]
     use crate::sequence::{sequence, sequence_vjp};
+    #[pymodule_export]
+    use crate::step::step;
     #[pymodule_export]
     use crate::tensors::exchange_with;
     use pyo3::prelude::*;

@@ -127,6 +127,14 @@ pub fn tensor<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Optio
     }
 }
 
+/// The same while the interpreter's lock is held, within which the tensor gets no other memory: only the object is kept.
+pub fn lent<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
+    let Some(exchange) = exchange(object) else { return Ok(None) };
+    let view = viewed(argument, object, exchange)?;
+    let (data, shape) = contiguous(argument, &view)?;
+    Ok(Some(Tensor { data, dtype: element(&view), shape, storage: object.clone() }))
+}
+
 /// The element type of a tensor, if the object is one; None inside where no kernel has it.
 pub fn dtype_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Option<Dtype>>> {
     let Some(exchange) = exchange(object) else { return Ok(None) };

@@ -27,16 +27,16 @@ class Kind(NamedTuple):
     gates: int
     parts: int  #: vectors of a state
     cell: str
-    settings: tuple[float, ...] = ()
+    law: tuple[str, float, tuple[float, ...]]  #: the activation with its slope, and the settings, as kernels take them
 
 
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("lstm", 4, 2, "lstm"),
-        Kind("gru", 3, 1, "gru", (R_FIRST,)),
-        Kind("rnn_tanh", 1, 1, "recurrence", (False,)),
-        Kind("rnn_relu", 1, 1, "recurrence", (False,)),
+        Kind("lstm", 4, 2, "lstm", ("tanh", 0.0, ())),
+        Kind("gru", 3, 1, "gru", ("tanh", 0.0, (R_FIRST,))),
+        Kind("rnn_tanh", 1, 1, "recurrence", ("tanh", 0.0, (False,))),
+        Kind("rnn_relu", 1, 1, "recurrence", ("relu", 0.0, (False,))),
     )
 }
 
@@ -85,6 +85,23 @@ def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor
     places = [out, *[end for _, end in ends]]
     _core.layers(kind.name, readable(x), arrays(held), arrays(weights), law, counts, places, threads())
     return output, *[last for last, _ in ends]
+
+
+def one_step(kind: Kind, x: Tensor, held: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
+    """The parts of the state after one step of one layer, without gradients; None where tensors are not of one dtype or
+    do not fit, or are not in C order.
+    """
+    u, w, b, second = weights if len(weights) == 4 else (*weights, None, None)
+    own: tuple[Any, Any] = None, second
+    arrays: tuple[Any, ...]
+    if kind.cell == "gru":
+        own, arrays = (None, None), (x, w, u, b, None, second, None, None)
+    elif kind.cell == "recurrence":
+        own, arrays = (w, second), (x, u, None, b, None, None)
+    else:
+        arrays = (x, w, u, b, None, None, None)
+    new = tuple([torch.empty_like(t) for t in held])
+    return new if _core.step(kind.cell, kind.law, own, arrays, tuple(held), new, None, threads()) else None
 
 
 def _layers(
@@ -143,8 +160,7 @@ def _states(
     reverse, recorded = law
     own, transition = _arrays(kind, weights)
     values = (NOTHING[kind.cell] | own | {"x": x, "h0": h0}).values()
-    activation = "relu" if kind.name == "rnn_relu" else "tanh"
-    settings = Law(kind.cell, "dense" if transition else "", activation, 0.0, kind.settings, reverse)
+    settings = Law(kind.cell, "dense" if transition else "", *kind.law, reverse)
     how = RECORDED if recorded else KERNEL
     return computed(SEQUENCE, how, "cpu", settings, (*values, *transition, None, None, lengths))[0]
 

@@ -14,7 +14,7 @@ from torch.nn import Parameter
 
 from isometry.torch._dispatch.private import dispatch_modes, forward_mode, tracing_state, transforms_active
 
-from ._layers import KINDS, Call, Kind, results
+from ._layers import KINDS, Call, Kind, one_step, results
 from ._rule import pays
 
 #: Where kernels are registered: inference tensors, others, and batches of torch.func, which have no way to torch's own
@@ -64,44 +64,54 @@ class Operator(NamedTuple):
         return lambda *given: found._op_dk(_COMPOSITE, *given)
 
 
-def traced(given: Sequence[Any]) -> bool:
-    """Whether torch records the operations of a call, which is then nobody's."""
-    flat = [t for part in given for t in (part if isinstance(part, list | tuple) else (part,))]
-    known = all(_plain(t) for t in flat if isinstance(t, Tensor))
-    return dispatch_modes() > 0 or tracing_state() is not None or not known
+def traced(x: Tensor) -> bool:
+    """Whether torch records the operations of a call on this input, which is then nobody's."""
+    return dispatch_modes() > 0 or tracing_state() is not None or type(x) not in _PLAIN
 
 
-def _plain(t: Any) -> bool:
-    return type(t) is Tensor or type(t) is Parameter
+#: Subclasses have no memory that a kernel could read.
+_PLAIN = {Tensor, Parameter}
+
+
+def _ours(tensors: Sequence[Tensor]) -> bool:
+    """Whether nothing but autograd observes a call on these tensors, whose numbers are in their memory."""
+    if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
+        return False
+    return _PLAIN.issuperset(map(type, tensors)) and not any(map(Tensor.is_neg, tensors))
+
+
+def _recorded(tensors: Sequence[Tensor]) -> bool:
+    """Whether a call on these tensors has gradients."""
+    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors) and not torch.is_inference_mode_enabled()
 
 
 def _call(
     kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor], law: Sequence[Any], sizes: Sizes
 ) -> Call | None:
     """A call that these kernels compute; else None: torch computes or refuses it."""
-    if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
-        return None
     biases, layers, dropout, train, bidirectional = law
     steps, batch, packed, always = sizes
     held = tuple(states) if kind.parts == 2 else (states,)
     directions, each, count = 1 + bidirectional, 4 if biases else 2, layers * (1 + bidirectional)
     n, features, dtype = held[0].shape[-1] if held[0].dim() else 0, x.shape[-1], x.dtype
+    if not always and not (pays(kind, steps, batch, n, True, packed) or pays(kind, steps, batch, n, False, packed)):
+        return None
     if len(held) != kind.parts or len(weights) != each * count or 0 in (n, features, batch, count, len(x)):
         return None
     if (dtype is not torch.float32 and dtype is not torch.float64) or torch.is_autocast_enabled("cpu"):
         return None
-    if not always and not (pays(kind, steps, batch, n, True, packed) or pays(kind, steps, batch, n, False, packed)):
+    tensors = x, *held, *weights
+    if not _ours(tensors):
         return None
-    rows, recorded = kind.gates * n, False
-    shapes = [tuple(x.shape), *[(count, batch, n)] * len(held)]
+    rows = kind.gates * n
+    shapes = [x.shape, *[(count, batch, n)] * len(held)]
     for i in range(count):
         shapes += [(rows, features if i < directions else directions * n), (rows, n)]
         shapes += [(rows,)] * (each - 2)
-    for t, shape in zip((x, *held, *weights), shapes, strict=True):
-        if not (_plain(t) and t.dtype is dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
+    for t, shape in zip(tensors, shapes, strict=True):
+        if not (t.dtype is dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
             return None
-        recorded = recorded or t.requires_grad
-    recorded = recorded and torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    recorded = _recorded(tensors)
     if not always and not pays(kind, steps, batch, n, recorded, packed):
         return None
     return Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
@@ -112,8 +122,14 @@ def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
         x, states, weights, *law, batch_first = given
         if x.dim() != 3:
             return None
+        batch, steps, _ = x.shape if batch_first else (x.shape[1], x.shape[0], 0)
         x = x.transpose(0, 1) if batch_first else x
-        call = _call(kind, x, states, weights, law, (*x.shape[:2], False, always))
+        if steps == 1 and len(weights) == (4 if law[0] else 2):
+            found = _after(kind, x, states, weights)
+            if found is not None:
+                output = found[0].clone()
+                return (output.transpose_(0, 1) if batch_first else output), *found
+        call = _call(kind, x, states, weights, law, (steps, batch, False, always))
         if call is None:
             return None
         output, *last = results(x, call)
@@ -125,7 +141,13 @@ def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
 def _of_packed(kind: Kind) -> Callable[[Any, bool], Any]:
     def computed(given: Any, always: bool) -> Any:
         x, sizes, states, weights, *law = given
-        if x.dim() != 2 or not _plain(sizes) or sizes.dim() != 1 or not sizes.is_cpu or sizes.dtype is not torch.int64:
+        if (
+            x.dim() != 2
+            or type(sizes) not in _PLAIN
+            or sizes.dim() != 1
+            or not sizes.is_cpu
+            or sizes.dtype is not torch.int64
+        ):
             return None
         counts = sizes.tolist()
         if not counts or sum(counts) != len(x) or any(map(int.__lt__, counts, (*counts[1:], 1))):
@@ -142,20 +164,38 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
             return None
         x, states, *weights = given
         weights = [t for t in weights if t is not None]
-        held = tuple(states) if kind.parts == 2 else (states,)
-        if x.dim() != 2 or any(t.dim() != 2 for t in held) or len(weights) not in (2, 4):
-            return None
-        own: Any = [t.unsqueeze(0) for t in held]
-        own = own if kind.parts == 2 else own[0]
-        law = len(weights) == 4, 1, 0.0, False, False
-        call = _call(kind, x.unsqueeze(0), own, weights, law, (1, len(x), False, True))
-        if call is None:
-            return None
-        _, *last = results(x.unsqueeze(0), call)
-        new = tuple([t.squeeze_(0) for t in last])  # in place: no views
-        return new if kind.parts == 2 else new[0]
+        found = _after(kind, x, states, weights) if x.dim() == 2 and len(weights) in (2, 4) else None
+        if found is None:
+            found = _after_recorded(kind, x, states, weights)
+        return found if found is None or kind.parts == 2 else found[0]
 
     return computed
+
+
+def _after(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
+    """The parts of the state after one step of one layer, from x (B, d) or (1, B, d), without gradients; None where
+    `_call` decides.
+    """
+    held = tuple(states) if kind.parts == 2 else (states,)
+    tensors = x, *held, *weights
+    if not _ours(tensors) or _recorded(tensors) or torch.is_autocast_enabled("cpu"):
+        return None
+    return one_step(kind, x, held, weights)
+
+
+def _after_recorded(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
+    """The same for x (B, d) with gradients."""
+    held = tuple(states) if kind.parts == 2 else (states,)
+    if x.dim() != 2 or any(t.dim() != 2 for t in held) or len(weights) not in (2, 4):
+        return None
+    own: Any = [t.unsqueeze(0) for t in held]
+    own = own if kind.parts == 2 else own[0]
+    law = len(weights) == 4, 1, 0.0, False, False
+    call = _call(kind, x.unsqueeze(0), own, weights, law, (1, len(x), False, True))
+    if call is None:
+        return None
+    _, *last = results(x.unsqueeze(0), call)
+    return tuple([t.squeeze_(0) for t in last])  # in place: no views
 
 
 def _operators() -> list[Operator]:

@@ -153,7 +153,7 @@ def _kernel(operator: Operator) -> Callable[..., Any]:
             _COMPUTED.add(key, True)
             return found
         found = by_torch(*given)
-        if always is not None and not traced(given):
+        if always is not None and not traced(given[0]):
             _COMPUTED.add(key, False)
         return found
 

@@ -34,7 +34,7 @@ from ._contract import (
     unbatched,
 )
 from ._masking import masked
-from ._one_step import of_one_step
+from ._one_step import of_one_step, once
 from ._parameters import LayerParameters
 from ._signature import name_constructor, refuse
 from ._step import Kernel, OneStep
@@ -150,6 +150,11 @@ class RecurrentLayer(Stepping, LayerParameters):
         """The same for calls of the kernels alone, which may take parameters as they are where `_kernel` adds some."""
         return self._kernel(suffix)
 
+    def _apart(self, suffix: str) -> tuple[Kernel, Tensor | None]:
+        """The kernel with the arrays as they are stored, and what adds to its bias."""
+        kernel: Kernel = self._as_stored(suffix)  # type: ignore[assignment]
+        return kernel, None
+
     def _dense(self, w: Tensor) -> Tensor:
         """A recurrent weight with the blocks of its heads in whole matrices."""
         if self._heads == 1:
@@ -229,6 +234,8 @@ class RecurrentLayer(Stepping, LayerParameters):
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``; a pair where the state is one.
         """
+        if mask is None and starts is None and start_state is None and (found := once(self, input, hx)) is not None:
+            return found
         given = self._one_state(hx, input)
         if mask is None:
             output, last = self._output(input, given, starts, start_state)

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from ... import _core
 from ..._backend import Place
-from .._dispatch.function import HALF, Array, arrays, empty, place, readable
-from .._dispatch.mode import RECORDED, autocast
+from .._dispatch.function import HALF, Array, arrays, empty, place, readable, threads
+from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
 from .._dispatch.plan import full, member
 from .._dispatch.results import computed
 from ..sequences._blocks import divided, pieces
@@ -74,6 +75,58 @@ class Step(NamedTuple):
         tensors[0], tensors[self.h0_at] = x, None if h0 is None else h0.expand(x.shape[1], shape[-1])
         states = computed(SEQUENCE, RECORDED, None, self.call, (*tensors, *self.own, None, None, None))[0].view(shape)
         return states if self.units == shape[-1] else states[..., : self.units], states
+
+
+#: Sequences up to which a step reads matrices as they lie as fast as packed ones, which `cached` keeps.
+_FEW = 8
+
+
+def after(layer: Any, x: Any, hx: Any, packed: bool) -> tuple[Tensor, ...] | None:
+    """The parts of the states after one step, without gradients, from x (B, d), (1, B, d) or (d,), with one call of the
+    kernel for each recurrence. None where W or an argument of the kernel is computed, where a gradient is recorded, and
+    for what is refused; `packed` says whether others have packed the matrices.
+    """
+    if type(x) is not Tensor or is_compiling() or layer.bidirectional or layer._heads > 1 or place(None) == "gpu":
+        return None
+    lead = x.shape[x.dim() == 3 : -1]
+    count, width = len(layer._suffixes), CELLS[layer._cell].declaration.width if layer._cell else 0
+    if not width or (count > 1 and layer.dropout and layer.training) or (packed and lead[:1] > (_FEW,)):
+        return None
+    if layer._separate is not (width > 1) or (hx is not None and width > 1 and not isinstance(hx, (tuple, list))):
+        return None
+    given: Any = None if hx is None else tuple(hx) if width > 1 else (hx,)
+    shape, every = (count, *lead, layer.hidden_size), []
+    for part in given or ():
+        if type(part) is not Tensor or part.shape != shape or part.dtype is not x.dtype:
+            return None
+    half = x.dtype in HALF
+    if half:
+        if autocast(x.device) or x.dtype is not layer.weight_ih_l0.dtype:
+            return None
+        x, given = x.float(), given and tuple([part.float() for part in given])
+    x, before = x if x.dim() > 1 else x.unsqueeze(0), given
+    for k, suffix in enumerate(layer._suffixes):
+        own, (kernel, second) = layer._as_given(suffix), layer._apart(suffix)
+        if own is None or (given is None and layer.trainable_h0):
+            return None
+        arrays = (x, *[kernel.arrays.get(name) for name in NAMES[kernel.cell][1:]], None)
+        if count > 1 and given is not None:
+            before = tuple([part[k : k + 1] for part in given])
+        matrices = own[0] if own else None, second
+        read = [t for t in (*arrays, *(before or ()), *matrices) if t is not None]
+        if mode(*read) is not KERNEL or any(map(Tensor.is_neg, read)):
+            return None
+        if before is None:
+            new = tuple([x.new_empty((1, *shape[1:])) for _ in range(width)])
+        else:
+            new = tuple([torch.empty_like(part) for part in before])
+        law = kernel.activation, kernel.slope, kernel.settings
+        if not _core.step(kernel.cell, law, matrices, arrays, before, new, None, threads()):
+            return None
+        every.append(new)
+        x = new[0]
+    last = every[0] if count == 1 else tuple(map(torch.cat, zip(*every, strict=True)))
+    return tuple([part.to(layer.weight_ih_l0.dtype) for part in last]) if half else last
 
 
 def stepped(

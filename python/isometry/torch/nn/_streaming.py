@@ -31,7 +31,7 @@ from ..operators.dense import Dense
 from ..sequences._blocks import whole
 from ..sequences._cells import CELLS
 from ._contract import accepted, check_step
-from ._step import Kernel, OneStep, Step, step_of, stepped
+from ._step import Kernel, OneStep, Step, after, step_of, stepped
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40
@@ -178,12 +178,16 @@ def held(layer: Any) -> Held | None:
     return None if own is None or layer._forward_pre_hooks else own
 
 
+def _observed(layer: Any, input: Any) -> bool:
+    """Whether a hook sees calls of the layer, so that a step must be one; or the input is not that of a step."""
+    if layer._forward_hooks or layer._forward_pre_hooks or global_forward_hooks or global_forward_pre_hooks:
+        return True
+    return not (isinstance(input, Tensor) and input.layout is torch.strided and input.dim() < 3)
+
+
 def held_for_steps(layer: Any, input: Any) -> Held | None:
-    """The same for the input of a step, unless a hook sees calls of the layer, so that a step must be one."""
-    own = held(layer)
-    if own is None or layer._forward_hooks or global_forward_hooks or global_forward_pre_hooks:
-        return None
-    return own if isinstance(input, Tensor) and input.layout is torch.strided and input.dim() < 3 else None
+    """What the layer holds, for the input of a step that need not be a call of the layer."""
+    return None if _observed(layer, input) else held(layer)
 
 
 class Cached:
@@ -217,6 +221,7 @@ class Stepping:
     _one_state: Any
     _parted: Any
     _separate = False  # whether that copies
+    _runs_as_defined: Any
 
     def step(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The state after one time step, for inputs that arrive one at a time.
@@ -257,9 +262,12 @@ class Stepping:
         >>> torch.allclose(state, layer(x)[1], atol=1e-5)
         True
         """
-        own = held_for_steps(self, input)
-        if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
-            return self._parted(found[1])
+        if not _observed(self, input):
+            own = held(self)
+            if self._runs_as_defined and (new := after(self, input, hx, own is not None)) is not None:
+                return new if self._separate else new[0]  # type: ignore[return-value]
+            if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
+                return self._parted(found[1])
         check_step(self, input)
         return self(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
 

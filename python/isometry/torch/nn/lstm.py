@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from ._pair import PairLayer
+from ._step import Kernel
 
 
 class LSTM(PairLayer):
@@ -69,3 +70,8 @@ class LSTM(PairLayer):
         """W, U and the sum of the biases."""
         b = self._read("bias_ih" + suffix) + self._read("bias_hh" + suffix) if self.bias else None
         return {"w": self._read("weight_hh" + suffix), "u": self._read("weight_ih" + suffix), "b": b}
+
+    def _apart(self, suffix: str) -> tuple[Kernel, Tensor | None]:
+        b, second = (self._read(name + suffix) if self.bias else None for name in ("bias_ih", "bias_hh"))
+        arrays = {"w": self._read("weight_hh" + suffix), "u": self._read("weight_ih" + suffix), "b": b}
+        return Kernel("lstm", (), "tanh", 0.1, arrays), second
