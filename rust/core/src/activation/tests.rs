@@ -4,7 +4,7 @@ use super::*;
 use crate::parallel::Member;
 use crate::scalar::{Real, parts};
 use crate::testing::tape::{self, Var, Z, flat, leaves};
-use crate::testing::{Guarded, Random, every_type};
+use crate::testing::{Guarded, Random, every_type, within_work};
 use isometry_kernels::activation::Pass;
 
 /// The textbook value of one row.
@@ -93,7 +93,9 @@ fn check<T: Scalar>(rows: usize, n: usize) {
 
 #[test]
 fn values_and_gradients_follow_the_table() {
-    for (rows, n) in [(1, 2), (3, 6), (5, 34), (40, 70)] {
+    for (rows, n) in
+        [(1, 2), (3, 6), (5, 34), (40, 70)].into_iter().filter(|&(rows, n)| within_work(&[rows, n]))
+    {
         every_type!(check(rows, n));
     }
 }
