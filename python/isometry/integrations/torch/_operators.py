@@ -94,13 +94,14 @@ def _call(
     held = tuple(states) if kind.parts == 2 else (states,)
     directions, each, count = 1 + bidirectional, 4 if biases else 2, layers * (1 + bidirectional)
     n, features, dtype = held[0].shape[-1] if held[0].dim() else 0, x.shape[-1], x.dtype
-    if not always and not (pays(kind, steps, batch, n, True, packed) or pays(kind, steps, batch, n, False, packed)):
+    tensors = x, *held, *weights
+    recorded = _recorded(tensors)
+    if not (always or pays(kind, steps, batch, n, recorded, packed)):
         return None
     if len(held) != kind.parts or len(weights) != each * count or 0 in (n, features, batch, count, len(x)):
         return None
     if (dtype is not torch.float32 and dtype is not torch.float64) or torch.is_autocast_enabled("cpu"):
         return None
-    tensors = x, *held, *weights
     if not _ours(tensors):
         return None
     rows = kind.gates * n
@@ -111,9 +112,6 @@ def _call(
     for t, shape in zip(tensors, shapes, strict=True):
         if not (t.dtype is dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
             return None
-    recorded = _recorded(tensors)
-    if not always and not pays(kind, steps, batch, n, recorded, packed):
-        return None
     return Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
 
 
@@ -178,7 +176,7 @@ def _after(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tup
     """
     held = tuple(states) if kind.parts == 2 else (states,)
     tensors = x, *held, *weights
-    if not _ours(tensors) or _recorded(tensors) or torch.is_autocast_enabled("cpu"):
+    if _recorded(tensors) or not _ours(tensors) or torch.is_autocast_enabled("cpu"):
         return None
     return one_step(kind, x, held, weights)
 
