@@ -153,14 +153,14 @@ def layers(
     results: Sequence[_R],
     threads: int,
 ) -> None: ...
-def step(
+def plain_sequence(
     cell: str,
     law: _Law,
     matrices: tuple[Any | None, Any | None],
     arrays: tuple[Any, ...],
     states: tuple[Any, ...] | None,
-    results: tuple[Any, ...],
-    packs: Any | None,
+    last: tuple[Any, ...],
+    output: Any | None,
     threads: int,
 ) -> bool: ...
 def sequence(

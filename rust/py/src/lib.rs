@@ -20,12 +20,12 @@ mod linalg;
 mod openmp;
 mod operator;
 mod place;
+mod plain;
 mod ranges;
 mod recurrence;
 #[cfg(feature = "gpu")]
 mod resident;
 mod sequence;
-mod step;
 mod tensors;
 mod threads;
 
@@ -71,14 +71,14 @@ mod _core {
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,
     };
     #[pymodule_export]
+    use crate::plain::plain_sequence;
+    #[pymodule_export]
     use crate::recurrence::{pack, recurrence_marks, recurrence_route};
     #[cfg(feature = "gpu")]
     #[pymodule_export]
     use crate::resident::GpuArray;
     #[pymodule_export]
     use crate::sequence::{sequence, sequence_vjp};
-    #[pymodule_export]
-    use crate::step::step;
     #[pymodule_export]
     use crate::tensors::exchange_with;
     use pyo3::prelude::*;

@@ -87,10 +87,13 @@ def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor
     return output, *[last for last, _ in ends]
 
 
-def one_step(kind: Kind, x: Tensor, held: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
-    """The parts of the state after one step of one layer, without gradients; None where tensors are not of one dtype or
-    do not fit, or are not in C order.
+def one_layer(
+    kind: Kind, x: Tensor, held: Sequence[Tensor], weights: Sequence[Tensor], output: Tensor | None
+) -> tuple[Tensor, ...] | None:
+    """The parts of the last state of one layer in one direction, without gradients, and into `output` all states, if it
+    is wanted; None where tensors are not of one dtype or do not fit, or the states are not in C order.
     """
+    x = x.contiguous()
     u, w, b, second = weights if len(weights) == 4 else (*weights, None, None)
     own: tuple[Any, Any] = None, second
     arrays: tuple[Any, ...]
@@ -101,7 +104,8 @@ def one_step(kind: Kind, x: Tensor, held: Sequence[Tensor], weights: Sequence[Te
     else:
         arrays = (x, w, u, b, None, None, None)
     new = tuple([torch.empty_like(t) for t in held])
-    return new if _core.step(kind.cell, kind.law, own, arrays, tuple(held), new, None, threads()) else None
+    done = _core.plain_sequence(kind.cell, kind.law, own, arrays, tuple(held), new, output, threads())
+    return new if done else None
 
 
 def _layers(

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from isometry.torch._dispatch.function import empty
 from isometry.torch._dispatch.private import dispatch_modes, forward_mode, tracing_state, transforms_active
 
-from ._layers import KINDS, Call, Kind, one_step, results
+from ._layers import KINDS, Call, Kind, one_layer, results
 from ._rule import pays
 
 #: Where kernels are registered: inference tensors, others, and batches of torch.func, which have no way to torch's own
@@ -69,6 +70,7 @@ def traced(x: Tensor) -> bool:
     return dispatch_modes() > 0 or tracing_state() is not None or type(x) not in _PLAIN
 
 
+_REAL = (torch.float32, torch.float64)
 #: Subclasses have no memory that a kernel could read.
 _PLAIN = {Tensor, Parameter}
 
@@ -100,7 +102,7 @@ def _call(
         return None
     if len(held) != kind.parts or len(weights) != each * count or 0 in (n, features, batch, count, len(x)):
         return None
-    if (dtype is not torch.float32 and dtype is not torch.float64) or torch.is_autocast_enabled("cpu"):
+    if dtype not in _REAL or torch.is_autocast_enabled("cpu"):
         return None
     if not _ours(tensors):
         return None
@@ -122,11 +124,10 @@ def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
             return None
         batch, steps, _ = x.shape if batch_first else (x.shape[1], x.shape[0], 0)
         x = x.transpose(0, 1) if batch_first else x
-        if steps == 1 and len(weights) == (4 if law[0] else 2):
-            found = _after(kind, x, states, weights)
+        if len(weights) == (4 if law[0] else 2) and (always or pays(kind, steps, batch, _units(states), False, False)):
+            found = _one_layer(kind, x, states, weights, True)
             if found is not None:
-                output = found[0].clone()
-                return (output.transpose_(0, 1) if batch_first else output), *found
+                return (found[0].transpose_(0, 1) if batch_first else found[0]), *found[1:]
         call = _call(kind, x, states, weights, law, (steps, batch, False, always))
         if call is None:
             return None
@@ -162,7 +163,7 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
             return None
         x, states, *weights = given
         weights = [t for t in weights if t is not None]
-        found = _after(kind, x, states, weights) if x.dim() == 2 and len(weights) in (2, 4) else None
+        found = _one_layer(kind, x, states, weights, False) if x.dim() == 2 and len(weights) in (2, 4) else None
         if found is None:
             found = _after_recorded(kind, x, states, weights)
         return found if found is None or kind.parts == 2 else found[0]
@@ -170,15 +171,21 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
     return computed
 
 
-def _after(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
-    """The parts of the state after one step of one layer, from x (B, d) or (1, B, d), without gradients; None where
-    `_call` decides.
+def _units(states: Any) -> int:
+    return (states if isinstance(states, Tensor) else states[0]).shape[-1]
+
+
+def _one_layer(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor], keep: bool) -> tuple[Tensor, ...] | None:
+    """The output, if it is to be kept, and the parts of the last state of one layer in one direction, without
+    gradients, from x (T, B, d), or (B, d) for one step; None where `_call` decides.
     """
     held = tuple(states) if kind.parts == 2 else (states,)
     tensors = x, *held, *weights
     if _recorded(tensors) or not _ours(tensors) or torch.is_autocast_enabled("cpu"):
         return None
-    return one_step(kind, x, held, weights)
+    output = [empty((*x.shape[:-1], held[0].shape[-1]), x.dtype)[0]] if keep and x.dtype in _REAL else []
+    last = one_layer(kind, x, held, weights, *output or (None,))
+    return None if last is None else (*output, *last)
 
 
 def _after_recorded(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:

@@ -10,26 +10,11 @@ from torch.compiler import is_compiling
 
 from .._dispatch.function import HALF
 from .._dispatch.mode import RECORDED, mode
-from ._step import OneStep, Step, after, call_of, stepped
+from ._step import OneStep, Step, call_of, stepped
 from ._streaming import held
 
 #: Dtypes of the weights of real layers.
 _WEIGHTS = (*HALF, torch.float32, torch.float64)
-
-
-def once(layer: Any, input: Any, hx: Any) -> tuple[Tensor, Any] | None:
-    """What a call of the layer on one step returns; None as for `after`."""
-    if type(input) is not Tensor or input.dim() not in (2, 3):
-        return None
-    time = 1 if layer.batch_first and input.dim() == 3 else 0
-    if input.shape[time] != 1:
-        return None
-    x = input if input.dim() == 3 and not time else input.select(time, 0)
-    new = after(layer, x, hx, held(layer) is not None)
-    if new is None:
-        return None
-    output = new[0][-1].clone()
-    return (output if layer.last_only else output.unsqueeze_(time)), (new if layer._separate else new[0])  # no views
 
 
 def of_one_step(layer: Any, input: Tensor, hx: Tensor | None) -> tuple[Tensor, Tensor] | None:

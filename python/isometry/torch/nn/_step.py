@@ -81,21 +81,27 @@ class Step(NamedTuple):
 _FEW = 8
 
 
-def after(layer: Any, x: Any, hx: Any, packed: bool) -> tuple[Tensor, ...] | None:
-    """The parts of the states after one step, without gradients, from x (B, d), (1, B, d) or (d,), with one call of the
-    kernel for each recurrence. None where W or an argument of the kernel is computed, where a gradient is recorded, and
-    for what is refused; `packed` says whether others have packed the matrices.
+def plain(
+    layer: Any, x: Any, hx: Any, lead: tuple[int, ...], packed: bool, keep: bool
+) -> tuple[Tensor | None, tuple[Tensor, ...]] | None:
+    """The output (T, B, n), if it is to be kept, and the parts of the last states without gradients, from x (T, B, d),
+    or (B, d) for one step: one call of the kernel for each recurrence, which reads everything as it lies. `lead` is
+    (B,), or () without a batch; `packed` says whether others have packed the matrices for steps.
+
+    None where W or an argument of the kernel is computed, where a gradient is recorded, and for what is refused.
     """
     if type(x) is not Tensor or is_compiling() or layer.bidirectional or layer._heads > 1 or place(None) == "gpu":
         return None
-    lead = x.shape[x.dim() == 3 : -1]
     count, width = len(layer._suffixes), CELLS[layer._cell].declaration.width if layer._cell else 0
-    if not width or (count > 1 and layer.dropout and layer.training) or (packed and lead[:1] > (_FEW,)):
+    steps = x.shape[0] if x.dim() == 3 else 1
+    if layer.is_complex or not width or (count > 1 and layer.dropout and layer.training):
         return None
-    if layer._separate is not (width > 1) or (hx is not None and width > 1 and not isinstance(hx, (tuple, list))):
+    if (packed and steps == 1 and lead > (_FEW,)) or layer._separate is not (width > 1):
+        return None
+    if hx is not None and width > 1 and not isinstance(hx, (tuple, list)):
         return None
     given: Any = None if hx is None else tuple(hx) if width > 1 else (hx,)
-    shape, every = (count, *lead, layer.hidden_size), []
+    shape, every, output = (count, *lead, layer.hidden_size), [], None
     for part in given or ():
         if type(part) is not Tensor or part.shape != shape or part.dtype is not x.dtype:
             return None
@@ -104,7 +110,7 @@ def after(layer: Any, x: Any, hx: Any, packed: bool) -> tuple[Tensor, ...] | Non
         if autocast(x.device) or x.dtype is not layer.weight_ih_l0.dtype:
             return None
         x, given = x.float(), given and tuple([part.float() for part in given])
-    x, before = x if x.dim() > 1 else x.unsqueeze(0), given
+    before = given
     for k, suffix in enumerate(layer._suffixes):
         own, (kernel, second) = layer._as_given(suffix), layer._apart(suffix)
         if own is None or (given is None and layer.trainable_h0):
@@ -120,13 +126,18 @@ def after(layer: Any, x: Any, hx: Any, packed: bool) -> tuple[Tensor, ...] | Non
             new = tuple([x.new_empty((1, *shape[1:])) for _ in range(width)])
         else:
             new = tuple([torch.empty_like(part) for part in before])
+        if (steps > 1 and k < count - 1) or (keep and k == count - 1):
+            output = empty((*x.shape[:-1], layer.hidden_size), x.dtype)[0]
         law = kernel.activation, kernel.slope, kernel.settings
-        if not _core.step(kernel.cell, law, matrices, arrays, before, new, None, threads()):
+        if not _core.plain_sequence(kernel.cell, law, matrices, arrays, before, new, output, threads()):
             return None
         every.append(new)
-        x = new[0]
+        x = new[0] if output is None else output
     last = every[0] if count == 1 else tuple(map(torch.cat, zip(*every, strict=True)))
-    return tuple([part.to(layer.weight_ih_l0.dtype) for part in last]) if half else last
+    if half:
+        stored = layer.weight_ih_l0.dtype
+        output, last = None if output is None else output.to(stored), tuple([part.to(stored) for part in last])
+    return output, last
 
 
 def stepped(

@@ -31,7 +31,7 @@ from ..operators.dense import Dense
 from ..sequences._blocks import whole
 from ..sequences._cells import CELLS
 from ._contract import accepted, check_step
-from ._step import Kernel, OneStep, Step, after, step_of, stepped
+from ._step import Kernel, OneStep, Step, plain, step_of, stepped
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40
@@ -264,8 +264,10 @@ class Stepping:
         """
         if not _observed(self, input):
             own = held(self)
-            if self._runs_as_defined and (new := after(self, input, hx, own is not None)) is not None:
-                return new if self._separate else new[0]  # type: ignore[return-value]
+            x = input if input.dim() == 2 else input.unsqueeze(0)
+            by = plain(self, x, hx, tuple(input.shape[:-1]), own is not None, False) if self._runs_as_defined else None
+            if by is not None:
+                return by[1] if self._separate else by[1][0]  # type: ignore[return-value]
             if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:
                 return self._parted(found[1])
         check_step(self, input)

@@ -11,7 +11,7 @@ from ..._rules import check
 from ..operators._operator import dense
 from ._base import RecurrentLayer
 from ._gates import NAMES
-from ._step import after
+from ._step import plain
 from ._streaming import held
 from .gru import GRU
 from .lstm import LSTM
@@ -67,8 +67,9 @@ class _OneStep(RecurrentLayer):
                     raise RuntimeError(f"{name}: Expected hx of shape {expected}, got {list(t.size())}")
             state = tuple([t.unsqueeze(0) for t in parts]) if self._parts > 1 else hx.unsqueeze(0)
         own = held(self)
-        if (new := after(self, input, state, own is not None)) is not None:
-            last = tuple([t.squeeze_(0) for t in new])  # in place: no views
+        x = input if input.dim() == 2 else input.unsqueeze(0)
+        if (by := plain(self, x, state, tuple(input.shape[:-1]), own is not None, False)) is not None:
+            last = tuple([t.squeeze_(0) for t in by[1]])  # in place: no views
             return last if self._parts > 1 else last[0]
         found = None if own is None else own.step(input, self._one_state(state, input, True))
         return super().forward(input.unsqueeze(0), state)[1] if found is None else self._parted(found[1])

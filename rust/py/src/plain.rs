@@ -1,4 +1,4 @@
-//! One step of a cell without gradients, from tensors as they lie.
+//! A cell over sequences of one length without gradients, from tensors as they lie: a single step, too.
 
 use crate::activation::parse;
 use crate::arrays::{Any, Number, Optional, elements};
@@ -7,7 +7,7 @@ use crate::dtype::{Dtype, Typed};
 use crate::error::exception;
 use crate::tensors::{self, Tensor, lent, tensor};
 use isometry_core::argument::{Argument, Array, Given};
-use isometry_core::recurrence::{Call, Declaration, declared, sequence};
+use isometry_core::recurrence::{Call, Declaration, Written, declared, sequence};
 use isometry_core::scalar::{c32, c64};
 use isometry_core::{Budget, Error};
 use pyo3::prelude::*;
@@ -16,62 +16,64 @@ use pyo3::types::PyTuple;
 /// phi, its slope and the settings of the cell, None for none.
 type Law<'a> = (&'a str, f64, Vec<Option<f64>>);
 
-/// Multiplications up to which a step keeps the interpreter's lock, some 20 us: no other thread of Python can give a tensor other
+/// Multiplications up to which a call keeps the interpreter's lock, some 20 us: no other thread of Python can give a tensor other
 /// memory meanwhile, so that nothing has to hold the memory, which costs as much as a small step.
 const BRIEF: usize = 1 << 18;
 
-/// Fills the parts of the state after one step (B, n), from x (B, d) and the parts of the state before it, absent for zeros, all of which may have a
-/// first axis of 1. `arrays` are those of [`sequence`](crate::sequence::sequence), without h0; blocks of n rows may lie one below
-/// the other; `w` is a dense transition, `second` adds to the bias. Where arrays are no tensors in C order, or do not fit, nothing is computed, and the result is false: a
-/// call of the sequence says why.
+/// Fills the parts of the last states (B, n), and if wanted the first part of all states (T, B, n), from x (T, B, d), or (B, d) for one step, and
+/// the parts of the state before it, absent for zeros; a first axis of 1 may be missing. `arrays` are those of
+/// [`sequence`](crate::sequence::sequence), without h0; blocks of n rows may lie one below the other. The first matrix is a dense
+/// transition, the second adds to the bias. Where arrays are no tensors in C order, or do not fit, nothing is computed, and the result is
+/// false: `sequence` says why.
 #[pyfunction]
-pub fn step<'py>(
+pub fn plain_sequence<'py>(
     cell: &str,
     law: Law<'_>,
     matrices: (Optional<'py>, Optional<'py>),
     arrays: Bound<'py, PyTuple>,
     states: Option<Bound<'py, PyTuple>>,
-    results: Bound<'py, PyTuple>,
-    packs: Optional<'py>,
+    last: Bound<'py, PyTuple>,
+    output: Optional<'py>,
     threads: usize,
 ) -> PyResult<bool> {
     let (cell, (w, second)) = (declared(cell).map_err(exception)?, matrices);
     let settings: Vec<f64> = law.2.into_iter().map(|setting| setting.unwrap_or(f64::NAN)).collect();
     let Ok(Some(Some(dtype))) = tensors::dtype_of("x", &arrays.get_item(0)?) else { return Ok(false) };
-    let step =
-        Step { cell, law: (law.0, law.1, settings), w, second, arrays, states, results, packs, threads };
+    let plain =
+        Plain { cell, law: (law.0, law.1, settings), w, second, arrays, states, last, output, threads };
     match dtype {
-        Dtype::F32 => step.run::<f32>(),
-        Dtype::F64 => step.run::<f64>(),
-        Dtype::C32 => step.run::<c32>(),
-        Dtype::C64 => step.run::<c64>(),
+        Dtype::F32 => plain.run::<f32>(),
+        Dtype::F64 => plain.run::<f64>(),
+        Dtype::C32 => plain.run::<c32>(),
+        Dtype::C64 => plain.run::<c64>(),
         Dtype::I64 => Ok(false),
     }
 }
 
 /// The arguments of a call.
-struct Step<'a, 'py> {
+struct Plain<'a, 'py> {
     cell: &'static Declaration,
     law: (&'a str, f64, Vec<f64>),
     w: Optional<'py>,
     second: Optional<'py>,
     arrays: Bound<'py, PyTuple>,
     states: Option<Bound<'py, PyTuple>>,
-    results: Bound<'py, PyTuple>,
-    packs: Optional<'py>,
+    last: Bound<'py, PyTuple>,
+    output: Optional<'py>,
     threads: usize,
 }
 
-impl<'py> Step<'_, 'py> {
+impl Plain<'_, '_> {
     fn run<T: Number>(&self) -> PyResult<bool> {
         let (cell, width) = (self.cell, self.cell.width);
-        let Some(sizes @ [_, batch, features, n]) = self.sizes::<T>() else { return Ok(false) };
-        let work = batch.saturating_mul(4 * n).saturating_mul(features.saturating_add(n));
+        let Some(sizes @ [steps, batch, features, n]) = self.sizes::<T>() else { return Ok(false) };
+        let work = [steps, batch, n, features.saturating_add(n)].into_iter().fold(4, usize::saturating_mul);
         let brief = work <= BRIEF;
         let Some(read) = Read::<T>::of(self, brief).filter(|read| read.apart()) else { return Ok(false) };
         let whole = [batch, width * n];
         let row = |view: &View<'_, T>| view.rows() == Some([batch, n]);
-        if read.results.len() != width || !read.states.iter().chain(&read.results).all(row) {
+        let whole_output = read.output.as_ref().is_none_or(|output| output.data.len() == steps * batch * n);
+        if read.last.len() != width || !read.states.iter().chain(&read.last).all(row) || !whole_output {
             return Ok(false);
         }
         let parts: Vec<_> = read.states.iter().map(View::slice).collect();
@@ -113,40 +115,61 @@ impl<'py> Step<'_, 'py> {
             lengths: None,
             reverse: false,
             marks: None,
-            packs: read.packs.as_ref().map(View::slice),
+            packs: None,
         };
         if parts.len() % width != 0 || call.sizes().ok() != Some(sizes) {
             return Ok(false);
         }
         // SAFETY: they overlap nothing.
-        let mut results: Vec<_> = read.results.iter().map(|view| unsafe { &mut *view.data }).collect();
-        let mut after = vec![T::zero(); if width > 1 { batch * whole[1] } else { 0 }];
-        let states = if width > 1 { &mut after[..] } else { &mut *results[0] };
+        let (mut last, mut output) = unsafe {
+            let last: Vec<_> = read.last.iter().map(|view| &mut *view.data).collect();
+            (last, read.output.as_ref().map(|view| &mut *view.data))
+        };
+        let kept = if output.is_some() { steps } else { 1 };
+        let mut states = vec![T::zero(); if width > 1 { kept * batch * whole[1] } else { 0 }];
+        let written = match (&mut output, width) {
+            (Some(output), 1) => Written::from(&mut **output),
+            (Some(_), _) => Written::from(&mut states),
+            (None, 1) => Written { last: Some(&mut *last[0]), ..Written::default() },
+            (None, _) => Written { last: Some(&mut states), ..Written::default() },
+        };
         let budget = Budget::of(if brief { 1 } else { self.threads });
-        let compute = || match sequence(call, states.into(), &mut [], None, &budget) {
+        let compute = || match sequence(call, written, &mut [], None, &budget) {
             Err(Error::Shape { .. } | Error::Value { .. } | Error::Dtype(_)) => Ok(false),
             done => done.map(|()| true),
         };
         let fits =
             if brief { detached::briefly(compute) } else { detached::run(self.arrays.py(), |_| compute()) }?;
-        for (i, result) in results.iter_mut().enumerate().filter(|_| width > 1) {
-            for (to, from) in result.chunks_exact_mut(n).zip(after.chunks_exact(whole[1])) {
-                to.copy_from_slice(&from[i * n..(i + 1) * n]);
-            }
+        if width > 1 {
+            output.into_iter().for_each(|output| copy(&states, output, [0, n, whole[1]]));
+            let from = (kept - 1) * batch * whole[1];
+            last.iter_mut()
+                .enumerate()
+                .for_each(|(i, last)| copy(&states[from..], last, [i * n, n, whole[1]]));
+        } else if let Some(output) = output {
+            last[0].copy_from_slice(&output[(steps - 1) * batch * n..]);
         }
         Ok(fits)
     }
 
-    /// T = 1, B, d and n, none of them 0.
+    /// T, B, d and n, none of them 0.
     fn sizes<T: Number>(&self) -> Option<[usize; 4]> {
-        let [x, result] = [&self.arrays, &self.results].map(|tuple| {
-            let first = tuple.get_item(0).ok()?;
-            View::<T>::of(&first, true)?.rows()
-        });
-        let ([batch, features], [_, n]) = (x?, result?);
-        let sizes = [1, batch, features, n];
+        let [x, last] = [&self.arrays, &self.last].map(|tuple| View::<T>::of(&tuple.get_item(0).ok()?, true));
+        let (x, n) = (x?, last?.rows()?[1]);
+        let sizes = match x.tensor.shape[..] {
+            [steps, batch, features] => [steps, batch, features, n],
+            [batch, features] => [1, batch, features, n],
+            _ => return None,
+        };
         (!sizes.contains(&0)).then_some(sizes)
     }
+}
+
+/// Copies n numbers of each row of so many, from the first of them on.
+fn copy<T: Copy>(from: &[T], to: &mut [T], [first, n, width]: [usize; 3]) {
+    to.chunks_exact_mut(n)
+        .zip(from.chunks_exact(width))
+        .for_each(|(to, row)| to.copy_from_slice(&row[first..first + n]));
 }
 
 /// Parts of a state side by side.
@@ -249,29 +272,29 @@ impl<'py, T: Number> Lent<'py, T> {
     }
 }
 
-/// The tensors of a step.
+/// The tensors of a call.
 struct Read<'py, T: Number> {
     arrays: Vec<Lent<'py, T>>,
     w: Option<View<'py, T>>,
     second: Option<View<'py, T>>,
     states: Vec<View<'py, T>>,
-    results: Vec<View<'py, T>>,
-    packs: Option<View<'py, T::Real>>,
+    last: Vec<View<'py, T>>,
+    output: Option<View<'py, T>>,
 }
 
 impl<'py, T: Number> Read<'py, T> {
-    fn of(step: &Step<'_, 'py>, brief: bool) -> Option<Self> {
-        let arguments = step.cell.arguments;
-        let arrays = step.arrays.iter().zip(arguments);
+    fn of(plain: &Plain<'_, 'py>, brief: bool) -> Option<Self> {
+        let arguments = plain.cell.arguments;
+        let arrays = plain.arrays.iter().zip(arguments);
         let arrays: Option<Vec<_>> =
             arrays.map(|(object, argument)| Lent::of(argument, &object, brief)).collect();
         Some(Read {
             arrays: arrays.filter(|arrays| arrays.len() == arguments.len())?,
-            w: View::optional(&step.w, brief)?,
-            second: View::optional(&step.second, brief)?,
-            states: step.states.as_ref().map_or(Some(Vec::new()), |states| View::all(states, brief))?,
-            results: View::all(&step.results, brief)?,
-            packs: View::optional(&step.packs, brief)?,
+            w: View::optional(&plain.w, brief)?,
+            second: View::optional(&plain.second, brief)?,
+            states: plain.states.as_ref().map_or(Some(Vec::new()), |states| View::all(states, brief))?,
+            last: View::all(&plain.last, brief)?,
+            output: View::optional(&plain.output, brief)?,
         })
     }
 
@@ -279,8 +302,7 @@ impl<'py, T: Number> Read<'py, T> {
     fn apart(&self) -> bool {
         let mut others: Vec<_> = self.arrays.iter().map(Lent::range).collect();
         others.extend(self.states.iter().chain(&self.w).chain(&self.second).map(View::range));
-        others.extend(self.packs.iter().map(View::range));
-        self.results.iter().all(|result| {
+        self.last.iter().chain(&self.output).all(|result| {
             let [start, end] = result.range();
             let apart = others.iter().all(|[first, last]| end <= *first || *last <= start);
             others.push([start, end]);
