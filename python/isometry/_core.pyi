@@ -143,16 +143,6 @@ def recurrence_route(
 ) -> Literal["factored", "dense"]: ...
 def recurrence_marks(checkpoint: str, steps: int, batch: int, saved: int, width: int) -> int: ...
 def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
-def layers(
-    name: str,
-    x: _R,
-    states: Sequence[_R],
-    weights: Sequence[_R],
-    law: tuple[Sequence[int], bool, int],
-    counts: Sequence[int] | None,
-    results: Sequence[_R],
-    threads: int,
-) -> None: ...
 def plain_sequence(
     cell: str,
     law: _Law,
@@ -161,6 +151,7 @@ def plain_sequence(
     states: tuple[Any, ...] | None,
     last: tuple[Any, ...],
     output: Any | None,
+    order: tuple[bool, Sequence[int] | None],
     threads: int,
 ) -> bool: ...
 def sequence(

@@ -15,7 +15,6 @@ mod finite;
 mod gpu;
 mod hadamard;
 mod householder;
-mod layers;
 mod linalg;
 mod openmp;
 mod operator;
@@ -59,8 +58,6 @@ mod _core {
     use crate::hadamard::hadamard_transform;
     #[pymodule_export]
     use crate::householder::householder_from_matrix;
-    #[pymodule_export]
-    use crate::layers::layers;
     #[pymodule_export]
     use crate::linalg::{
         linalg_apply, linalg_apply_vjp, linalg_geqrf, linalg_geqrf_vjp, linalg_procrustes,

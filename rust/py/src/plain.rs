@@ -21,7 +21,8 @@ type Law<'a> = (&'a str, f64, Vec<Option<f64>>);
 const BRIEF: usize = 1 << 18;
 
 /// Fills the parts of the last states (B, n), and if wanted the first part of all states (T, B, n), from x (T, B, d), or (B, d) for one step, and
-/// the parts of the state before it, absent for zeros; a first axis of 1 may be missing. `arrays` are those of
+/// the parts of the state before it, absent for zeros; a first axis of 1 may be missing. With `counts`, which do not increase, x and the states
+/// are those of the first `counts[t]` sequences at step t, one after the other. `arrays` are those of
 /// [`sequence`](crate::sequence::sequence), without h0; blocks of n rows may lie one below the other. The first matrix is a dense
 /// transition, the second adds to the bias. Where arrays are no tensors in C order, or do not fit, nothing is computed, and the result is
 /// false: `sequence` says why.
@@ -34,13 +35,24 @@ pub fn plain_sequence<'py>(
     states: Option<Bound<'py, PyTuple>>,
     last: Bound<'py, PyTuple>,
     output: Optional<'py>,
+    order: (bool, Option<Vec<usize>>),
     threads: usize,
 ) -> PyResult<bool> {
     let (cell, (w, second)) = (declared(cell).map_err(exception)?, matrices);
     let settings: Vec<f64> = law.2.into_iter().map(|setting| setting.unwrap_or(f64::NAN)).collect();
     let Ok(Some(Some(dtype))) = tensors::dtype_of("x", &arrays.get_item(0)?) else { return Ok(false) };
-    let plain =
-        Plain { cell, law: (law.0, law.1, settings), w, second, arrays, states, last, output, threads };
+    let plain = Plain {
+        cell,
+        law: (law.0, law.1, settings),
+        w,
+        second,
+        arrays,
+        states,
+        last,
+        output,
+        order,
+        threads,
+    };
     match dtype {
         Dtype::F32 => plain.run::<f32>(),
         Dtype::F64 => plain.run::<f64>(),
@@ -60,64 +72,35 @@ struct Plain<'a, 'py> {
     states: Option<Bound<'py, PyTuple>>,
     last: Bound<'py, PyTuple>,
     output: Optional<'py>,
+    order: (bool, Option<Vec<usize>>),
     threads: usize,
 }
 
 impl Plain<'_, '_> {
     fn run<T: Number>(&self) -> PyResult<bool> {
-        let (cell, width) = (self.cell, self.cell.width);
         let Some(sizes @ [steps, batch, features, n]) = self.sizes::<T>() else { return Ok(false) };
         let work = [steps, batch, n, features.saturating_add(n)].into_iter().fold(4, usize::saturating_mul);
-        let brief = work <= BRIEF;
-        let Some(read) = Read::<T>::of(self, brief).filter(|read| read.apart()) else { return Ok(false) };
-        let whole = [batch, width * n];
-        let row = |view: &View<'_, T>| view.rows() == Some([batch, n]);
-        let whole_output = read.output.as_ref().is_none_or(|output| output.data.len() == steps * batch * n);
-        if read.last.len() != width || !read.states.iter().chain(&read.last).all(row) || !whole_output {
+        let (brief, width) = (work <= BRIEF, self.cell.width);
+        let Some(read) = Read::<T>::of(self, brief).filter(|read| read.fits(self, sizes)) else {
             return Ok(false);
-        }
-        let parts: Vec<_> = read.states.iter().map(View::slice).collect();
-        let joined = if width > 1 { joined(&parts, n) } else { Vec::new() };
-        let before = match parts[..] {
-            [] => Array::None,
-            [state] => Array::Own(state),
-            _ => Array::Own(&joined),
         };
-        let shapes: Vec<_> =
-            read.arrays.iter().enumerate().map(|(i, lent)| lent.shape(cell, i, sizes)).collect();
-        let mut given: Vec<_> = read
-            .arrays
-            .iter()
-            .zip(&shapes)
-            .map(|(lent, shape)| Given { shape, array: lent.array().1 })
-            .collect();
-        let bias = cell.arguments.iter().position(|argument| matches!(argument.name, "b" | "bias"));
-        let mut sum = Vec::new();
-        if let (Some(second), Some(at)) = (&read.second, bias) {
-            let Array::Own(first) = given[at].array else { return Ok(false) };
-            if first.len() != second.slice().len() {
-                return Ok(false);
-            }
-            sum.extend(first.iter().zip(second.slice()).map(|(first, second)| *first + *second));
-            given[at].array = Array::Own(&sum);
-        }
-        let h0 = cell.arguments.iter().position(|argument| argument.name == "h0").unwrap_or(0);
-        given[h0] = Given { shape: &whole, array: before };
+        let counts = self.order.1.as_deref();
+        let (apart, size) = (width > 1 || counts.is_some(), batch * width * n);
+        let all = if apart && self.output.is_some() { steps.saturating_mul(size) } else { 0 };
+        let laid = (Laid::of(self, &read, sizes), zeros(all), zeros(if width > 1 { size } else { 0 }));
+        let (Some(laid), Some(mut states), Some(mut ends)) = laid else { return Ok(false) };
         let call = Call {
-            cell,
-            given,
-            transition: read
-                .w
-                .as_ref()
-                .map(|w| ("dense", vec![Given { shape: &w.tensor.shape, array: Array::Own(w.slice()) }])),
+            cell: self.cell,
+            given: laid.given(self.cell, &read),
+            transition: read.w.as_ref().map(|w| ("dense", vec![w.given()])),
             activation: parse(self.law.0, self.law.1)?,
             settings: &self.law.2,
-            lengths: None,
-            reverse: false,
+            lengths: laid.lengths.as_deref(),
+            reverse: self.order.0,
             marks: None,
             packs: None,
         };
-        if parts.len() % width != 0 || call.sizes().ok() != Some(sizes) {
+        if call.sizes().ok() != Some(sizes) {
             return Ok(false);
         }
         // SAFETY: they overlap nothing.
@@ -125,61 +108,133 @@ impl Plain<'_, '_> {
             let last: Vec<_> = read.last.iter().map(|view| &mut *view.data).collect();
             (last, read.output.as_ref().map(|view| &mut *view.data))
         };
-        let kept = if output.is_some() { steps } else { 1 };
-        let mut states = vec![T::zero(); if width > 1 { kept * batch * whole[1] } else { 0 }];
-        let written = match (&mut output, width) {
-            (Some(output), 1) => Written::from(&mut **output),
-            (Some(_), _) => Written::from(&mut states),
-            (None, 1) => Written { last: Some(&mut *last[0]), ..Written::default() },
-            (None, _) => Written { last: Some(&mut states), ..Written::default() },
-        };
         let budget = Budget::of(if brief { 1 } else { self.threads });
-        let compute = || match sequence(call, written, &mut [], None, &budget) {
-            Err(Error::Shape { .. } | Error::Value { .. } | Error::Dtype(_)) => Ok(false),
-            done => done.map(|()| true),
+        let compute = || {
+            let written = Written {
+                states: output.as_mut().map(|output| if apart { &mut states[..] } else { &mut **output }),
+                last: Some(if width > 1 { &mut ends[..] } else { &mut *last[0] }),
+                ..Written::default()
+            };
+            match sequence(call, written, &mut [], None, &budget) {
+                Err(Error::Shape { .. } | Error::Value { .. } | Error::Dtype(_)) => return Ok(false),
+                done => done?,
+            }
+            if let Some(output) = output.filter(|_| apart) {
+                let there = |i: usize| counts.is_none_or(|counts| i % batch < counts[i / batch]);
+                let rows = states.chunks_exact(width * n).enumerate().filter(|(i, _)| there(*i));
+                output.chunks_exact_mut(n).zip(rows).for_each(|(to, (_, row))| to.copy_from_slice(&row[..n]));
+            }
+            for (i, last) in last.iter_mut().enumerate().filter(|_| width > 1) {
+                let rows = ends.chunks_exact(width * n).map(|row| &row[i * n..(i + 1) * n]);
+                last.chunks_exact_mut(n).zip(rows).for_each(|(to, row)| to.copy_from_slice(row));
+            }
+            Ok(true)
         };
-        let fits =
-            if brief { detached::briefly(compute) } else { detached::run(self.arrays.py(), |_| compute()) }?;
-        if width > 1 {
-            output.into_iter().for_each(|output| copy(&states, output, [0, n, whole[1]]));
-            let from = (kept - 1) * batch * whole[1];
-            last.iter_mut()
-                .enumerate()
-                .for_each(|(i, last)| copy(&states[from..], last, [i * n, n, whole[1]]));
-        } else if let Some(output) = output {
-            last[0].copy_from_slice(&output[(steps - 1) * batch * n..]);
-        }
-        Ok(fits)
+        if brief { detached::briefly(compute) } else { detached::run(self.arrays.py(), |_| compute()) }
     }
 
     /// T, B, d and n, none of them 0.
     fn sizes<T: Number>(&self) -> Option<[usize; 4]> {
         let [x, last] = [&self.arrays, &self.last].map(|tuple| View::<T>::of(&tuple.get_item(0).ok()?, true));
         let (x, n) = (x?, last?.rows()?[1]);
-        let sizes = match x.tensor.shape[..] {
-            [steps, batch, features] => [steps, batch, features, n],
-            [batch, features] => [1, batch, features, n],
+        let sizes = match (x.tensor.shape.as_slice(), &self.order.1) {
+            (&[entries, features], Some(counts)) if counts.is_sorted_by(|a, b| a >= b) => {
+                let total = counts.iter().try_fold(0, |sum: usize, count| sum.checked_add(*count))?;
+                (total == entries && counts.last() > Some(&0)).then_some(())?;
+                [counts.len(), counts[0], features, n]
+            }
+            (&[steps, batch, features], None) => [steps, batch, features, n],
+            (&[batch, features], None) => [1, batch, features, n],
             _ => return None,
         };
         (!sizes.contains(&0)).then_some(sizes)
     }
 }
 
-/// Copies n numbers of each row of so many, from the first of them on.
-fn copy<T: Copy>(from: &[T], to: &mut [T], [first, n, width]: [usize; 3]) {
-    to.chunks_exact_mut(n)
-        .zip(from.chunks_exact(width))
-        .for_each(|(to, row)| to.copy_from_slice(&row[first..first + n]));
+/// What is laid out anew.
+struct Laid<T> {
+    shapes: Vec<Vec<usize>>,
+    /// x with room for all sequences at each step, where it is packed.
+    x: Vec<T>,
+    /// The sum of two biases.
+    bias: Vec<T>,
+    /// The parts of the state side by side, where there are several.
+    before: Vec<T>,
+    lengths: Option<Vec<usize>>,
 }
 
-/// Parts of a state side by side.
-fn joined<T: Number>(parts: &[&[T]], n: usize) -> Vec<T> {
-    let rows = parts.first().map_or(0, |part| part.len() / n);
-    let mut joined = Vec::with_capacity(rows * parts.len() * n);
-    for row in 0..rows {
-        parts.iter().for_each(|part| joined.extend_from_slice(&part[row * n..(row + 1) * n]));
+impl<T: Number> Laid<T> {
+    /// None without memory.
+    fn of(plain: &Plain<'_, '_>, read: &Read<'_, T>, sizes: [usize; 4]) -> Option<Self> {
+        let ([_, batch, features, n], counts) = (sizes, plain.order.1.as_deref());
+        let numbers = |at: Option<usize>| match at.map(|at| read.arrays[at].array().1) {
+            Some(Array::Own(numbers)) => numbers,
+            _ => &[],
+        };
+        let sum = |second: &View<'_, T>| {
+            let pairs = numbers(bias_at(plain.cell)).iter().zip(second.slice());
+            pairs.map(|(first, second)| *first + *second).collect()
+        };
+        let mut before = Vec::new();
+        if read.states.len() > 1 {
+            before.try_reserve_exact(batch * n * read.states.len()).ok()?;
+            for row in 0..batch {
+                read.states
+                    .iter()
+                    .for_each(|part| before.extend_from_slice(&part.slice()[row * n..(row + 1) * n]));
+            }
+        }
+        let shape = |(i, lent): (usize, &Lent<'_, T>)| lent.shape(plain.cell, i, sizes);
+        Some(Laid {
+            shapes: read.arrays.iter().enumerate().map(shape).collect(),
+            x: counts.map_or(Some(Vec::new()), |counts| spread(counts, features, numbers(Some(0))))?,
+            bias: read.second.as_ref().map_or_else(Vec::new, sum),
+            before,
+            lengths: counts
+                .map(|counts| (0..batch).map(|b| counts.partition_point(|&count| count > b)).collect()),
+        })
     }
-    joined
+
+    /// The arguments in the order of the cell's.
+    fn given<'a>(&'a self, cell: &Declaration, read: &'a Read<'_, T>) -> Vec<Given<'a, T>> {
+        let given = |(lent, shape): (&'a Lent<'_, T>, &'a Vec<usize>)| Given { shape, array: lent.array().1 };
+        let mut given: Vec<_> = read.arrays.iter().zip(&self.shapes).map(given).collect();
+        if !self.x.is_empty() {
+            given[0].array = Array::Own(&self.x);
+        }
+        if let Some(at) = bias_at(cell).filter(|_| !self.bias.is_empty()) {
+            given[at].array = Array::Own(&self.bias);
+        }
+        if let Some(state) = read.states.first() {
+            given[cell.h0_at()].array =
+                Array::Own(if self.before.is_empty() { state.slice() } else { &self.before });
+        }
+        given
+    }
+}
+
+/// The place of the bias.
+fn bias_at(cell: &Declaration) -> Option<usize> {
+    cell.arguments.iter().position(|argument| matches!(argument.name, "b" | "bias"))
+}
+
+/// So many zeros, if there is memory for them.
+fn zeros<T: Number>(len: usize) -> Option<Vec<T>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(len).ok()?;
+    zeros.resize(len, T::zero());
+    Some(zeros)
+}
+
+/// Packed steps with room for all sequences in each.
+fn spread<T: Number>(counts: &[usize], width: usize, packed: &[T]) -> Option<Vec<T>> {
+    let (each, mut from) = (counts[0].saturating_mul(width), 0);
+    let mut padded = zeros(counts.len().saturating_mul(each))?;
+    for (count, to) in counts.iter().zip(padded.chunks_exact_mut(each)) {
+        to[..count * width].copy_from_slice(&packed[from..from + count * width]);
+        from += count * width;
+    }
+    Some(padded)
 }
 
 /// The numbers of a tensor in C order.
@@ -211,6 +266,13 @@ impl<'py, T: Typed> View<'py, T> {
             [rows, columns] | [1, rows, columns] => Some([rows, columns]),
             _ => None,
         }
+    }
+
+    fn given<'a>(&'a self) -> Given<'a, T>
+    where
+        T: Number,
+    {
+        Given { shape: &self.tensor.shape, array: Array::Own(self.slice()) }
     }
 
     fn slice(&self) -> &[T] {
@@ -249,14 +311,15 @@ impl<'py, T: Number> Lent<'py, T> {
         }
     }
 
-    /// Its sizes, those that are declared where its blocks of n rows lie one below the other.
+    /// Its sizes: those that are declared, for x, for the state, and where blocks of n rows lie one below the other.
     fn shape(&self, cell: &Declaration, i: usize, sizes: [usize; 4]) -> Vec<usize> {
-        let (own, n) = (self.array().0, sizes[3]);
-        match (own, &cell.shape(i, sizes).unwrap_or_default()[..]) {
+        let (own, declared, n) = (self.array().0, cell.shape(i, sizes).unwrap_or_default(), sizes[3]);
+        match (own, &declared[..]) {
+            _ if i == 0 || i == cell.h0_at() => declared,
             ([first, rest @ ..], [blocks, rows, others @ ..])
                 if rest == others && *first == blocks * rows =>
             {
-                [&[*blocks, *rows], rest].concat()
+                declared
             }
             (&[rows], &[units]) if units == n && rows > n && rows.is_multiple_of(n) => vec![rows / n, n],
             _ => own.to_vec(),
@@ -296,6 +359,23 @@ impl<'py, T: Number> Read<'py, T> {
             last: View::all(&plain.last, brief)?,
             output: View::optional(&plain.output, brief)?,
         })
+    }
+
+    /// Whether the tensors of states have their sizes, and no result overlaps another tensor.
+    fn fits(&self, plain: &Plain<'_, '_>, [steps, batch, _, n]: [usize; 4]) -> bool {
+        let width = plain.cell.width;
+        let entries = plain.order.1.as_ref().map_or(steps * batch, |counts| counts.iter().sum());
+        let row = |view: &View<'_, T>| view.rows() == Some([batch, n]);
+        let bias = bias_at(plain.cell).map_or(&[][..], |at| self.arrays[at].array().0);
+        self.states.iter().chain(&self.last).all(row)
+            && self.last.len() == width
+            && (self.states.is_empty() || self.states.len() == width)
+            && self.output.as_ref().is_none_or(|output| output.data.len() == entries * n)
+            && self
+                .second
+                .as_ref()
+                .is_none_or(|second| !bias.is_empty() && second.data.len() == bias.iter().product::<usize>())
+            && self.apart()
     }
 
     /// Whether no result overlaps another tensor.

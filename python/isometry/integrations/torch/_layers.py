@@ -11,7 +11,7 @@ from torch.autograd import Function
 
 from isometry import _core
 from isometry._cells.gru import R_FIRST
-from isometry.torch._dispatch.function import arrays, empty, readable, threads
+from isometry.torch._dispatch.function import empty, threads
 from isometry.torch._dispatch.mode import KERNEL, RECORDED
 from isometry.torch._dispatch.results import computed
 from isometry.torch.nn._base import packed_rows
@@ -56,8 +56,8 @@ class Call(NamedTuple):
 
 def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Tensor, ...]:
     """The output and the last states for x (T, B, d), or for packed x (entries, d) with `counts` entries per step."""
-    if not call.recorded and not call.dropout:
-        return _unrecorded(x, call, counts)
+    if not call.recorded and not call.dropout and (found := _unrecorded(x, call, counts)) is not None:
+        return found
     if counts is None:
         output, last = _layers(x, call, None, lambda x, p: torch.dropout(x.contiguous(), p, True))
         return (output.clone(memory_format=torch.contiguous_format) if call.directions == 1 else output), *last
@@ -75,25 +75,38 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
     return gathered(output), *last
 
 
-def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor, ...]:
-    """`results` without gradients and dropout."""
+def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor, ...] | None:
+    """`results` without gradients and dropout; None where tensors are not of one dtype, or do not fit."""
     kind, held, weights, each, directions, _, n, _ = call
-    steps, batch = x.shape[:2] if counts is None else (len(counts), counts[0])
-    output, out = empty((*x.shape[:-1], directions * n), x.dtype)
-    ends = [empty(t.shape, t.dtype) for t in held]
-    law = (steps, batch, x.shape[-1], n), each == 4, directions
-    places = [out, *[end for _, end in ends]]
-    _core.layers(kind.name, readable(x), arrays(held), arrays(weights), law, counts, places, threads())
-    return output, *[last for last, _ in ends]
+    held, lasts = [t.contiguous() for t in held], []
+    for i in range(0, len(held[0]), directions):
+        outputs, x = [], x.contiguous()
+        for direction in range(directions):
+            k = i + direction
+            output = empty((*x.shape[:-1], n), x.dtype)[0]
+            own, states = weights[k * each : (k + 1) * each], [t[k : k + 1] for t in held]
+            last = one_layer(kind, x, states, own, output, (bool(direction), counts))
+            if last is None:
+                return None
+            outputs.append(output)
+            lasts.append(last)
+        x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
+    return x, *(lasts[0] if len(lasts) == 1 else map(torch.cat, zip(*lasts, strict=True)))
 
 
 def one_layer(
-    kind: Kind, x: Tensor, held: Sequence[Tensor], weights: Sequence[Tensor], output: Tensor | None
+    kind: Kind,
+    x: Tensor,
+    held: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    output: Tensor | None,
+    order: tuple[bool, list[int] | None] = (False, None),
 ) -> tuple[Tensor, ...] | None:
     """The parts of the last state of one layer in one direction, without gradients, and into `output` all states, if it
-    is wanted; None where tensors are not of one dtype or do not fit, or the states are not in C order.
+    is wanted; None where tensors are not of one dtype, do not fit, or are not in C order.
+
+    `order` says whether x is read from its end, and how many sequences have each step of packed x.
     """
-    x = x.contiguous()
     u, w, b, second = weights if len(weights) == 4 else (*weights, None, None)
     own: tuple[Any, Any] = None, second
     arrays: tuple[Any, ...]
@@ -104,7 +117,7 @@ def one_layer(
     else:
         arrays = (x, w, u, b, None, None, None)
     new = tuple([torch.empty_like(t) for t in held])
-    done = _core.plain_sequence(kind.cell, kind.law, own, arrays, tuple(held), new, output, threads())
+    done = _core.plain_sequence(kind.cell, kind.law, own, arrays, tuple(held), new, output, order, threads())
     return new if done else None
 
 

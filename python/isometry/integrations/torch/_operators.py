@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from isometry.torch._dispatch.function import empty
 from isometry.torch._dispatch.private import dispatch_modes, forward_mode, tracing_state, transforms_active
 
 from ._layers import KINDS, Call, Kind, one_layer, results
@@ -124,10 +123,6 @@ def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
             return None
         batch, steps, _ = x.shape if batch_first else (x.shape[1], x.shape[0], 0)
         x = x.transpose(0, 1) if batch_first else x
-        if len(weights) == (4 if law[0] else 2) and (always or pays(kind, steps, batch, _units(states), False, False)):
-            found = _one_layer(kind, x, states, weights, True)
-            if found is not None:
-                return (found[0].transpose_(0, 1) if batch_first else found[0]), *found[1:]
         call = _call(kind, x, states, weights, law, (steps, batch, False, always))
         if call is None:
             return None
@@ -163,7 +158,7 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
             return None
         x, states, *weights = given
         weights = [t for t in weights if t is not None]
-        found = _one_layer(kind, x, states, weights, False) if x.dim() == 2 and len(weights) in (2, 4) else None
+        found = _after(kind, x, states, weights) if x.dim() == 2 and len(weights) in (2, 4) else None
         if found is None:
             found = _after_recorded(kind, x, states, weights)
         return found if found is None or kind.parts == 2 else found[0]
@@ -171,21 +166,13 @@ def _of_step(kind: Kind) -> Callable[[Any, bool], Any]:
     return computed
 
 
-def _units(states: Any) -> int:
-    return (states if isinstance(states, Tensor) else states[0]).shape[-1]
-
-
-def _one_layer(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor], keep: bool) -> tuple[Tensor, ...] | None:
-    """The output, if it is to be kept, and the parts of the last state of one layer in one direction, without
-    gradients, from x (T, B, d), or (B, d) for one step; None where `_call` decides.
-    """
+def _after(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
+    """The parts of the state after one step without gradients, from x (B, d); None where `_call` decides."""
     held = tuple(states) if kind.parts == 2 else (states,)
     tensors = x, *held, *weights
     if _recorded(tensors) or not _ours(tensors) or torch.is_autocast_enabled("cpu"):
         return None
-    output = [empty((*x.shape[:-1], held[0].shape[-1]), x.dtype)[0]] if keep and x.dtype in _REAL else []
-    last = one_layer(kind, x, held, weights, *output or (None,))
-    return None if last is None else (*output, *last)
+    return one_layer(kind, x, held, weights, None)
 
 
 def _after_recorded(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tuple[Tensor, ...] | None:

@@ -259,7 +259,8 @@ class RecurrentLayer(Stepping, LayerParameters):
         output, parts = found
         last: Any = parts if self._separate else parts[0]
         if output is None:
-            return parts[0][-1].clone(), last
+            ends = parts[0][-self._directions :]
+            return (ends[0].clone() if len(ends) == 1 else torch.cat(ends.unbind(0), -1)), last
         return (output.squeeze_(1) if not batched else output.transpose_(0, 1) if self.batch_first else output), last
 
     def _output(

@@ -217,6 +217,7 @@ class Stepping:
     """The methods of layers whose inputs arrive one at a time."""
 
     batch_first: bool
+    bidirectional: bool
     __call__: Any
     _one_state: Any
     _parted: Any
@@ -265,7 +266,8 @@ class Stepping:
         if not _observed(self, input):
             own = held(self)
             x = input if input.dim() == 2 else input.unsqueeze(0)
-            by = plain(self, x, hx, tuple(input.shape[:-1]), own is not None, False) if self._runs_as_defined else None
+            lead, as_defined = tuple(input.shape[:-1]), self._runs_as_defined and not self.bidirectional
+            by = plain(self, x, hx, lead, own is not None, False) if as_defined else None
             if by is not None:
                 return by[1] if self._separate else by[1][0]  # type: ignore[return-value]
             if own is not None and (found := own.step(input, self._one_state(hx, input, True))) is not None:

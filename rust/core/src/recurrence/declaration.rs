@@ -198,6 +198,12 @@ impl Declaration {
         (!shape.is_empty()).then_some(shape)
     }
 
+    /// The place of h0.
+    #[doc(hidden)]
+    pub fn h0_at(&self) -> usize {
+        self.h0_at
+    }
+
     /// The places of its own arrays: those besides x, h0, the bias of the activation and the state before marked steps.
     pub(super) fn own(&self) -> impl Iterator<Item = usize> + use<> {
         let h0_at = self.h0_at;

@@ -25,7 +25,6 @@ mod pairs;
 mod parts;
 mod real;
 pub mod rum;
-mod stacked;
 #[cfg(test)]
 pub(crate) mod tests;
 mod time;
@@ -38,7 +37,6 @@ pub use cells::{CELLS, declared, sequence, sequence_vjp};
 pub use declaration::Declaration;
 pub use driver::ends::{Cotangent, Trajectory, Written};
 pub use ensemble::ensemble;
-pub use stacked::{Layer, Stacked};
 pub use time::checkpoint::Checkpoint;
 pub use time::starts::Starts;
 pub use time::timeline::Run;
