@@ -162,7 +162,7 @@ def test_nothing_is_saved_without_gradients(mode, seed, monkeypatch):
 
     monkeypatch.setattr(_core, "sequence", call)
     x = draw(seed, 3, 2, 2).float()
-    for kind in (it.nn.GRU, it.nn.GORU, it.nn.RUM):
+    for kind in (it.nn.ORNN, it.nn.GORU, it.nn.SoftORNN):
         with mode():
             kind(2, 4)(x)
     assert kept == [None, None, None]

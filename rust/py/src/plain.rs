@@ -80,7 +80,7 @@ impl Plain<'_, '_> {
     fn run<T: Number>(&self) -> PyResult<bool> {
         let Some(sizes @ [steps, batch, features, n]) = self.sizes::<T>() else { return Ok(false) };
         let work = [steps, batch, n, features.saturating_add(n)].into_iter().fold(4, usize::saturating_mul);
-        let (brief, width) = (work <= BRIEF, self.cell.width);
+        let (brief, width) = (work <= BRIEF && tensors::locks(self.arrays.py()), self.cell.width);
         let Some(read) = Read::<T>::of(self, brief).filter(|read| read.fits(self, sizes)) else {
             return Ok(false);
         };

@@ -127,6 +127,13 @@ pub fn tensor<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Optio
     }
 }
 
+/// Whether threads of Python wait for one another: not where the interpreter has no lock.
+pub fn locks(py: Python<'_>) -> bool {
+    static LOCKS: PyOnceLock<bool> = PyOnceLock::new();
+    let ask = || py.import("sys")?.call_method0("_is_gil_enabled")?.extract();
+    *LOCKS.get_or_init(py, || ask().unwrap_or(true))
+}
+
 /// The same while the interpreter's lock is held, within which the tensor gets no other memory: only the object is kept.
 pub fn lent<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     let Some(exchange) = exchange(object) else { return Ok(None) };

@@ -34,11 +34,11 @@ from ._contract import (
     unbatched,
 )
 from ._masking import masked
-from ._one_step import of_one_step
+from ._one_step import called, of_one_step
 from ._parameters import LayerParameters
 from ._signature import name_constructor, refuse
-from ._step import Kernel, OneStep, plain
-from ._streaming import Stepping, held
+from ._step import Kernel, OneStep
+from ._streaming import Stepping
 
 
 class RecurrentLayer(Stepping, LayerParameters):
@@ -234,7 +234,7 @@ class RecurrentLayer(Stepping, LayerParameters):
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``; a pair where the state is one.
         """
-        if mask is None and starts is None and start_state is None and (found := self._plain(input, hx)) is not None:
+        if mask is None and starts is None and start_state is None and (found := called(self, input, hx)) is not None:
             return found
         given = self._one_state(hx, input)
         if mask is None:
@@ -244,24 +244,6 @@ class RecurrentLayer(Stepping, LayerParameters):
         else:
             output, last = masked(self, input, given, mask)
         return output, self._parted(last)
-
-    def _plain(self, input: Any, hx: Any) -> tuple[Tensor, Any] | None:
-        """`forward` where `plain` serves; the results are no views."""
-        if type(input) is not Tensor or input.dim() not in (2, 3):
-            return None
-        batched = input.dim() == 3
-        x = input if batched else input.unsqueeze(1)
-        x = x.transpose(0, 1).contiguous() if batched and self.batch_first else x
-        lead = (x.size(1),) if batched else ()
-        found = plain(self, x, hx, lead, held(self) is not None, not self.last_only)
-        if found is None:
-            return None
-        output, parts = found
-        last: Any = parts if self._separate else parts[0]
-        if output is None:
-            ends = parts[0][-self._directions :]
-            return (ends[0].clone() if len(ends) == 1 else torch.cat(ends.unbind(0), -1)), last
-        return (output.squeeze_(1) if not batched else output.transpose_(0, 1) if self.batch_first else output), last
 
     def _output(
         self, input: Tensor | PackedSequence, hx: Tensor | None, starts: Tensor | None, start_state: Any = None

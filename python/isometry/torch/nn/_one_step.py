@@ -1,5 +1,6 @@
-"""Calls of a layer on one time step, whose kernels take less time than what a sequence needs besides: the checks of all
-arguments, orders, marks. Such a call reads the parameters at every call, unlike steps inside `cached`.
+"""Calls of a layer that need less than `_stack` arranges: sequences of one length without gradients, and one time step,
+whose kernels take less time than the checks of all arguments, orders and marks. Such a call reads the parameters at
+every call, unlike steps inside `cached`.
 """
 
 from typing import Any
@@ -10,11 +11,31 @@ from torch.compiler import is_compiling
 
 from .._dispatch.function import HALF
 from .._dispatch.mode import RECORDED, mode
+from ._plain import plain
 from ._step import OneStep, Step, call_of, stepped
 from ._streaming import held
 
 #: Dtypes of the weights of real layers.
 _WEIGHTS = (*HALF, torch.float32, torch.float64)
+
+
+def called(layer: Any, input: Any, hx: Any) -> tuple[Tensor, Any] | None:
+    """What a call of the layer returns, where `plain` serves; the results are no views."""
+    if type(input) is not Tensor or input.dim() not in (2, 3):
+        return None
+    batched = input.dim() == 3
+    turned = batched and layer.batch_first
+    x = input.transpose(0, 1).contiguous() if turned else input if batched else input.unsqueeze(1)
+    lead = (x.size(1),) if batched else ()
+    found = plain(layer, x, hx, lead, held(layer) is not None, not layer.last_only)
+    if found is None:
+        return None
+    output, parts = found
+    last: Any = parts if layer._separate else parts[0]
+    if output is None:
+        ends = parts[0][-layer._directions :]
+        return (ends[0].clone() if len(ends) == 1 else torch.cat(ends.unbind(0), -1)), last
+    return (output.transpose_(0, 1) if turned else output if batched else output.squeeze_(1)), last
 
 
 def of_one_step(layer: Any, input: Tensor, hx: Tensor | None) -> tuple[Tensor, Tensor] | None:

@@ -31,7 +31,8 @@ from ..operators.dense import Dense
 from ..sequences._blocks import whole
 from ..sequences._cells import CELLS
 from ._contract import accepted, check_step
-from ._step import Kernel, OneStep, Step, plain, step_of, stepped
+from ._plain import plain
+from ._step import Kernel, OneStep, Step, step_of, stepped
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40

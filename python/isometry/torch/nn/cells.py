@@ -11,7 +11,7 @@ from ..._rules import check
 from ..operators._operator import dense
 from ._base import RecurrentLayer
 from ._gates import NAMES
-from ._step import plain
+from ._plain import plain
 from ._streaming import held
 from .gru import GRU
 from .lstm import LSTM
