@@ -150,11 +150,6 @@ class RecurrentLayer(Stepping, LayerParameters):
         """The same for calls of the kernels alone, which may take parameters as they are where `_kernel` adds some."""
         return self._kernel(suffix)
 
-    def _apart(self, suffix: str) -> tuple[Kernel, Tensor | None]:
-        """The kernel with the arrays as they are stored, and what adds to its bias."""
-        kernel: Kernel = self._as_stored(suffix)  # type: ignore[assignment]
-        return kernel, None
-
     def _dense(self, w: Tensor) -> Tensor:
         """A recurrent weight with the blocks of its heads in whole matrices."""
         if self._heads == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ class LayerParameters(Contiguous):
     _heads: int
     trainable_h0: bool
     weight_ih_l0: nn.Parameter
+    _as_stored: Any
 
     is_complex: bool = False
     """Whether the states are complex."""
@@ -171,6 +173,10 @@ class LayerParameters(Contiguous):
         where it is computed, or where a step is more than a kernel.
         """
         return None
+
+    def _apart(self, suffix: str) -> tuple[Any, Tensor | None]:
+        """The kernel of a recurrence with arrays as they are stored, and what adds to its bias."""
+        return self._as_stored(suffix), None
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""
