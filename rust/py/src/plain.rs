@@ -86,7 +86,7 @@ impl Plain<'_, '_> {
         };
         let counts = self.order.1.as_deref();
         let (apart, size) = (width > 1 || counts.is_some(), batch * width * n);
-        let all = if apart && self.output.is_some() { steps.saturating_mul(size) } else { 0 };
+        let all = if apart && self.output.is_some() && steps > 1 { steps.saturating_mul(size) } else { 0 };
         let laid = (Laid::of(self, &read, sizes), zeros(all), zeros(if width > 1 { size } else { 0 }));
         let (Some(laid), Some(mut states), Some(mut ends)) = laid else { return Ok(false) };
         let call = Call {
@@ -110,16 +110,24 @@ impl Plain<'_, '_> {
         };
         let budget = Budget::of(if brief { 1 } else { self.threads });
         let compute = || {
-            let written = Written {
-                states: output.as_mut().map(|output| if apart { &mut states[..] } else { &mut **output }),
-                last: Some(if width > 1 { &mut ends[..] } else { &mut *last[0] }),
-                ..Written::default()
+            let one = if width > 1 { &mut ends[..] } else { &mut *last[0] };
+            let written = if steps == 1 {
+                one.into()
+            } else {
+                let states =
+                    output.as_mut().map(|output| if apart { &mut states[..] } else { &mut **output });
+                Written { states, last: Some(one), ..Written::default() }
             };
             match sequence(call, written, &mut [], None, &budget) {
                 Err(Error::Shape { .. } | Error::Value { .. } | Error::Dtype(_)) => return Ok(false),
                 done => done?,
             }
-            if let Some(output) = output.filter(|_| apart) {
+            if let Some(output) = output.filter(|_| apart || steps == 1) {
+                let states: &[T] = match (steps, width) {
+                    (1, 1) => &*last[0],
+                    (1, _) => &ends,
+                    _ => &states,
+                };
                 let there = |i: usize| counts.is_none_or(|counts| i % batch < counts[i / batch]);
                 let rows = states.chunks_exact(width * n).enumerate().filter(|(i, _)| there(*i));
                 output.chunks_exact_mut(n).zip(rows).for_each(|(to, (_, row))| to.copy_from_slice(&row[..n]));

@@ -54,10 +54,12 @@ class Call(NamedTuple):
     recorded: bool
 
 
-def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Tensor, ...]:
-    """The output and the last states for x (T, B, d), or for packed x (entries, d) with `counts` entries per step."""
-    if not call.recorded and not call.dropout and (found := _unrecorded(x, call, counts)) is not None:
-        return found
+def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Tensor, ...] | None:
+    """The output and the last states for x (T, B, d), or for packed x (entries, d) with `counts` entries per step; None
+    where tensors of a call without gradients do not fit.
+    """
+    if not call.recorded and not call.dropout:
+        return _unrecorded(x, call, counts)
     if counts is None:
         output, last = _layers(x, call, None, lambda x, p: torch.dropout(x.contiguous(), p, True))
         return (output.clone(memory_format=torch.contiguous_format) if call.directions == 1 else output), *last
@@ -76,22 +78,26 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
 
 
 def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor, ...] | None:
-    """`results` without gradients and dropout; None where tensors are not of one dtype, or do not fit."""
+    """`results` without gradients and dropout."""
     kind, held, weights, each, directions, _, n, _ = call
-    held, lasts = [t.contiguous() for t in held], []
-    for i in range(0, len(held[0]), directions):
+    if not all(map(Tensor.is_contiguous, (*held, *weights))):
+        held, weights = [t.contiguous() for t in held], [t.contiguous() for t in weights]
+    count, lasts = len(weights) // each, []
+    if any(len(t) != count for t in held):
+        return None
+    for i in range(0, count, directions):
         outputs, x = [], x.contiguous()
-        for direction in range(directions):
-            k = i + direction
+        for k in range(i, i + directions):
             output = empty((*x.shape[:-1], n), x.dtype)[0]
-            own, states = weights[k * each : (k + 1) * each], [t[k : k + 1] for t in held]
-            last = one_layer(kind, x, states, own, output, (bool(direction), counts))
+            states = held if count == 1 else [t[k : k + 1] for t in held]
+            own = weights[k * each : (k + 1) * each]
+            last = one_layer(kind, x, states, own, output, (k > i, counts))
             if last is None:
                 return None
             outputs.append(output)
             lasts.append(last)
         x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
-    return x, *(lasts[0] if len(lasts) == 1 else map(torch.cat, zip(*lasts, strict=True)))
+    return x, *(lasts[0] if count == 1 else map(torch.cat, zip(*lasts, strict=True)))
 
 
 def one_layer(

@@ -105,6 +105,9 @@ def _call(
         return None
     if not _ours(tensors):
         return None
+    call = Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
+    if not recorded and not call.dropout:
+        return call  # whose kernel says itself whether everything fits
     rows = kind.gates * n
     shapes = [x.shape, *[(count, batch, n)] * len(held)]
     for i in range(count):
@@ -113,7 +116,7 @@ def _call(
     for t, shape in zip(tensors, shapes, strict=True):
         if not (t.dtype is dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
             return None
-    return Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
+    return call
 
 
 def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
@@ -126,8 +129,8 @@ def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:
         call = _call(kind, x, states, weights, law, (steps, batch, False, always))
         if call is None:
             return None
-        output, *last = results(x, call)
-        return (output.transpose_(0, 1) if batch_first else output), *last  # in place: no view
+        found = results(x, call)
+        return (found[0].transpose_(0, 1), *found[1:]) if found is not None and batch_first else found  # no views
 
     return computed
 
@@ -186,8 +189,8 @@ def _after_recorded(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor
     call = _call(kind, x.unsqueeze(0), own, weights, law, (1, len(x), False, True))
     if call is None:
         return None
-    _, *last = results(x.unsqueeze(0), call)
-    return tuple([t.squeeze_(0) for t in last])  # in place: no views
+    found = results(x.unsqueeze(0), call)
+    return None if found is None else tuple([t.squeeze_(0) for t in found[1:]])  # in place: no views
 
 
 def _operators() -> list[Operator]:

@@ -1,23 +1,27 @@
-"""Which calls are faster by these kernels than by torch: docs/faster-gru.md has the measurements."""
+"""Which calls these kernels take without being asked: those that would take longer if they were left to torch, which adds
+some 20 us to torch's own time. docs/faster-gru.md has the measurements.
+"""
 
 from __future__ import annotations
 
 from ._layers import Kind
 
-#: Steps from which all calls are faster but those of an LSTM without gradients on more than a few sequences.
+#: Steps from which packed sequences are faster.
+_PACKED = 10
+#: Steps from which all packed sequences are.
 _LONG = 50
-#: Steps from which packed sequences and narrow layers are.
-_SHORT = 10
+#: Units up to which matrices are laid out in little time.
+_NARROW = 128
+#: Sequences up to which an LSTM without gradients is faster than torch's, however long they are.
+_FEW = 8
 
 
 def pays(kind: Kind, steps: int, batch: int, n: int, recorded: bool, packed: bool) -> bool:
     """Whether a call with n units is taken without being asked; `recorded` says whether there are gradients."""
-    if steps == 1:
-        return not recorded
     if packed:
-        return steps >= _SHORT and (recorded or n <= 64 or (steps >= _LONG and kind.cell != "recurrence"))
+        return steps >= _PACKED and (recorded or n <= 64 or (steps >= _LONG and kind.cell != "recurrence"))
     if kind.name == "lstm":
-        if not recorded:
-            return batch <= 2 and (steps >= _LONG or n <= 256)
-        return steps >= _LONG or (n >= 512 and batch <= 2)
-    return steps >= _LONG or (steps >= _SHORT and (n <= 64 or (recorded and (kind.name == "gru" or batch <= 2))))
+        return recorded or batch <= _FEW or steps <= 10 or n <= 64
+    if recorded:
+        return steps >= (5 if kind.name == "gru" else 10)
+    return steps >= 10 or n <= _NARROW or batch > _FEW
