@@ -95,8 +95,7 @@ def register(*, always: bool = False) -> Registration:
     devices, empty sequences, wrong arguments, forward mode, torch.func, and whatever is traced) torch computes or
     refuses as before.
 
-    A call of a layer that is left to torch costs some 65 microseconds more than without a registration: a single step
-    of a GRU takes 1.7 times as long. Programs of many short calls are better off without one.
+    A call of a layer that is left to torch costs some 20 microseconds more than without a registration.
 
     Examples
     --------
