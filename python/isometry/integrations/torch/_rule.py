@@ -1,15 +1,11 @@
-"""Which calls these kernels take without being asked: those that would take longer if they were left to torch, which adds
-some 20 us to torch's own time. docs/faster-gru.md has the measurements.
+"""Which calls these kernels take without being asked: those that would take longer if they were left to torch, which
+adds some 20 us to torch's own time. docs/faster-gru.md has the measurements.
 """
 
 from __future__ import annotations
 
 from ._layers import Kind
 
-#: Steps from which packed sequences are faster.
-_PACKED = 10
-#: Steps from which all packed sequences are.
-_LONG = 50
 #: Units up to which matrices are laid out in little time.
 _NARROW = 128
 #: Sequences up to which an LSTM without gradients is faster than torch's, however long they are.
@@ -19,7 +15,7 @@ _FEW = 8
 def pays(kind: Kind, steps: int, batch: int, n: int, recorded: bool, packed: bool) -> bool:
     """Whether a call with n units is taken without being asked; `recorded` says whether there are gradients."""
     if packed:
-        return steps >= _PACKED and (recorded or n <= 64 or (steps >= _LONG and kind.cell != "recurrence"))
+        return not recorded or steps >= 10
     if kind.name == "lstm":
         return recorded or batch <= _FEW or steps <= 10 or n <= 64
     if recorded:

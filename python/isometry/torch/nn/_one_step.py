@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
+from torch.nn.utils.rnn import PackedSequence
 
 from .._dispatch.function import HALF
 from .._dispatch.mode import RECORDED, mode
@@ -19,22 +20,34 @@ from ._streaming import held
 _WEIGHTS = (*HALF, torch.float32, torch.float64)
 
 
-def called(layer: Any, input: Any, hx: Any) -> tuple[Tensor, Any] | None:
+def called(layer: Any, input: Any, hx: Any) -> tuple[Any, Any] | None:
     """What a call of the layer returns, where `plain` serves; the results are no views."""
-    if type(input) is not Tensor or input.dim() not in (2, 3):
+    order = turned = None
+    if isinstance(input, PackedSequence):
+        (x, sizes, order, inverse), batched = input, True
+        counts: Any = sizes.tolist() if type(x) is Tensor and x.dim() == 2 else None
+        lead = tuple(counts[:1]) if counts else ()
+        if not lead or (order is not None and hx is not None):
+            return None
+    elif type(input) is Tensor and input.dim() in (2, 3):
+        batched, counts = input.dim() == 3, None
+        turned = batched and layer.batch_first
+        x = input.transpose(0, 1).contiguous() if turned else input if batched else input.unsqueeze(1)
+        lead = (x.size(1),) if batched else ()
+    else:
         return None
-    batched = input.dim() == 3
-    turned = batched and layer.batch_first
-    x = input.transpose(0, 1).contiguous() if turned else input if batched else input.unsqueeze(1)
-    lead = (x.size(1),) if batched else ()
-    found = plain(layer, x, hx, lead, held(layer) is not None, not layer.last_only)
+    found = plain(layer, x, hx, lead, held(layer) is not None, not layer.last_only, counts)
     if found is None:
         return None
     output, parts = found
+    if order is not None:
+        parts = tuple([part.index_select(1, inverse) for part in parts])  # type: ignore[arg-type]
     last: Any = parts if layer._separate else parts[0]
     if output is None:
         ends = parts[0][-layer._directions :]
         return (ends[0].clone() if len(ends) == 1 else torch.cat(ends.unbind(0), -1)), last
+    if counts:
+        return PackedSequence(output, sizes, order, inverse), last
     return (output.transpose_(0, 1) if turned else output if batched else output.squeeze_(1)), last
 
 

@@ -20,18 +20,19 @@ _FEW = 8
 
 
 def plain(
-    layer: Any, x: Any, hx: Any, lead: tuple[int, ...], packed: bool, keep: bool
+    layer: Any, x: Any, hx: Any, lead: tuple[int, ...], packed: bool, keep: bool, counts: list[int] | None = None
 ) -> tuple[Tensor | None, tuple[Tensor, ...]] | None:
     """The output (T, B, n), if it is to be kept, and the parts of the last states without gradients, from x (T, B, d),
-    or (B, d) for one step: one call of the kernel for each recurrence, which reads everything as it lies. `lead` is
-    (B,), or () without a batch; `packed` says whether others have packed the matrices for steps.
+    (B, d) for one step, or the data of a PackedSequence with the number of sequences at each step: one call of the
+    kernel for each recurrence, which reads everything as it lies. `lead` is (B,), or () without a batch; `packed` says
+    whether others have packed the matrices for steps.
 
     None where W or an argument of the kernel is computed, where a gradient is recorded, and for what is refused.
     """
     if type(x) is not Tensor or is_compiling() or layer._heads > 1 or layer.is_complex or place(None) == "gpu":
         return None
     count, width = len(layer._suffixes), CELLS[layer._cell].declaration.width if layer._cell else 0
-    steps, directions = x.shape[0] if x.dim() == 3 else 1, layer._directions
+    steps, directions = len(counts) if counts else x.shape[0] if x.dim() == 3 else 1, layer._directions
     if not width or layer._separate is not (width > 1) or (packed and steps == 1 and lead > (_FEW,)):
         return None
     if layer.num_layers > 1 and layer.dropout and layer.training:
@@ -49,13 +50,14 @@ def plain(
         x, given = x.float(), given and tuple([part.float() for part in given])
     every: list[tuple[Tensor, ...]] = []
     for first in range(0, count, directions):
-        keeps = (steps > 1 and first + directions < count) or (keep and first + directions == count)
+        keeps = ((steps > 1 or counts is not None) and first + directions < count) or (
+            keep and first + directions == count
+        )
         outputs: list[Any] = []
         for k in range(first, first + directions):
             before = given and (given if count == 1 else tuple([part[k : k + 1] for part in given]))
-            found = _plain(
-                layer, layer._suffixes[k], (x, before, (1, *lead, layer.hidden_size), width), k > first, keeps
-            )
+            state = before, (1, *lead, layer.hidden_size), width
+            found = _plain(layer, layer._suffixes[k], x, state, (k > first, counts), keeps)
             if found is None:
                 return None
             outputs.append(found[0] if keeps else found[1][0])
@@ -69,10 +71,12 @@ def plain(
 
 
 def _plain(
-    layer: Any, suffix: str, given: tuple[Tensor, Any, tuple[int, ...], int], reverse: bool, keep: bool
+    layer: Any, suffix: str, x: Tensor, state: tuple[Any, tuple[int, ...], int], order: tuple[bool, Any], keep: bool
 ) -> tuple[Tensor | None, tuple[Tensor, ...]] | None:
-    """The same of one recurrence, for x, the parts of the state before it, and their shape and number."""
-    x, before, shape, width = given
+    """The same of one recurrence: `state` has the parts before it, their shape and number, `order` says whether x is
+    read from its end, and how many sequences have each step.
+    """
+    before, shape, width = state
     own, (kernel, second) = layer._as_given(suffix), layer._apart(suffix)
     if own is None or (before is None and layer.trainable_h0):
         return None
@@ -86,6 +90,6 @@ def _plain(
     else:
         new = tuple([torch.empty_like(part) for part in before])
     output = empty((*x.shape[:-1], shape[-1]), x.dtype)[0] if keep else None
-    law, order = (kernel.activation, kernel.slope, kernel.settings), (reverse, None)
+    law = kernel.activation, kernel.slope, kernel.settings
     done = _core.plain_sequence(kernel.cell, law, matrices, arrays, before, new, output, order, threads())
     return (output, new) if done else None
