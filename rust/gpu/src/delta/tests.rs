@@ -57,7 +57,9 @@ fn a_gate_of_zero_forgets_all() {
         let two = found(&context, Sizes { ends: Some(&[0, 70, 135]), ..own }, gates, forgotten);
         assert_eq!(one.len(), 7);
         for (i, (one, two)) in one.iter().zip(&two).enumerate() {
-            near(one, two, 64.0, &format!("array {i}, {gates:?}"));
+            // a gradient of a gate is the sum over all rows of its token, in which much cancels
+            let units = if i == 6 { 1024.0 } else { 128.0 };
+            near(one, two, units, &format!("array {i}, {gates:?}"));
         }
         let each = 2 * gates.iter().product::<usize>();
         assert!(one[6][forgotten * each..][..each].iter().all(|g_bar| *g_bar == c64::default()));
