@@ -3,7 +3,7 @@
 //! x = k pi/2 + r with |r| <= pi/4, pi/2 in parts whose multiples by k are exact; sin r and cos r are the minimax polynomials of
 //! fdlibm; k mod 4 says which of the two is the sine, and the signs. Angles beyond the range of k are left to the standard library.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::lanes::MOST;
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -64,20 +64,17 @@ unsafe fn polynomial<S: Simd>(z: S::V, coefficients: &[f64; 6], skip: usize) -> 
     }
 }
 
-impl<R: Real> Kernel<R> for Angles<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        for at in (0..self.count).step_by(S::LANES) {
-            let live = self.count - at;
-            // SAFETY: the contract of `Angles`; arithmetic of an instruction set that exists.
-            unsafe {
-                let (sin, cos) = sine_cosine::<S>(S::load_n(self.x.add(at), live));
-                S::store_n(self.sin.add(at), sin, live);
-                S::store_n(self.cos.add(at), cos, live);
-            }
+kernel!(Angles::<R>, |own| {
+    for at in (0..own.count).step_by(S::LANES) {
+        let live = own.count - at;
+        // SAFETY: the contract of `Angles`; arithmetic of an instruction set that exists.
+        unsafe {
+            let (sin, cos) = sine_cosine::<S>(S::load_n(own.x.add(at), live));
+            S::store_n(own.sin.add(at), sin, live);
+            S::store_n(own.cos.add(at), cos, live);
         }
     }
-}
+});
 
 /// sin x and cos x of each lane.
 ///

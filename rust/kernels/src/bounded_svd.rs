@@ -1,8 +1,7 @@
 //! Diagonal factors between two matrices: gradient of the factors, and rows multiplied by them, in one pass.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::Real;
-use crate::simd::Simd;
 use std::ops::Range;
 
 compiled! {
@@ -37,35 +36,31 @@ pub struct Between<R: Real> {
     pub columns: Range<usize>,
 }
 
-impl<R: Real> Kernel<R> for Between<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Between { x, y, z, by, sums, rows, width, ref columns } = *self;
-        for col in columns.clone().step_by(2 * S::LANES) {
-            // SAFETY: columns of the rows, `by` and `sums` (contract of `Between`).
-            unsafe {
-                let cols = [col, (col + S::LANES).min(columns.end)];
-                let live = cols.map(|col| columns.end - col);
-                let mut by_ = [S::zero(); 2];
+kernel!(Between::<R>, |&Between { x, y, z, by, sums, rows, width, ref columns }| {
+    for col in columns.clone().step_by(2 * S::LANES) {
+        // SAFETY: columns of the rows, `by` and `sums` (contract of `Between`).
+        unsafe {
+            let cols = [col, (col + S::LANES).min(columns.end)];
+            let live = cols.map(|col| columns.end - col);
+            let mut by_ = [S::zero(); 2];
+            for j in 0..2 {
+                by_[j] = S::load_n(by.add(cols[j]), live[j]);
+            }
+            let mut acc = [S::zero(); 2];
+            for i in 0..rows {
                 for j in 0..2 {
-                    by_[j] = S::load_n(by.add(cols[j]), live[j]);
-                }
-                let mut acc = [S::zero(); 2];
-                for i in 0..rows {
-                    for j in 0..2 {
-                        let at = i * width + cols[j];
-                        let (a, b) = (S::load_n(x.add(at), live[j]), S::load_n(y.add(at), live[j]));
-                        acc[j] = S::mul_add(a, b, acc[j]);
-                        S::store_n(y.add(at), S::mul(b, by_[j]), live[j]);
-                        if !z.is_null() {
-                            S::store_n(z.add(at), S::mul(a, by_[j]), live[j]);
-                        }
+                    let at = i * width + cols[j];
+                    let (a, b) = (S::load_n(x.add(at), live[j]), S::load_n(y.add(at), live[j]));
+                    acc[j] = S::mul_add(a, b, acc[j]);
+                    S::store_n(y.add(at), S::mul(b, by_[j]), live[j]);
+                    if !z.is_null() {
+                        S::store_n(z.add(at), S::mul(a, by_[j]), live[j]);
                     }
                 }
-                for j in 0..2 {
-                    S::store_n(sums.add(cols[j]), acc[j], live[j]);
-                }
+            }
+            for j in 0..2 {
+                S::store_n(sums.add(cols[j]), acc[j], live[j]);
             }
         }
     }
-}
+});

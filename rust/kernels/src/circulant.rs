@@ -1,8 +1,7 @@
 //! W = F^H D F on rows, a row per lane as in [`crate::transform`]; D contains the 1/n of both transforms.
 
-use crate::dispatch::{Kernel, compiled, on_half};
+use crate::dispatch::{compiled, kernel, on_half};
 use crate::scalar::Real;
-use crate::simd::Simd;
 use crate::transform::{LANES, Load, Plan, Store, Transform, add_lanes, get, moved, outer, set, turned};
 use std::ptr::null;
 
@@ -46,33 +45,30 @@ pub struct ApplyCirculant<R> {
     pub scratch: *mut R,
 }
 
-impl<R: Real> Kernel<R> for ApplyCirculant<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        // SAFETY: the contract above.
-        unsafe {
-            let plan: &Plan<R> = &*self.plan;
-            let n = plan.len();
-            let (a, b) = (self.scratch, self.scratch.add(plan.room() * 2 * S::LANES));
-            for row in (0..self.rows).step_by(S::LANES) {
-                let (x, out) = (self.x.add(row * 2 * n), self.out.add(row * 2 * n));
-                let rest = ApplyCirculant { x, out, rows: self.rows - row, ..*self };
-                if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
-                    return;
-                }
-                let size = (n, rest.rows.min(S::LANES));
-                S::outlined(&Load { x, size, diagonal: null(), conj: false, to: a });
-                let z = S::outlined(&Transform { plan, x: a, other: b, inverse: false });
-                for j in 0..n {
-                    set::<S>(z, j, turned::<S>(get::<S>(z, j), self.diagonal, j, self.adjoint));
-                }
-                let other = if z == a { b } else { a };
-                let z = S::outlined(&Transform { plan, x: z, other, inverse: true });
-                S::outlined(&Store { z, w: null(), size, diagonal: null(), conj: false, x: out });
+kernel!(ApplyCirculant::<R>, |own| {
+    // SAFETY: the contract above.
+    unsafe {
+        let plan: &Plan<R> = &*own.plan;
+        let n = plan.len();
+        let (a, b) = (own.scratch, own.scratch.add(plan.room() * 2 * S::LANES));
+        for row in (0..own.rows).step_by(S::LANES) {
+            let (x, out) = (own.x.add(row * 2 * n), own.out.add(row * 2 * n));
+            let rest = ApplyCirculant { x, out, rows: own.rows - row, ..*own };
+            if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
+                return;
             }
+            let size = (n, rest.rows.min(S::LANES));
+            S::outlined(&Load { x, size, diagonal: null(), conj: false, to: a });
+            let z = S::outlined(&Transform { plan, x: a, other: b, inverse: false });
+            for j in 0..n {
+                set::<S>(z, j, turned::<S>(get::<S>(z, j), own.diagonal, j, own.adjoint));
+            }
+            let other = if z == a { b } else { a };
+            let z = S::outlined(&Transform { plan, x: z, other, inverse: true });
+            S::outlined(&Store { z, w: null(), size, diagonal: null(), conj: false, x: out });
         }
     }
-}
+});
 
 /// Adds the gradient of the phases from (x, ct), ct the cotangent of W x, to `sums`, and writes x_bar and W x where they are not
 /// null.
@@ -100,57 +96,54 @@ pub struct PullCirculant<R> {
     pub scratch: *mut R,
 }
 
-impl<R: Real> Kernel<R> for PullCirculant<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        // SAFETY: the contract above.
-        unsafe {
-            let plan: &Plan<R> = &*self.plan;
-            let n = plan.len();
-            let room = |i: usize| self.scratch.wrapping_add(i * plan.room() * 2 * S::LANES);
-            for row in (0..self.rows).step_by(S::LANES) {
-                let at = row * 2 * n;
-                let rest = PullCirculant {
-                    x: self.x.add(at),
-                    ct: self.ct.add(at),
-                    x_bar: moved(self.x_bar, at),
-                    y: moved(self.y, at),
-                    rows: self.rows - row,
-                    ..*self
-                };
-                if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
-                    return;
+kernel!(PullCirculant::<R>, |kernel| {
+    // SAFETY: the contract above.
+    unsafe {
+        let plan: &Plan<R> = &*kernel.plan;
+        let n = plan.len();
+        let room = |i: usize| kernel.scratch.wrapping_add(i * plan.room() * 2 * S::LANES);
+        for row in (0..kernel.rows).step_by(S::LANES) {
+            let at = row * 2 * n;
+            let rest = PullCirculant {
+                x: kernel.x.add(at),
+                ct: kernel.ct.add(at),
+                x_bar: moved(kernel.x_bar, at),
+                y: moved(kernel.y, at),
+                rows: kernel.rows - row,
+                ..*kernel
+            };
+            if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
+                return;
+            }
+            let size = (n, rest.rows.min(S::LANES));
+            let load = |x, to| Load { x, size, diagonal: null(), conj: false, to };
+            S::outlined(&load(rest.x, room(0)));
+            let f = S::outlined(&Transform { plan, x: room(0), other: room(1), inverse: false });
+            let spare = if f == room(0) { room(1) } else { room(0) };
+            S::outlined(&load(rest.ct, spare));
+            let g = S::outlined(&Transform { plan, x: spare, other: room(2), inverse: false });
+            let spare = if g == spare { room(2) } else { spare };
+            // g becomes conj(D) F ct, f becomes D F x
+            let mut t = [S::zero(); LANES];
+            for first in (0..n).step_by(S::LANES) {
+                let many = (n - first).min(S::LANES);
+                for i in 0..many {
+                    let (x, j) = (get::<S>(f, first + i), first + i);
+                    let own = turned::<S>(get::<S>(g, j), kernel.diagonal, j, true);
+                    t[i] = outer::<S>(own, x);
+                    set::<S>(g, j, own);
+                    set::<S>(f, j, turned::<S>(x, kernel.diagonal, j, false));
                 }
-                let size = (n, rest.rows.min(S::LANES));
-                let load = |x, to| Load { x, size, diagonal: null(), conj: false, to };
-                S::outlined(&load(rest.x, room(0)));
-                let f = S::outlined(&Transform { plan, x: room(0), other: room(1), inverse: false });
-                let spare = if f == room(0) { room(1) } else { room(0) };
-                S::outlined(&load(rest.ct, spare));
-                let g = S::outlined(&Transform { plan, x: spare, other: room(2), inverse: false });
-                let spare = if g == spare { room(2) } else { spare };
-                // g becomes conj(D) F ct, f becomes D F x
-                let mut t = [S::zero(); LANES];
-                for first in (0..n).step_by(S::LANES) {
-                    let many = (n - first).min(S::LANES);
-                    for i in 0..many {
-                        let (x, j) = (get::<S>(f, first + i), first + i);
-                        let own = turned::<S>(get::<S>(g, j), self.diagonal, j, true);
-                        t[i] = outer::<S>(own, x);
-                        set::<S>(g, j, own);
-                        set::<S>(f, j, turned::<S>(x, self.diagonal, j, false));
-                    }
-                    add_lanes::<S>(&mut t, self.sums.add(first), many);
-                }
-                let mut other = spare;
-                for (x, out) in [(f, rest.y), (g, rest.x_bar)] {
-                    if !out.is_null() {
-                        let z = S::outlined(&Transform { plan, x, other, inverse: true });
-                        S::outlined(&Store { z, w: null(), size, diagonal: null(), conj: false, x: out });
-                        other = if z == x { other } else { x };
-                    }
+                add_lanes::<S>(&mut t, kernel.sums.add(first), many);
+            }
+            let mut other = spare;
+            for (x, out) in [(f, rest.y), (g, rest.x_bar)] {
+                if !out.is_null() {
+                    let z = S::outlined(&Transform { plan, x, other, inverse: true });
+                    S::outlined(&Store { z, w: null(), size, diagonal: null(), conj: false, x: out });
+                    other = if z == x { other } else { x };
                 }
             }
         }
     }
-}
+});

@@ -91,6 +91,27 @@ pub trait Kernel<R: Real, O = ()> {
     unsafe fn run<S: Simd<R = R>>(&self) -> O;
 }
 
+/// The [`Kernel`] of a struct of its arguments, of real numbers (`R`) or any (`T`): a function of the struct, in which S is the
+/// instruction set.
+macro_rules! kernel {
+    ($name:ident::<R>, $($law:tt)*) => {
+        $crate::dispatch::kernel!(@of [R: $crate::scalar::Real] R, $name<R>, $($law)*);
+    };
+    ($name:ident::<T>, $($law:tt)*) => {
+        $crate::dispatch::kernel!(@of [T: $crate::scalar::Scalar] T::Real, $name<T>, $($law)*);
+    };
+    (@of [$($of:tt)*] $real:ty, $name:ty, |$own:pat_param| $(-> $out:ty)? $body:block) => {
+        impl<$($of)*> $crate::dispatch::Kernel<$real $(, $out)?> for $name {
+            #[inline(always)]
+            unsafe fn run<S: $crate::simd::Simd<R = $real>>(&self) $(-> $out)? {
+                let $own = self;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use kernel;
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
 #[inline(never)]

@@ -4,7 +4,7 @@
 //! A complex matrix is an array of real rows of twice the width, where a_re multiplies the row r and a_im the row i r,
 //! as in the packed product.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::{Scalar, c32, c64, parts_mut};
 use crate::simd::Simd;
 use num_traits::{One, Zero};
@@ -39,39 +39,35 @@ compiled! {
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Eliminate<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Eliminate { m, ld, n, scratch } = *self;
-        // SAFETY: `eliminate_scratch` has room for the padded copy, the pivot columns and the pivot rows.
-        unsafe {
-            let rows = n.div_ceil(4) * 4;
-            let width = (rows * T::PARTS).div_ceil(S::LANES) * S::LANES;
-            let live = n * T::PARTS;
-            let work = scratch.add(rows * width);
-            if rows == n && ld * T::PARTS == width {
-                return direct::<T, S>(m.cast(), rows, width, work);
+kernel!(Eliminate::<T>, |&Eliminate { m, ld, n, scratch }| {
+    // SAFETY: `eliminate_scratch` has room for the padded copy, the pivot columns and the pivot rows.
+    unsafe {
+        let rows = n.div_ceil(4) * 4;
+        let width = (rows * T::PARTS).div_ceil(S::LANES) * S::LANES;
+        let live = n * T::PARTS;
+        let work = scratch.add(rows * width);
+        if rows == n && ld * T::PARTS == width {
+            return direct::<T, S>(m.cast(), rows, width, work);
+        }
+        for i in 0..rows {
+            let (to, from) = (scratch.add(i * width), m.wrapping_add(i * ld).cast::<S::R>());
+            for j in (0..width).step_by(S::LANES) {
+                let v = if i < n && j < live { S::load_n(from.add(j), live - j) } else { S::zero() };
+                S::store(to.add(j), v);
             }
-            for i in 0..rows {
-                let (to, from) = (scratch.add(i * width), m.wrapping_add(i * ld).cast::<S::R>());
-                for j in (0..width).step_by(S::LANES) {
-                    let v = if i < n && j < live { S::load_n(from.add(j), live - j) } else { S::zero() };
-                    S::store(to.add(j), v);
-                }
-                if i >= n {
-                    *to.add(i * T::PARTS) = One::one();
-                }
+            if i >= n {
+                *to.add(i * T::PARTS) = One::one();
             }
-            direct::<T, S>(scratch, rows, width, work);
-            for i in 0..n {
-                let (from, to) = (scratch.add(i * width), m.add(i * ld).cast::<S::R>());
-                for j in (0..live).step_by(S::LANES) {
-                    S::store_n(to.add(j), S::load(from.add(j)), live - j);
-                }
+        }
+        direct::<T, S>(scratch, rows, width, work);
+        for i in 0..n {
+            let (from, to) = (scratch.add(i * width), m.add(i * ld).cast::<S::R>());
+            for j in (0..live).step_by(S::LANES) {
+                S::store_n(to.add(j), S::load(from.add(j)), live - j);
             }
         }
     }
-}
+});
 
 /// [`eliminate`] with as many pivot rows as fit in registers: 16 of 32 vectors, or 8 of 16.
 #[inline(always)]

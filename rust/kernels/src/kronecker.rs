@@ -4,7 +4,7 @@
 //! Vectors lie along the columns of B and C. A complex product is a b = a_re b + a_im (i b), where i b is b with its pairs
 //! swapped and the sign of every even number turned.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::simd::Simd;
 
@@ -78,24 +78,18 @@ compiled! {
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Small<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        for at in 0..self.count {
-            let [a, b, c] = self.steps.map(|step| at * step);
-            // SAFETY: the contract of `Small`.
-            unsafe { product::<T, S, false>(self.sizes, (self.a.add(a), self.b.add(b), self.c.add(c))) };
-        }
+kernel!(Small::<T>, |own| {
+    for at in 0..own.count {
+        let [a, b, c] = own.steps.map(|step| at * step);
+        // SAFETY: the contract of `Small`.
+        unsafe { product::<T, S, false>(own.sizes, (own.a.add(a), own.b.add(b), own.c.add(c))) };
     }
-}
+});
 
-impl<T: Scalar> Kernel<T::Real> for Inner<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: the contract of `Inner`.
-        unsafe { product::<T, S, true>(self.sizes, (self.a, self.b, self.c)) };
-    }
-}
+kernel!(Inner::<T>, |own| {
+    // SAFETY: the contract of `Inner`.
+    unsafe { product::<T, S, true>(own.sizes, (own.a, own.b, own.c)) };
+});
 
 /// C = A B, or C += A^H B.
 #[inline(always)]
@@ -162,22 +156,19 @@ unsafe fn tile<T: Scalar, S: Simd<R = T::Real>, const MR: usize, const ADJOINT: 
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Outer<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let (m, k, _) = self.sizes;
-        for i in 0..m {
-            for j in (0..k / ROWS * ROWS).step_by(ROWS) {
-                // SAFETY: the contract of `Outer`.
-                unsafe { dots::<T, S, ROWS>(self, i, j) };
-            }
-            for j in k / ROWS * ROWS..k {
-                // SAFETY: the contract of `Outer`.
-                unsafe { dots::<T, S, 1>(self, i, j) };
-            }
+kernel!(Outer::<T>, |own| {
+    let (m, k, _) = own.sizes;
+    for i in 0..m {
+        for j in (0..k / ROWS * ROWS).step_by(ROWS) {
+            // SAFETY: the contract of `Outer`.
+            unsafe { dots::<T, S, ROWS>(own, i, j) };
+        }
+        for j in k / ROWS * ROWS..k {
+            // SAFETY: the contract of `Outer`.
+            unsafe { dots::<T, S, 1>(own, i, j) };
         }
     }
-}
+});
 
 /// Row i of A with NB rows of B, over all terms: C[i, j..j + NB].
 #[inline(always)]

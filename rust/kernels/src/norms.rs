@@ -1,8 +1,7 @@
 //! Passes over arrays: squared norms of the columns of a row-major matrix; whether an array is zero.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::Real;
-use crate::simd::Simd;
 
 compiled! {
     /// Passes, compiled for each real type.
@@ -31,34 +30,30 @@ pub struct Squares<R> {
     pub sums: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Squares<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Squares { u, rows, stride, width, sums } = *self;
-        // four vectors at a time: consecutive cache lines of a row
-        for col in (0..width).step_by(4 * S::LANES) {
-            // SAFETY: the rows and `sums` exist (contract of `Squares`).
-            unsafe {
-                let mut acc = [S::zero(); 4];
-                for i in 0..rows {
-                    for j in 0..4 {
-                        let at = col + j * S::LANES;
-                        if at < width {
-                            let x = S::load_n(u.add(i * stride + at), width - at);
-                            acc[j] = S::mul_add(x, x, acc[j]);
-                        }
-                    }
-                }
+kernel!(Squares::<R>, |&Squares { u, rows, stride, width, sums }| {
+    // four vectors at a time: consecutive cache lines of a row
+    for col in (0..width).step_by(4 * S::LANES) {
+        // SAFETY: the rows and `sums` exist (contract of `Squares`).
+        unsafe {
+            let mut acc = [S::zero(); 4];
+            for i in 0..rows {
                 for j in 0..4 {
                     let at = col + j * S::LANES;
                     if at < width {
-                        S::store_n(sums.add(at), acc[j], width - at);
+                        let x = S::load_n(u.add(i * stride + at), width - at);
+                        acc[j] = S::mul_add(x, x, acc[j]);
                     }
+                }
+            }
+            for j in 0..4 {
+                let at = col + j * S::LANES;
+                if at < width {
+                    S::store_n(sums.add(at), acc[j], width - at);
                 }
             }
         }
     }
-}
+});
 
 /// Whether every number is zero.
 ///
@@ -71,21 +66,18 @@ pub struct Zeros<R> {
     pub len: usize,
 }
 
-impl<R: Real> Kernel<R, bool> for Zeros<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) -> bool {
-        let (zero, one) = (R::zero(), num_traits::One::one());
-        // SAFETY: whole vectors, and a masked one, within the slice; `lanes` holds one vector.
-        unsafe {
-            let mut found = S::zero();
-            for at in (0..self.len).step_by(S::LANES) {
-                let x = S::load_n(self.x.add(at), self.len - at);
-                // NaN is not equal to zero either
-                found = S::add(found, S::select_eq(x, S::zero(), S::zero(), S::splat(one)));
-            }
-            let mut lanes = [zero; 16];
-            S::store(lanes.as_mut_ptr(), found);
-            lanes.iter().all(|&count| count == zero)
+kernel!(Zeros::<R>, |own| -> bool {
+    let (zero, one) = (R::zero(), num_traits::One::one());
+    // SAFETY: whole vectors, and a masked one, within the slice; `lanes` holds one vector.
+    unsafe {
+        let mut found = S::zero();
+        for at in (0..own.len).step_by(S::LANES) {
+            let x = S::load_n(own.x.add(at), own.len - at);
+            // NaN is not equal to zero either
+            found = S::add(found, S::select_eq(x, S::zero(), S::zero(), S::splat(one)));
         }
+        let mut lanes = [zero; 16];
+        S::store(lanes.as_mut_ptr(), found);
+        lanes.iter().all(|&count| count == zero)
     }
-}
+});

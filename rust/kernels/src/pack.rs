@@ -4,7 +4,7 @@
 //! a_im: (b, i b), so that a complex product is a real one of twice the depth and twice the width. The last panel is one
 //! vector wide if that suffices; missing columns are zero.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
 use num_traits::{One, Zero};
@@ -78,29 +78,25 @@ pub(crate) struct Panel<T: Scalar> {
     pub out: *mut T,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Panel<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Panel { b, factors, conj_a, k, n, col, out } = *self;
-        let (width, out) = (panel_width::<S>(n * T::PARTS, col), out.cast());
-        // SAFETY: the operand is a readable k x n matrix, `out` has room for the panel (contract of `Panel`).
-        unsafe {
-            match T::PARTS {
-                1 => pack_real::<T, S>(b, k, n, col, width, out),
-                _ => pack_complex::<T, S>(b, conj_a, k, n, col, width, out),
-            }
-            if !factors.is_null() {
-                for row in 0..k * T::PARTS {
-                    let by = S::splat(*factors.add(row / T::PARTS));
-                    for j in (0..width).step_by(S::LANES) {
-                        let at = out.add(row * width + j);
-                        S::store(at, S::mul(S::load(at), by));
-                    }
+kernel!(Panel::<T>, |&Panel { b, factors, conj_a, k, n, col, out }| {
+    let (width, out) = (panel_width::<S>(n * T::PARTS, col), out.cast());
+    // SAFETY: the operand is a readable k x n matrix, `out` has room for the panel (contract of `Panel`).
+    unsafe {
+        match T::PARTS {
+            1 => pack_real::<T, S>(b, k, n, col, width, out),
+            _ => pack_complex::<T, S>(b, conj_a, k, n, col, width, out),
+        }
+        if !factors.is_null() {
+            for row in 0..k * T::PARTS {
+                let by = S::splat(*factors.add(row / T::PARTS));
+                for j in (0..width).step_by(S::LANES) {
+                    let at = out.add(row * width + j);
+                    S::store(at, S::mul(S::load(at), by));
                 }
             }
         }
     }
-}
+});
 
 /// Every `count`-th panel, starting with the `id`-th, of a k x n operand.
 ///
@@ -121,19 +117,15 @@ pub struct Pack<T: Scalar> {
     pub count: usize,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Pack<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Pack { b, k, n, out, id, count } = *self;
-        for col in (id * 2 * S::LANES..n * T::PARTS).step_by(count * 2 * S::LANES) {
-            // SAFETY: the operand is a readable k x n matrix; `out` holds `packed_len` numbers, enough for every panel.
-            unsafe {
-                let out = out.add(panel_offset(k * T::PARTS, col)).cast();
-                S::outlined(&Panel { b, factors: std::ptr::null(), conj_a: false, k, n, col, out });
-            }
+kernel!(Pack::<T>, |&Pack { b, k, n, out, id, count }| {
+    for col in (id * 2 * S::LANES..n * T::PARTS).step_by(count * 2 * S::LANES) {
+        // SAFETY: the operand is a readable k x n matrix; `out` holds `packed_len` numbers, enough for every panel.
+        unsafe {
+            let out = out.add(panel_offset(k * T::PARTS, col)).cast();
+            S::outlined(&Panel { b, factors: std::ptr::null(), conj_a: false, k, n, col, out });
         }
     }
-}
+});
 
 compiled! {
     /// Packing, compiled for each element type.

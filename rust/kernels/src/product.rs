@@ -7,7 +7,7 @@
 //! column panels of C, assigned in snake order so that triangular work is balanced; a C of few columns is shared by rows
 //! instead.
 
-use crate::dispatch::{Kernel, compiled, lanes};
+use crate::dispatch::{compiled, kernel, lanes};
 use crate::pack::{Operand, Panel, panel_width};
 use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
@@ -121,51 +121,45 @@ compiled! {
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let q = self;
-        let Multiply { id, count, scratch, .. } = *q;
-        let width = q.n * T::PARTS;
-        let panels = width.div_ceil(2 * S::LANES);
-        // Few panels: share rows instead, so that no thread is idle; every thread packs the few panels itself.
-        let by_rows = q.span.is_none() && count > 1 && panels < 2 * count && q.m >= 2 * panels;
-        // A member takes whole tiles of those that one thread would compute: their edges decide which stored zeros multiply
-        // infinities.
-        let share = if by_rows {
-            (border::<S>(q.m, (id, count)), border::<S>(q.m, (id + 1, count)))
-        } else {
-            (0, q.m)
-        };
-        let mine = |panel: usize| by_rows || dealt(panel, count) == id;
-        if !by_rows && id >= panels {
-            return;
-        }
-        let (first, end) = q.span.map_or((0, panels), |(start, end)| {
-            (start * T::PARTS / (2 * S::LANES), (end * T::PARTS).div_ceil(2 * S::LANES))
-        });
-        let last = q.k.saturating_sub(1) / KC;
-        for block in 0..=last {
-            let (k0, k1) = (block * KC, q.k.min((block + 1) * KC));
-            for (row, height) in tiles(q.m, MC) {
-                let rows = (row, row + height);
-                let own = (rows.0.max(share.0), rows.1.min(share.1));
-                if own.0 >= own.1 {
-                    continue;
-                }
-                poll((own.1 - own.0) * (k1 - k0) * q.n * T::PARTS * T::PARTS / count);
-                // SAFETY: the contract of `Multiply`; the panel takes KC.min(k) rows of the scratch.
-                unsafe {
-                    let copy = scratch.add(KC.min(q.k.max(1)) * 2 * S::LANES * T::PARTS);
-                    let a = unalias::<T>(q, own.0, own.1, k0, k1, copy);
-                    for panel in (first..end).filter(|&p| mine(p)) {
-                        one_panel::<T, S>(q, a, panel * 2 * S::LANES, (rows, own), (k0, k1), scratch);
-                    }
+kernel!(Multiply::<T>, |kernel| {
+    let q = kernel;
+    let Multiply { id, count, scratch, .. } = *q;
+    let width = q.n * T::PARTS;
+    let panels = width.div_ceil(2 * S::LANES);
+    // Few panels: share rows instead, so that no thread is idle; every thread packs the few panels itself.
+    let by_rows = q.span.is_none() && count > 1 && panels < 2 * count && q.m >= 2 * panels;
+    // A member takes whole tiles of those that one thread would compute: their edges decide which stored zeros multiply
+    // infinities.
+    let share =
+        if by_rows { (border::<S>(q.m, (id, count)), border::<S>(q.m, (id + 1, count))) } else { (0, q.m) };
+    let mine = |panel: usize| by_rows || dealt(panel, count) == id;
+    if !by_rows && id >= panels {
+        return;
+    }
+    let (first, end) = q.span.map_or((0, panels), |(start, end)| {
+        (start * T::PARTS / (2 * S::LANES), (end * T::PARTS).div_ceil(2 * S::LANES))
+    });
+    let last = q.k.saturating_sub(1) / KC;
+    for block in 0..=last {
+        let (k0, k1) = (block * KC, q.k.min((block + 1) * KC));
+        for (row, height) in tiles(q.m, MC) {
+            let rows = (row, row + height);
+            let own = (rows.0.max(share.0), rows.1.min(share.1));
+            if own.0 >= own.1 {
+                continue;
+            }
+            poll((own.1 - own.0) * (k1 - k0) * q.n * T::PARTS * T::PARTS / count);
+            // SAFETY: the contract of `Multiply`; the panel takes KC.min(k) rows of the scratch.
+            unsafe {
+                let copy = scratch.add(KC.min(q.k.max(1)) * 2 * S::LANES * T::PARTS);
+                let a = unalias::<T>(q, own.0, own.1, k0, k1, copy);
+                for panel in (first..end).filter(|&p| mine(p)) {
+                    one_panel::<T, S>(q, a, panel * 2 * S::LANES, (rows, own), (k0, k1), scratch);
                 }
             }
         }
     }
-}
+});
 
 /// The row before which `id` of `count` parts of the tiles of m rows end.
 #[inline(always)]

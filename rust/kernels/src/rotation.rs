@@ -29,7 +29,7 @@
 //!
 //! Four kernels in this order: [`Frame`] once per pair, [`Turn`] or [`Pull`] for its rows, [`Vectors`] for the gradients of a and b.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::householder::total;
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -220,170 +220,157 @@ pub(crate) unsafe fn direction<S: Simd>(n: usize, x: *const S::R, out: *mut S::R
     }
 }
 
-impl<R: Real> Kernel<R> for Frame<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, ah, zero, one) = (self.n, self.frame, R::zero(), R::one());
-        // SAFETY: the contract of `Frame`.
-        unsafe {
-            let (w, numbers) = (ah.add(n), ah.add(2 * n));
-            let lengths = (direction::<S>(n, self.start, ah), direction::<S>(n, self.end, w));
-            let (Some(a), Some(b), true) = (lengths.0, lengths.1, n > 1) else {
-                let lost = [lengths.0, lengths.1].into_iter().flatten().any(|length| length.is_nan());
-                for i in 0..frame_len(n) {
-                    *ah.add(i) = if lost { R::nan() } else { zero };
+kernel!(Frame::<R>, |own| {
+    let (n, ah, zero, one) = (own.n, own.frame, R::zero(), R::one());
+    // SAFETY: the contract of `Frame`.
+    unsafe {
+        let (w, numbers) = (ah.add(n), ah.add(2 * n));
+        let lengths = (direction::<S>(n, own.start, ah), direction::<S>(n, own.end, w));
+        let (Some(a), Some(b), true) = (lengths.0, lengths.1, n > 1) else {
+            let lost = [lengths.0, lengths.1].into_iter().flatten().any(|length| length.is_nan());
+            for i in 0..frame_len(n) {
+                *ah.add(i) = if lost { R::nan() } else { zero };
+            }
+            return;
+        };
+        let plane = n == 2;
+        let across = if plane { [*ah.add(1) - *w.add(1), *w - *ah] } else { [zero; 2] };
+        combined::<S>(n, w, (one, ah), (zero, ah), w);
+        let [[square], _] = dots::<S, 1>(n, [w, w], [w]);
+        let length = Float::sqrt(square);
+        let opposite = length <= R::of(8.0) * R::EPS;
+        if opposite {
+            let mut k = 0;
+            for i in 1..n {
+                if Float::abs(*ah.add(i)) < Float::abs(*ah.add(k)) {
+                    k = i;
                 }
-                return;
-            };
-            let plane = n == 2;
-            let across = if plane { [*ah.add(1) - *w.add(1), *w - *ah] } else { [zero; 2] };
-            combined::<S>(n, w, (one, ah), (zero, ah), w);
+            }
+            scaled::<S>(n, -*ah.add(k), ah, w);
+            *w.add(k) += one;
             let [[square], _] = dots::<S, 1>(n, [w, w], [w]);
-            let length = Float::sqrt(square);
-            let opposite = length <= R::of(8.0) * R::EPS;
-            if opposite {
-                let mut k = 0;
-                for i in 1..n {
-                    if Float::abs(*ah.add(i)) < Float::abs(*ah.add(k)) {
-                        k = i;
-                    }
-                }
-                scaled::<S>(n, -*ah.add(k), ah, w);
-                *w.add(k) += one;
-                let [[square], _] = dots::<S, 1>(n, [w, w], [w]);
-                scaled::<S>(n, one / Float::sqrt(square), w, w);
-            } else if plane && square < R::of(2.0) {
-                let length = Float::sqrt(across[0] * across[0] + across[1] * across[1]);
-                (*w, *w.add(1)) = (across[0] / length, across[1] / length);
-            } else {
-                scaled::<S>(n, one / length, w, w);
-            }
-            let [[overlap], _] = dots::<S, 1>(n, [ah, ah], [w]);
-            let gradients = if opposite { [zero; 3] } else { [one / length, a, b] };
-            *numbers = overlap;
-            for (i, number) in gradients.into_iter().enumerate() {
-                *numbers.add(1 + i) = number;
-            }
+            scaled::<S>(n, one / Float::sqrt(square), w, w);
+        } else if plane && square < R::of(2.0) {
+            let length = Float::sqrt(across[0] * across[0] + across[1] * across[1]);
+            (*w, *w.add(1)) = (across[0] / length, across[1] / length);
+        } else {
+            scaled::<S>(n, one / length, w, w);
+        }
+        let [[overlap], _] = dots::<S, 1>(n, [ah, ah], [w]);
+        let gradients = if opposite { [zero; 3] } else { [one / length, a, b] };
+        *numbers = overlap;
+        for (i, number) in gradients.into_iter().enumerate() {
+            *numbers.add(1 + i) = number;
         }
     }
-}
+});
 
-impl<R: Real> Kernel<R> for Turn<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, two) = (self.n, R::of(2.0));
-        // SAFETY: the contract of `Turn`.
-        unsafe {
-            let (ah, w, overlap) = (self.frame, self.frame.add(n), *self.frame.add(2 * n));
-            let (first, second) = if self.forward { (ah, w) } else { (w, ah) };
-            for row in 0..self.rows {
-                let x = self.x.add(row * n);
-                let [[f], [s]] = dots::<S, 1>(n, [first, second], [x]);
-                let f = two * f;
-                let s = two * (s - f * overlap);
-                combined::<S>(n, x, (-f, first), (-s, second), self.out.add(row * n));
-            }
+kernel!(Turn::<R>, |own| {
+    let (n, two) = (own.n, R::of(2.0));
+    // SAFETY: the contract of `Turn`.
+    unsafe {
+        let (ah, w, overlap) = (own.frame, own.frame.add(n), *own.frame.add(2 * n));
+        let (first, second) = if own.forward { (ah, w) } else { (w, ah) };
+        for row in 0..own.rows {
+            let x = own.x.add(row * n);
+            let [[f], [s]] = dots::<S, 1>(n, [first, second], [x]);
+            let f = two * f;
+            let s = two * (s - f * overlap);
+            combined::<S>(n, x, (-f, first), (-s, second), own.out.add(row * n));
         }
     }
-}
+});
 
-impl<R: Real> Kernel<R> for Pull<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, two) = (self.n, R::of(2.0));
-        // SAFETY: the contract of `Pull`.
-        unsafe {
-            let (ah, w, overlap) = (self.frame, self.frame.add(n), *self.frame.add(2 * n));
-            // <g, R^T x> = <x, R g>: the same sums with x and g exchanged
-            let (x, g) = if self.forward { (self.x, self.ct) } else { (self.ct, self.x) };
-            for row in 0..self.rows {
-                let (x, g) = (x.add(row * n), g.add(row * n));
-                let [[ax, ag], [wx, wg]] = dots::<S, 2>(n, [ah, w], [x, g]);
-                let (alpha, delta) = (two * ax, two * wg);
-                let gamma = two * (wx - alpha * overlap);
-                let beta = two * (ag - delta * overlap);
-                // s = -alpha g + alpha delta w - beta x + alpha beta ah,  t = -gamma g - delta x + alpha delta ah + gamma delta w
-                let of_s = [-alpha, -beta, alpha * beta, alpha * delta];
-                let of_t = [-gamma, -delta, alpha * delta, gamma * delta];
-                for at in (0..if self.sums.is_null() { 0 } else { n }).step_by(S::LANES) {
-                    let live = n - at;
-                    let vectors = [
-                        S::load_n(g.add(at), live),
-                        S::load_n(x.add(at), live),
-                        S::load_n(ah.add(at), live),
-                        S::load_n(w.add(at), live),
-                    ];
-                    let (to_s, to_t) = (self.sums.add(at), self.sums.add(n + at));
-                    let (mut s, mut t) = (S::load_n(to_s, live), S::load_n(to_t, live));
-                    for i in 0..4 {
-                        s = S::mul_add(S::splat(of_s[i]), vectors[i], s);
-                        t = S::mul_add(S::splat(of_t[i]), vectors[i], t);
-                    }
-                    S::store_n(to_s, s, live);
-                    S::store_n(to_t, t, live);
+kernel!(Pull::<R>, |own| {
+    let (n, two) = (own.n, R::of(2.0));
+    // SAFETY: the contract of `Pull`.
+    unsafe {
+        let (ah, w, overlap) = (own.frame, own.frame.add(n), *own.frame.add(2 * n));
+        // <g, R^T x> = <x, R g>: the same sums with x and g exchanged
+        let (x, g) = if own.forward { (own.x, own.ct) } else { (own.ct, own.x) };
+        for row in 0..own.rows {
+            let (x, g) = (x.add(row * n), g.add(row * n));
+            let [[ax, ag], [wx, wg]] = dots::<S, 2>(n, [ah, w], [x, g]);
+            let (alpha, delta) = (two * ax, two * wg);
+            let gamma = two * (wx - alpha * overlap);
+            let beta = two * (ag - delta * overlap);
+            // s = -alpha g + alpha delta w - beta x + alpha beta ah,  t = -gamma g - delta x + alpha delta ah + gamma delta w
+            let of_s = [-alpha, -beta, alpha * beta, alpha * delta];
+            let of_t = [-gamma, -delta, alpha * delta, gamma * delta];
+            for at in (0..if own.sums.is_null() { 0 } else { n }).step_by(S::LANES) {
+                let live = n - at;
+                let vectors = [
+                    S::load_n(g.add(at), live),
+                    S::load_n(x.add(at), live),
+                    S::load_n(ah.add(at), live),
+                    S::load_n(w.add(at), live),
+                ];
+                let (to_s, to_t) = (own.sums.add(at), own.sums.add(n + at));
+                let (mut s, mut t) = (S::load_n(to_s, live), S::load_n(to_t, live));
+                for i in 0..4 {
+                    s = S::mul_add(S::splat(of_s[i]), vectors[i], s);
+                    t = S::mul_add(S::splat(of_t[i]), vectors[i], t);
                 }
-                if !self.x_bar.is_null() {
-                    let out = self.x_bar.add(row * n);
-                    if self.forward {
-                        combined::<S>(n, g, (-delta, w), (-beta, ah), out);
-                    } else {
-                        combined::<S>(n, x, (-alpha, ah), (-gamma, w), out);
-                    }
+                S::store_n(to_s, s, live);
+                S::store_n(to_t, t, live);
+            }
+            if !own.x_bar.is_null() {
+                let out = own.x_bar.add(row * n);
+                if own.forward {
+                    combined::<S>(n, g, (-delta, w), (-beta, ah), out);
+                } else {
+                    combined::<S>(n, x, (-alpha, ah), (-gamma, w), out);
                 }
             }
         }
     }
-}
+});
 
-impl<R: Real> Kernel<R> for Vectors<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, zero, one) = (self.n, R::zero(), R::one());
-        // SAFETY: the contract of `Vectors`.
-        unsafe {
-            let (ah, w, numbers) = (self.frame, self.frame.add(n), self.frame.add(2 * n));
-            let (inverse, a, b) = (*numbers.add(1), *numbers.add(2), *numbers.add(3));
-            let (sum, v_bar) = (self.sums, self.sums.add(n));
-            if inverse == zero {
-                // degenerate: no gradient, whatever the cotangents
-                for bar in [self.start_bar, self.end_bar] {
-                    for i in 0..if bar.is_null() { 0 } else { n } {
-                        *bar.add(i) = zero;
-                    }
+kernel!(Vectors::<R>, |own| {
+    let (n, zero, one) = (own.n, R::zero(), R::one());
+    // SAFETY: the contract of `Vectors`.
+    unsafe {
+        let (ah, w, numbers) = (own.frame, own.frame.add(n), own.frame.add(2 * n));
+        let (inverse, a, b) = (*numbers.add(1), *numbers.add(2), *numbers.add(3));
+        let (sum, v_bar) = (own.sums, own.sums.add(n));
+        if inverse == zero {
+            // degenerate: no gradient, whatever the cotangents
+            for bar in [own.start_bar, own.end_bar] {
+                for i in 0..if bar.is_null() { 0 } else { n } {
+                    *bar.add(i) = zero;
                 }
-                return;
             }
-            if n == 2 {
-                let two = R::of(2.0);
-                // x.Ju
-                let turned = |u: [R; 2], x: *const R| u[0] * *x.add(1) - u[1] * *x;
-                let (ah, w, overlap) = ([*ah, *ah.add(1)], [*w, *w.add(1)], *numbers);
-                let bh = [two * overlap * w[0] - ah[0], two * overlap * w[1] - ah[1]];
-                let tau = turned(w, v_bar) / two;
-                for (bar, u, f) in
-                    [(self.start_bar, ah, a * (turned(ah, sum) + tau)), (self.end_bar, bh, b * tau)]
-                {
-                    if !bar.is_null() {
-                        (*bar, *bar.add(1)) = (-f * u[1], f * u[0]);
-                    }
+            return;
+        }
+        if n == 2 {
+            let two = R::of(2.0);
+            // x.Ju
+            let turned = |u: [R; 2], x: *const R| u[0] * *x.add(1) - u[1] * *x;
+            let (ah, w, overlap) = ([*ah, *ah.add(1)], [*w, *w.add(1)], *numbers);
+            let bh = [two * overlap * w[0] - ah[0], two * overlap * w[1] - ah[1]];
+            let tau = turned(w, v_bar) / two;
+            for (bar, u, f) in [(own.start_bar, ah, a * (turned(ah, sum) + tau)), (own.end_bar, bh, b * tau)]
+            {
+                if !bar.is_null() {
+                    (*bar, *bar.add(1)) = (-f * u[1], f * u[0]);
                 }
-                return;
             }
-            scaled::<S>(n, inverse, v_bar, v_bar);
-            if !self.start_bar.is_null() {
-                combined::<S>(n, sum, (one, v_bar), (zero, ah), sum);
-                let [[along], _] = dots::<S, 1>(n, [ah, ah], [sum]);
-                combined::<S>(n, sum, (-along, ah), (zero, ah), sum);
-                scaled::<S>(n, a, sum, self.start_bar);
-            }
-            if !self.end_bar.is_null() {
-                // bh = ||v|| w - ah
-                let [[with_ah], [with_w]] = dots::<S, 1>(n, [ah, w], [v_bar]);
-                let length = one / inverse;
-                let along = length * with_w - with_ah;
-                combined::<S>(n, v_bar, (-along * length, w), (along, ah), v_bar);
-                scaled::<S>(n, b, v_bar, self.end_bar);
-            }
+            return;
+        }
+        scaled::<S>(n, inverse, v_bar, v_bar);
+        if !own.start_bar.is_null() {
+            combined::<S>(n, sum, (one, v_bar), (zero, ah), sum);
+            let [[along], _] = dots::<S, 1>(n, [ah, ah], [sum]);
+            combined::<S>(n, sum, (-along, ah), (zero, ah), sum);
+            scaled::<S>(n, a, sum, own.start_bar);
+        }
+        if !own.end_bar.is_null() {
+            // bh = ||v|| w - ah
+            let [[with_ah], [with_w]] = dots::<S, 1>(n, [ah, w], [v_bar]);
+            let length = one / inverse;
+            let along = length * with_w - with_ah;
+            combined::<S>(n, v_bar, (-along * length, w), (along, ah), v_bar);
+            scaled::<S>(n, b, v_bar, own.end_bar);
         }
     }
-}
+});

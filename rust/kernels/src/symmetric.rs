@@ -10,7 +10,7 @@
 //! The eigenvalues are right up to some eps ||A||, and Z is orthogonal to rounding. A complex Hermitian matrix B + iC is the symmetric
 //! matrix [[B, -C], [C, B]], of twice the size.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::householder::total;
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -49,17 +49,14 @@ pub struct Symmetric<R: Real> {
     pub work: *mut R,
 }
 
-impl<R: Real> Kernel<R, bool> for Symmetric<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) -> bool {
-        // SAFETY: the contract of `Symmetric`.
-        unsafe {
-            self.reduce::<S>();
-            self.form::<S>();
-            self.diagonalise::<S>()
-        }
+kernel!(Symmetric::<R>, |own| -> bool {
+    // SAFETY: the contract of `Symmetric`.
+    unsafe {
+        own.reduce::<S>();
+        own.form::<S>();
+        own.diagonalise::<S>()
     }
-}
+});
 
 impl<R: Real> Symmetric<R> {
     /// T, the vectors v_k in the rows of A behind the diagonal, and tau in the first n numbers of the workspace.

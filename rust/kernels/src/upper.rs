@@ -1,6 +1,6 @@
 //! The inverse of one small upper triangular block, by back substitution on the identity.
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
 use num_traits::{Float, One, Zero};
@@ -30,70 +30,64 @@ compiled! {
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Upper<T> {
-    /// From the last row up: x_i = x_i / t_ii, then x_j -= t_ji x_i for all rows j above, where X starts as the identity. Two
-    /// rows i at a time, so that the rows above are read and written half as often.
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let (n, width) = (self.n, self.n * T::PARTS);
-        let pitch = width.next_multiple_of(S::LANES);
-        let mut room = [MaybeUninit::<S::R>::uninit(); BASE * BASE * 2];
-        let x = room.as_mut_ptr().cast::<S::R>();
-        let (one, zero) = (S::R::one(), S::R::zero());
-        // SAFETY: the buffer has room for n rows of `pitch` numbers: at most BASE rows of BASE PARTS numbers, a multiple
-        // of LANES.
-        unsafe {
-            for i in 0..n {
-                for v in (0..pitch).step_by(S::LANES) {
-                    S::store(x.add(i * pitch + v), S::zero());
-                }
-                *x.add(i * pitch + i * T::PARTS) = one;
+// From the last row up: x_i = x_i / t_ii, then x_j -= t_ji x_i for all rows j above, where X starts as the identity. Two
+// rows i at a time, so that the rows above are read and written half as often.
+kernel!(Upper::<T>, |own| {
+    let (n, width) = (own.n, own.n * T::PARTS);
+    let pitch = width.next_multiple_of(S::LANES);
+    let mut room = [MaybeUninit::<S::R>::uninit(); BASE * BASE * 2];
+    let x = room.as_mut_ptr().cast::<S::R>();
+    let (one, zero) = (S::R::one(), S::R::zero());
+    // SAFETY: the buffer has room for n rows of `pitch` numbers: at most BASE rows of BASE PARTS numbers, a multiple
+    // of LANES.
+    unsafe {
+        for i in 0..n {
+            for v in (0..pitch).step_by(S::LANES) {
+                S::store(x.add(i * pitch + v), S::zero());
             }
-            let mut end = n;
-            while end > 0 {
-                // rows low and end - 1, in the same vectors; the same row first where n is odd
-                let low = if end.is_multiple_of(2) { end - 2 } else { end - 1 };
-                let first = low * T::PARTS / S::LANES * S::LANES;
-                let r = [
-                    reciprocal(*self.t.add(low * self.stride + low)),
-                    reciprocal(*self.t.add((end - 1) * self.stride + end - 1)),
-                ];
-                for v in (first..pitch).step_by(S::LANES) {
-                    let (at, below) = (x.add(low * pitch + v), x.add((end - 1) * pitch + v));
-                    let mut last = [S::zero(); 2];
+            *x.add(i * pitch + i * T::PARTS) = one;
+        }
+        let mut end = n;
+        while end > 0 {
+            // rows low and end - 1, in the same vectors; the same row first where n is odd
+            let low = if end.is_multiple_of(2) { end - 2 } else { end - 1 };
+            let first = low * T::PARTS / S::LANES * S::LANES;
+            let r = [
+                reciprocal(*own.t.add(low * own.stride + low)),
+                reciprocal(*own.t.add((end - 1) * own.stride + end - 1)),
+            ];
+            for v in (first..pitch).step_by(S::LANES) {
+                let (at, below) = (x.add(low * pitch + v), x.add((end - 1) * pitch + v));
+                let mut last = [S::zero(); 2];
+                if low + 1 < end {
+                    last = divided::<T, S>(S::load(below), r[1]);
+                    S::store(below, last[0]);
+                    S::store(at, minus::<T, S>(S::load(at), *own.t.add(low * own.stride + low + 1), last));
+                }
+                let row = divided::<T, S>(S::load(at), r[0]);
+                S::store(at, row[0]);
+                for j in 0..low {
+                    let (f, at) = (own.t.add(j * own.stride + low), x.add(j * pitch + v));
+                    let mut above = S::load(at);
                     if low + 1 < end {
-                        last = divided::<T, S>(S::load(below), r[1]);
-                        S::store(below, last[0]);
-                        S::store(
-                            at,
-                            minus::<T, S>(S::load(at), *self.t.add(low * self.stride + low + 1), last),
-                        );
+                        above = minus::<T, S>(above, *f.add(1), last);
                     }
-                    let row = divided::<T, S>(S::load(at), r[0]);
-                    S::store(at, row[0]);
-                    for j in 0..low {
-                        let (f, at) = (self.t.add(j * self.stride + low), x.add(j * pitch + v));
-                        let mut above = S::load(at);
-                        if low + 1 < end {
-                            above = minus::<T, S>(above, *f.add(1), last);
-                        }
-                        S::store(at, minus::<T, S>(above, *f, row));
-                    }
+                    S::store(at, minus::<T, S>(above, *f, row));
                 }
-                end = low;
             }
-            for i in 0..n {
-                let out = self.t.add(i * self.stride).cast::<S::R>();
-                for v in (0..width).step_by(S::LANES) {
-                    S::store_n(out.add(v), S::load(x.add(i * pitch + v)), width - v);
-                }
-                for j in 0..i {
-                    *self.t.add(i * self.stride + j) = T::real(zero);
-                }
+            end = low;
+        }
+        for i in 0..n {
+            let out = own.t.add(i * own.stride).cast::<S::R>();
+            for v in (0..width).step_by(S::LANES) {
+                S::store_n(out.add(v), S::load(x.add(i * pitch + v)), width - v);
+            }
+            for j in 0..i {
+                *own.t.add(i * own.stride + j) = T::real(zero);
             }
         }
     }
-}
+});
 
 /// x r, and that times i.
 #[inline(always)]

@@ -6,7 +6,6 @@ mod identity;
 mod inverse;
 mod lu;
 mod norms;
-mod pivoted;
 mod product;
 mod rows;
 #[cfg(test)]
@@ -26,8 +25,8 @@ pub(crate) use isometry_kernels::pack::packed_len;
 pub(crate) use isometry_kernels::product::Triangle;
 pub(crate) use isometry_kernels::tile::{MAX_ROWS, tiles};
 pub use isometry_kernels::{Isa, chosen, isa};
+pub(crate) use lu::Pivoted;
 pub(crate) use norms::{all_zero, column_norms2};
-pub(crate) use pivoted::Pivoted;
 pub use product::Product;
 pub(crate) use rows::{Matrices, transposed};
 pub(crate) use slots::{Slots, add_slots};

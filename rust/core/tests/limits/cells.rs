@@ -17,7 +17,7 @@ pub fn cells<T: Scalar>() {
                 returns("recurrence::declared", &sizes, || declared(cell.name));
                 let array = ones::<T>(len);
                 let shapes: Vec<_> =
-                    cell.arguments.iter().map(|argument| shape(argument.axes, sizes)).collect();
+                    (0..cell.arguments.len()).map(|i| cell.shape(i, sizes).unwrap_or_default()).collect();
                 let given = |i: usize| match cell.arguments[i].optional {
                     true => Given { shape: &[], array: Array::None },
                     false => Given { shape: &shapes[i], array: Array::Own(&array) },
@@ -53,23 +53,6 @@ pub fn cells<T: Scalar>() {
             }
         }
     }
-}
-
-/// The shape that axes such as "4n d" have.
-fn shape(axes: &str, [t, b, d, n]: [usize; 4]) -> Vec<usize> {
-    let one = |axis: &str| {
-        let size = axis.trim_start_matches(|c: char| c.is_ascii_digit());
-        let times = axis[..axis.len() - size.len()].parse().unwrap_or(1usize);
-        let size = match size {
-            "T" => t,
-            "B" => b,
-            "d" => d,
-            "n" => n,
-            _ => 1,
-        };
-        size.saturating_mul(times)
-    };
-    axes.split_whitespace().map(one).collect()
 }
 
 /// What the declaration of a cell says of arrays of other cells.

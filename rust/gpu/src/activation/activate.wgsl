@@ -3,6 +3,7 @@
 #import "numbers"
 #import "elements"
 #import "activation"
+#import "biases"
 
 struct Sizes {
     count: u32,   // pairs of all rows
@@ -17,19 +18,12 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> h: array<T>;   // (rows, n)
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let n = sizes.n;
     let pair = at % pairs(n);
     let base = at / pairs(n) * n;
     let place = places(pair, n, sizes.phi);
     let two = place.y < n;
-    var b = vec2<f32>(0.0);
-    if biased(sizes.phi) {
-        let unit = unit_places(pair, n, sizes.phi);
-        b = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-    }
+    let b = biases_of(pair, n, sizes.phi);
     var argument = Pair(z[base + place.x], ZERO);
     if two {
         argument.b = z[base + place.y];

@@ -3,6 +3,7 @@
 #import "numbers"
 #import "elements"
 #import "activation"
+#import "biases"
 
 struct Sizes {
     count: u32,    // pairs of all rows
@@ -20,9 +21,6 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(4) var<storage, read_write> along: array<f32>;   // (rows, biases)
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let n = sizes.n;
     let pair = at % pairs(n);
     let row = at / pairs(n);
@@ -30,10 +28,7 @@ fn element(at: u32) {
     let place = places(pair, n, sizes.phi);
     let unit = unit_places(pair, n, sizes.phi);
     let two = place.y < n;
-    var b = vec2<f32>(0.0);
-    if biased(sizes.phi) {
-        b = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-    }
+    let b = biases_of(pair, n, sizes.phi);
     var y = Pair(z[base + place.x], ZERO);
     var g = Pair(ct[base + place.x], ZERO);
     if two {

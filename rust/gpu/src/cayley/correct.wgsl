@@ -21,21 +21,19 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(3) var<storage, read_write> y: array<T>;   // (batch, n, n)
 
 fn element(at: u32) {
-    if at < sizes.count {
-        let n = sizes.n;
-        let j = at % n;
-        let one = number(f32(u32(at / n % n == j)));
-        var value = s[at];
-        if sizes.minus == 1u {
-            value = 2.0 * value - one;
-        }
-        var defect = sizes.weight * (one - x[at]);
-        if sizes.last == 1u {
-            let d = factors[at / (n * n) * n + j];
-            value = mul(value, d);
-            defect = mul(defect, d);
-        }
-        x[at] = defect;
-        y[at] = value;
+    let n = sizes.n;
+    let j = at % n;
+    let one = number(f32(u32(at / n % n == j)));
+    var value = s[at];
+    if sizes.minus == 1u {
+        value = 2.0 * value - one;
     }
+    var defect = sizes.weight * (one - x[at]);
+    if sizes.last == 1u {
+        let d = factors[at / (n * n) * n + j];
+        value = mul(value, d);
+        defect = mul(defect, d);
+    }
+    x[at] = defect;
+    y[at] = value;
 }

@@ -43,24 +43,22 @@ fn partner(i: u32, row: vec2<f32>) -> u32 {
 }
 
 fn element(at: u32) {
-    if at < sizes.count {
-        let n = sizes.n;
-        let first = at / (n * n) * n * n;
-        let i = at / n % n;
-        let j = at % n;
-        var p = row_of(i);
-        var q = row_of(j);
-        let k = partner(i, p);
-        let l = partner(j, q);
-        if sizes.back == 1u {
-            p *= sign_of(i);
-            q *= sign_of(j);
-        } else {
-            p *= vec2<f32>(sign_of(i), sign_of(k));
-            q *= vec2<f32>(sign_of(j), sign_of(l));
-        }
-        let above = q.x * x[first + i * n + j] + q.y * x[first + i * n + l];
-        let below = q.x * x[first + k * n + j] + q.y * x[first + k * n + l];
-        out[at] = p.x * above + p.y * below;
+    let n = sizes.n;
+    let first = at / (n * n) * n * n;
+    let i = at / n % n;
+    let j = at % n;
+    var p = row_of(i);
+    var q = row_of(j);
+    let k = partner(i, p);
+    let l = partner(j, q);
+    if sizes.back == 1u {
+        p *= sign_of(i);
+        q *= sign_of(j);
+    } else {
+        p *= vec2<f32>(sign_of(i), sign_of(k));
+        q *= vec2<f32>(sign_of(j), sign_of(l));
     }
+    let above = q.x * x[first + i * n + j] + q.y * x[first + i * n + l];
+    let below = q.x * x[first + k * n + j] + q.y * x[first + k * n + l];
+    out[at] = p.x * above + p.y * below;
 }

@@ -23,23 +23,21 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(3) var<storage, read_write> r: array<T>;    // (batch, size, n)
 
 fn element(at: u32) {
-    if at < sizes.count {
-        // entry (i, k) of a column panel, and entry (k, i) of a row panel
-        let n = sizes.n;
-        let size = sizes.size;
-        let b = at / (n * size);
-        let i = at / size % n;
-        let k = at % size;
-        let inside = i >= sizes.first && i < sizes.first + size;
-        if inside {
-            let own = i - sizes.first;
-            p[at] = number(-f32(u32(own == k)));
-            r[(b * size + k) * n + i] = inverted[(b * size + k) * size + own];
-        } else {
-            let place = (b * n + i) * n + sizes.first + k;
-            p[at] = m[place];
-            m[place] = ZERO;
-        }
-        m[(b * n + sizes.first + k) * n + i] = ZERO;
+    // entry (i, k) of a column panel, and entry (k, i) of a row panel
+    let n = sizes.n;
+    let size = sizes.size;
+    let b = at / (n * size);
+    let i = at / size % n;
+    let k = at % size;
+    let inside = i >= sizes.first && i < sizes.first + size;
+    if inside {
+        let own = i - sizes.first;
+        p[at] = number(-f32(u32(own == k)));
+        r[(b * size + k) * n + i] = inverted[(b * size + k) * size + own];
+    } else {
+        let place = (b * n + i) * n + sizes.first + k;
+        p[at] = m[place];
+        m[place] = ZERO;
     }
+    m[(b * n + sizes.first + k) * n + i] = ZERO;
 }

@@ -16,17 +16,15 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> out: array<T>; // (batch, n, n)
 
 fn element(at: u32) {
-    if at < sizes.count {
-        let n = sizes.n;
-        let j = at % n;
-        var entry = w[at];
-        if at / n % n == j {
-            var d = ONE;
-            if sizes.last == 1u {
-                d = factors[at / (n * n) * n + j];
-            }
-            entry += d;
+    let n = sizes.n;
+    let j = at % n;
+    var entry = w[at];
+    if at / n % n == j {
+        var d = ONE;
+        if sizes.last == 1u {
+            d = factors[at / (n * n) * n + j];
         }
-        out[at] = entry;
+        entry += d;
     }
+    out[at] = entry;
 }

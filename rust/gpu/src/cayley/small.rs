@@ -7,7 +7,7 @@ use super::{Bars, Cayley};
 use crate::Array;
 use crate::device::Record;
 use crate::operator::Operator;
-use crate::shader::{Variant, groups, shaders};
+use crate::shader::{Variant, arrays, groups, shaders};
 use isometry_core::Result;
 
 /// Rows of the largest matrix.
@@ -57,13 +57,7 @@ pub(super) fn gradient(
     let (constants, groups) = team(view.n, view.batch);
     let variant = Variant { shader: &SMALL_VJP, field: view.field(), constants };
     let (factors, with_last) = view.factors();
-    let arrays = [
-        ("w", w),
-        ("ct", ct),
-        ("factors", factors),
-        ("upper_bar", &bars.upper),
-        ("diagonal_bar", &bars.diagonal),
-    ];
+    let arrays = arrays![w, ct, factors, upper_bar = &bars.upper, diagonal_bar = &bars.diagonal];
     let sizes = [view.batch as u32, view.n as u32, view.diagonal().1, with_last];
     record.dispatch(variant, &arrays, &sizes, groups)
 }

@@ -204,18 +204,6 @@ fn more_matrices_than_one_row_of_workgroups() {
 }
 
 #[test]
-fn signs_of_a_complex_matrix_have_no_gradient() {
-    let Some(context) = device() else { return };
-    let (n, field) = (3, Field::Complex);
-    let mut own = Sent::new(&context, field, 1, n);
-    let signs = sent(&context, Field::Real, &[1, n], &[c64::from(1.0), c64::from(-1.0), c64::from(-1.0)]);
-    own.last = Some(Last::signs(field, &signs, n).unwrap());
-    let w = own.view().matrix(&never).unwrap();
-    let bars = own.view().matrix_vjp(Some(&w), &w, &[false, true, true, true], &never).unwrap();
-    assert_eq!(bars.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false, false]);
-}
-
-#[test]
 fn bad_arguments_are_named() {
     let Some(context) = device() else { return };
     let array = |field, shape: &[usize]| Array::room(&context, field, shape).unwrap();

@@ -10,9 +10,6 @@
 @group(0) @binding(3) var<storage, read_write> previous: array<f32>;   // (steps, batch, pitch)
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let n = sizes.pitch;
     let b = at / n % sizes.batch;
     let t = at / n / sizes.batch;

@@ -19,9 +19,6 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> out: array<T>;   // (count)
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     var sum = mul(from_parts(vec2<f32>(sizes.alpha_real, sizes.alpha_imag)), a[at]);
     if sizes.both == 1u {
         sum = mul_add(from_parts(vec2<f32>(sizes.beta_real, sizes.beta_imag)), b[at], sum);

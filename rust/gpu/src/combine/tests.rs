@@ -1,26 +1,7 @@
-//! Against double precision.
+//! What is combined is held against NumPy in `tests/gpu/test_arrays.py`.
 
 use super::*;
-use crate::testing::{device, fetched, near, numbers, sent};
-use isometry_core::scalar::c64;
-
-#[test]
-fn combinations() {
-    let Some(context) = device() else { return };
-    for field in [Field::Real, Field::Complex] {
-        for len in [0, 1, 255, 257, 70_000] {
-            let (x, y) = (numbers(field, len, 1), numbers(field, len, 2));
-            let (a, b) = (sent(&context, field, &[len], &x), sent(&context, field, &[len], &y));
-            let imaginary = if field == Field::Real { 0.0 } else { 0.75 };
-            let (alpha, beta) = ((-1.5, imaginary), (0.25, -imaginary));
-            let of = |(re, im): Factor, x: c64| c64::new(re.into(), im.into()) * x;
-            let sums: Vec<c64> = x.iter().zip(&y).map(|(&x, &y)| of(alpha, x) + of(beta, y)).collect();
-            near(&fetched(&combine(&a, alpha, Some((&b, beta))).unwrap()), &sums, 4.0, "alpha a + beta b");
-            let scaled: Vec<c64> = x.iter().map(|&x| of(alpha, x)).collect();
-            near(&fetched(&combine(&a, alpha, None).unwrap()), &scaled, 4.0, "alpha a");
-        }
-    }
-}
+use crate::testing::device;
 
 #[test]
 fn what_does_not_fit_is_refused() {

@@ -4,7 +4,7 @@ use super::chunks::Chunks;
 use super::part::{Factor, Part};
 use super::{COLLECT, DOTS, Delta, GATES, GATES_WIDE, MASK_VJP, VALUES, WIDE_VJP};
 use crate::device::Record;
-use crate::shader::{Variant, groups};
+use crate::shader::{Variant, arrays, groups};
 use crate::{Array, Field};
 use isometry_core::Result;
 use isometry_core::internal::sizes::check_len;
@@ -164,15 +164,8 @@ impl<'a> Pull<'a> {
             let gram = Part::each(&part.gram, rows, all).t();
             part.product(record, (rows, value, rows), gram, u, z, |x| x.alpha(-1.0).add())?;
         }
-        let [_, _, v_bar, beta_bar] = &self.bars;
-        let arrays = [
-            ("beta", part.delta.beta),
-            ("r_bar", &self.r_bar),
-            ("z", &self.z),
-            ("vo", &self.vo),
-            ("v_bar", v_bar),
-            ("beta_bar", beta_bar),
-        ];
+        let Pull { r_bar, z, vo, bars: [_, _, v_bar, beta_bar], .. } = self;
+        let arrays = arrays![beta = part.delta.beta, r_bar, z, vo, v_bar, beta_bar];
         part.workgroups(record, &VALUES, &arrays, 0, part.tasks() * rows)
     }
 
@@ -188,13 +181,8 @@ impl<'a> Pull<'a> {
         part.product(record, (all, key, value), vo, states, Part::each(&self.early, all, key), |x| x)?;
         part.product(record, (rows, key, value), u, behind, Part::each(&self.late, rows, key), |x| x)?;
         if part.delta.wide() {
-            let arrays = [
-                ("decays", &part.decays),
-                ("kq", &part.kq),
-                ("x", &self.x),
-                ("inside", &self.inside),
-                ("crossing", &self.crossing),
-            ];
+            let (Part { decays, kq, .. }, Pull { x, inside, crossing, .. }) = (part, self);
+            let arrays = arrays![decays, kq, x, inside, crossing];
             part.elements(record, &WIDE_VJP, &arrays, 1.0, tasks * key)?;
             return self.wide_gates(record);
         }
@@ -232,15 +220,8 @@ impl<'a> Pull<'a> {
         self.dots(record, (&self.early, &part.kq), (all, key), [all; 2], early)?;
         self.dots(record, (&self.late, &part.kq), (rows, key), [rows, all], late)?;
         self.dots(record, (&part.states, &self.behind), (1, key * value), [1; 2], through)?;
-        let arrays = [
-            ("decays", &part.decays),
-            ("early", early),
-            ("late", late),
-            ("through", through),
-            ("x", &self.x),
-            ("gram", &part.gram),
-            ("g_bar", g_bar),
-        ];
+        let (Part { decays, gram, .. }, x) = (part, &self.x);
+        let arrays = arrays![decays, early, late, through, x, gram, g_bar];
         part.elements(record, &GATES, &arrays, 1.0, part.tasks() * part.chunks.tokens)
     }
 
@@ -250,15 +231,8 @@ impl<'a> Pull<'a> {
         let (key, value) = (part.delta.sizes.key, part.delta.sizes.value);
         let through = &self.dots[2];
         self.dots(record, (&part.states, &self.behind), (key, value), [key; 2], through)?;
-        let arrays = [
-            ("decays", &part.decays),
-            ("kq", &part.kq),
-            ("early_bar", &self.early),
-            ("late_bar", &self.late),
-            ("through", through),
-            ("crossing", &self.crossing),
-            ("g_bar", g_bar),
-        ];
+        let (Part { decays, kq, .. }, Pull { early, late, crossing, .. }) = (part, self);
+        let arrays = arrays![decays, kq, early_bar = early, late_bar = late, through, crossing, g_bar];
         part.elements(record, &GATES_WIDE, &arrays, 1.0, part.tasks() * key)
     }
 
@@ -272,15 +246,8 @@ impl<'a> Pull<'a> {
             if !self.wanted[1 - queries] {
                 continue;
             }
-            let arrays = [
-                ("x", x),
-                ("decays", &part.decays),
-                ("kq", &part.kq),
-                ("early_bar", &self.early),
-                ("late_bar", &self.late),
-                ("inside", &self.inside),
-                ("x_bar", x_bar),
-            ];
+            let (Part { decays, kq, .. }, Pull { early, late, inside, .. }) = (part, self);
+            let arrays = arrays![x, decays, kq, early_bar = early, late_bar = late, inside, x_bar];
             part.workgroups(record, &COLLECT, &arrays, queries, count * rows)?;
         }
         Ok(())

@@ -17,9 +17,6 @@ fn logarithm(task: u32, t: u32, d: u32) -> f32 {
 }
 
 fn element(at: u32) {
-    if at >= sizes.tasks * sizes.width {
-        return;
-    }
     let task = at / sizes.width;
     let d = at % sizes.width;
     var sum = 0.0;

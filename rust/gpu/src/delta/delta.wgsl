@@ -2,6 +2,7 @@
 // of its sequence are zeros. A token has one query, which follows its rows.
 
 struct Sizes {
+    count: u32,          // of elements, where a thread has one
     first: u32,          // the first chunk of the part
     tasks: u32,          // its chunks times value heads
     tokens: u32,         // of a chunk

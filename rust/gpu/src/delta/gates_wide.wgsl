@@ -16,9 +16,6 @@ fn element(at: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
     let key = sizes.key;
-    if at >= sizes.tasks * key {
-        return;
-    }
     let task = at / key;
     let d = at % key;
     let first = task * all * key + d;

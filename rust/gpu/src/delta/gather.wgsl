@@ -7,9 +7,6 @@
 @group(0) @binding(2) var<storage, read_write> o: array<f32>;     // (B, T, HV, V)
 
 fn element(at: u32) {
-    if at >= sizes.tasks * sizes.tokens * sizes.value {
-        return;
-    }
     let task = at / sizes.value / sizes.tokens;
     let t = at / sizes.value % sizes.tokens;
     if lives(task, t) {

@@ -13,9 +13,6 @@ override BY_ROWS: bool = true;
 fn element(at: u32) {
     let each = select(1u, sizes.m, BY_ROWS);
     let rows = sizes.tokens * each;
-    if at >= sizes.tasks * rows * sizes.value {
-        return;
-    }
     let task = at / sizes.value / rows;
     let i = at / sizes.value % rows;
     let v = at % sizes.value;

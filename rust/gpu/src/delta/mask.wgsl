@@ -15,10 +15,6 @@
 
 fn element(at: u32) {
     let rows = rows_of_chunk();
-    let all = all_of_chunk();
-    if at >= sizes.tasks * rows * all {
-        return;
-    }
     let pair = pair_at(at);
     var found = 0.0;
     if pair.inside {

@@ -8,9 +8,6 @@
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;   // (task, rows, rows and queries)
 
 fn element(at: u32) {
-    if at >= sizes.tasks * rows_of_chunk() * all_of_chunk() {
-        return;
-    }
     let pair = pair_at(at);
     var found = 0.0;
     if pair.inside {

@@ -5,7 +5,7 @@ use super::{DECAYS, Delta, LAY, MASK, PASS, SPREAD, WIDE};
 use crate::device::Record;
 use crate::householder::inverse::inverse_into;
 use crate::product::{Operand, Product};
-use crate::shader::{Shader, Variant, groups};
+use crate::shader::{Shader, Variant, arrays, groups};
 use crate::{Array, Field};
 use isometry_core::Result;
 use isometry_core::internal::sizes::work;
@@ -126,10 +126,11 @@ impl<'a> Part<'a> {
         with(Product::new(self.tasks(), sizes, a, b, c)).record(record, Field::Real)
     }
 
-    /// The sizes of delta.wgsl; the last four are the shader's own.
-    fn sizes(&self, [choice, pitch, from]: [usize; 3], scale: f32) -> Vec<u32> {
+    /// The sizes of delta.wgsl; the first and the last four are the shader's own.
+    fn sizes(&self, count: usize, [choice, pitch, from]: [usize; 3], scale: f32) -> Vec<u32> {
         let sizes = &self.delta.sizes;
         let all = [
+            count,
             self.range.start,
             self.tasks(),
             self.chunks.tokens,
@@ -157,7 +158,7 @@ impl<'a> Part<'a> {
     ) -> Result<()> {
         let variant = Variant { shader, field: Field::Real, constants: shader.variants[0] };
         let arrays = [&[("chunks", &self.chunks.table)], arrays].concat();
-        record.elements(variant, &arrays, &self.sizes([0; 3], scale), count)
+        record.elements(variant, &arrays, &self.sizes(count, [0; 3], scale), count)
     }
 
     /// A workgroup for each of `count` rows of keys or queries; whether these are normalised is its choice.
@@ -171,7 +172,7 @@ impl<'a> Part<'a> {
     ) -> Result<()> {
         let variant = Variant { shader, field: Field::Real, constants: shader.variants[variant] };
         let arrays = [&[("chunks", &self.chunks.table)], arrays].concat();
-        let sizes = self.sizes([usize::from(self.delta.normalise), 0, 0], 1.0);
+        let sizes = self.sizes(0, [usize::from(self.delta.normalise), 0, 0], 1.0);
         record.dispatch(variant, &arrays, &sizes, groups(count))
     }
 
@@ -187,8 +188,8 @@ impl<'a> Part<'a> {
             Variant { shader: &LAY, field: Field::Real, constants: LAY.variants[usize::from(by_rows)] };
         let rows = if by_rows { self.rows() } else { self.chunks.tokens };
         let arrays = [("chunks", &self.chunks.table), ("x", x), ("beta", self.delta.beta), ("out", out)];
-        let sizes = self.sizes([usize::from(rated), pitch, from], scale);
-        record.elements(variant, &arrays, &sizes, self.tasks() * rows * self.delta.sizes.value)
+        let count = self.tasks() * rows * self.delta.sizes.value;
+        record.elements(variant, &arrays, &self.sizes(count, [usize::from(rated), pitch, from], scale), count)
     }
 
     /// All of a part that does not depend on states, and U with a state of 0.
@@ -199,15 +200,7 @@ impl<'a> Part<'a> {
         let Part { kq, early, sides, decays, gram, upper, inverse, between, u, laid, .. } = self;
         let g = self.delta.g.unwrap_or(beta);
         self.elements(record, &DECAYS, &[("g", g), ("decays", decays)], 1.0, tasks * width)?;
-        let arrays = [
-            ("q", q),
-            ("k", k),
-            ("beta", beta),
-            ("decays", decays),
-            ("kq", kq),
-            ("sides", sides),
-            ("early", early),
-        ];
+        let arrays = arrays![q, k, beta, decays, kq, sides, early];
         self.workgroups(record, &SPREAD, &arrays, 0, tasks * all)?;
         self.lay(record, (v, true, true), (laid, rows, 0), 1.0)?;
         let keys = self.of_all(kq, key)[0];
@@ -270,16 +263,9 @@ impl<'a> Part<'a> {
     ) -> Result<()> {
         let sizes = &self.delta.sizes;
         let (n, heads, key, value) = (sizes.sequences(), sizes.value_heads, sizes.key, sizes.value);
-        let arrays = [
-            ("sequences", &self.chunks.sequences),
-            ("a", a.array),
-            ("b", b.array),
-            ("decays", &self.decays),
-            ("given", given.unwrap_or(&self.decays)),
-            ("u", u),
-            ("states", states),
-            ("last", last),
-        ];
+        let (sequences, decays, start) =
+            (&self.chunks.sequences, &self.decays, given.unwrap_or(&self.decays));
+        let arrays = arrays![sequences, a = a.array, b = b.array, decays, given = start, u, states, last];
         let numbers = [
             self.range.start,
             self.range.len(),

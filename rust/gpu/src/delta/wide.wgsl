@@ -16,9 +16,6 @@ const DEPTH: u32 = 8;
 fn element(at: u32) {
     let rows = rows_of_chunk();
     let all = all_of_chunk();
-    if at >= sizes.tasks * rows {
-        return;
-    }
     let task = at / rows;
     let j = at % rows;
     for (var depth = 0u; depth < sizes.key; depth += DEPTH) {

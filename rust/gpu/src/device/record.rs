@@ -211,7 +211,7 @@ impl<'c> Record<'c> {
         Ok(())
     }
 
-    /// Runs a shader on `count` elements, 256 for each workgroup: element (y groups + x) 256 + thread.
+    /// Runs a shader on `count` elements, the first of its sizes, 256 for each workgroup: element (y groups + x) 256 + thread.
     pub fn elements(
         &mut self,
         variant: Variant,

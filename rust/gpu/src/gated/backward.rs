@@ -6,6 +6,7 @@ use crate::cell::{Cell, Gradients, Outcome, Pass, of};
 use crate::device::Record;
 use crate::product::{Base, Operand, Product};
 use crate::rows::sum;
+use crate::shader::arrays;
 use isometry_core::Result;
 
 /// The gradients.
@@ -55,14 +56,7 @@ impl Factors {
                 .plus(hidden.map_or(Base::Nothing, |bias| Base::Array(Operand::row(bias))))
                 .record(record, cell.field)?;
         }
-        let arrays = [
-            ("own", cell.own()?),
-            ("inputs", &inputs),
-            ("products", &products),
-            ("previous", &previous),
-            ("factors", &factors),
-            ("reset", &reset),
-        ];
+        let arrays = arrays![own = cell.own()?, inputs, products, previous, factors, reset];
         let pass = Pass { count: cell.pairs(rows), ..Pass::default() };
         cell.run(record, &FACTORS, &arrays, pass)?;
         if !after {
@@ -98,18 +92,8 @@ impl Bars {
         let none = cell.room(&[1])?;
         let s = if after { none.clone() } else { cell.of_step(n)? };
         record.fill(&g, None)?;
-        let own = cell.own()?;
-        let arrays = |ct| {
-            [
-                ("own", own),
-                ("ct", ct),
-                ("factors", &all.factors),
-                ("g", &g),
-                ("bars", &bars),
-                ("now", &now),
-                ("along", along.as_ref().unwrap_or(&none)),
-            ]
-        };
+        let (own, factors, sums) = (cell.own()?, &all.factors, along.as_ref().unwrap_or(&none));
+        let arrays = |ct| arrays![own, ct = ct, factors, g, bars, now, along = sums];
         let pass = Pass { count: cell.pairs(batch), flag: summed, ..Pass::default() };
         for k in (0..cell.steps).rev() {
             cell.run(record, &UNIT_VJP, &arrays(ct), Pass { k, ..pass })?;

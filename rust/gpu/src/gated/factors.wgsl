@@ -8,6 +8,7 @@
 #import "numbers"
 #import "elements"
 #import "activation"
+#import "biases"
 #import "cell"
 #import "gated"
 
@@ -52,9 +53,6 @@ fn finish(here: u32, j: u32, c: T, y: T) {
 }
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let n = sizes.n;
     let here = at / pairs(n);
     let pair = at % pairs(n);
@@ -69,11 +67,7 @@ fn element(at: u32) {
             return;
         }
     }
-    var bias = vec2<f32>(0.0);
-    if biased(sizes.phi) {
-        let unit = unit_places(pair, n, sizes.phi);
-        bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-    }
+    let bias = biases_of(pair, n, sizes.phi);
     var given = pair_of(candidate(here, place.x), 0.0);
     if two {
         given.b = number(candidate(here, place.y));

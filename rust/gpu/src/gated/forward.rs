@@ -5,6 +5,7 @@ use crate::Array;
 use crate::cell::{Cell, Pass, States, of};
 use crate::device::Record;
 use crate::product::{Base, Operand, Product};
+use crate::shader::arrays;
 use isometry_core::Result;
 
 /// The states, (T, B, n); zeros past the ends of sequences.
@@ -20,15 +21,7 @@ pub(crate) fn forward(record: &mut Record<'_>, cell: &Cell<'_>) -> Result<States
     };
     record.fill(&state, cell.some("h0"))?;
     let hidden = cell.some("hidden_bias").map(|bias| behind(record, cell, bias)).transpose()?;
-    let arrays = [
-        ("own", cell.own()?),
-        ("inputs", &inputs),
-        ("products", &products),
-        ("state", &state),
-        ("z", &z),
-        ("reset", &reset),
-        ("states", &states),
-    ];
+    let arrays = arrays![own = cell.own()?, inputs, products, state, z, reset, states];
     let pass = Pass { count: cell.pairs(batch), ..Pass::default() };
     for k in 0..cell.steps {
         let into = of(&products, wide);

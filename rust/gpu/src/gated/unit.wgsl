@@ -4,6 +4,7 @@
 #import "numbers"
 #import "elements"
 #import "activation"
+#import "biases"
 #import "cell"
 #import "gated"
 
@@ -52,9 +53,6 @@ fn open(here: u32, b: u32, j: u32) {
 }
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let n = sizes.n;
     let b = at / pairs(n);
     let pair = at % pairs(n);
@@ -75,11 +73,7 @@ fn element(at: u32) {
         }
         return;
     }
-    var bias = vec2<f32>(0.0);
-    if biased(sizes.phi) {
-        let unit = unit_places(pair, n, sizes.phi);
-        bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-    }
+    let bias = biases_of(pair, n, sizes.phi);
     var given = pair_of(candidate(here, b, place.x), 0.0);
     if two {
         given.b = number(candidate(here, b, place.y));

@@ -9,6 +9,7 @@
 #import "numbers"
 #import "elements"
 #import "activation"
+#import "biases"
 #import "cell"
 #import "gated"
 
@@ -59,9 +60,6 @@ fn clear(here: u32, b: u32, j: u32) {
 }
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let n = sizes.n;
     let b = at / pairs(n);
     let pair = at % pairs(n);
@@ -82,10 +80,7 @@ fn element(at: u32) {
     }
     var summand = vec2<f32>(0.0);
     if live {
-        var bias = vec2<f32>(0.0);
-        if biased(phi) {
-            bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-        }
+        let bias = biases_of(pair, n, phi);
         var whole = vec2<f32>(g[b * n + place.x] + ct[here * n + place.x], 0.0);
         var y = pair_of(factor(4u, here, place.x), 0.0);
         var into = pair_of((1.0 - factor(0u, here, place.x)) * whole.x, 0.0);

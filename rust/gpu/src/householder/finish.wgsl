@@ -15,7 +15,5 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read_write> bar: array<T>;     // (batch, n, m)
 
 fn element(at: u32) {
-    if at < sizes.count {
-        bar[at] = scales[at / (sizes.n * sizes.m) * sizes.m + at % sizes.m] * bar[at];
-    }
+    bar[at] = scales[at / (sizes.n * sizes.m) * sizes.m + at % sizes.m] * bar[at];
 }

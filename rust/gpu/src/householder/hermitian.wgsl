@@ -14,14 +14,12 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(0) var<storage, read_write> l: array<T>;   // (batch, m, m)
 
 fn element(at: u32) {
-    if at < sizes.count {
-        let m = sizes.m;
-        let i = at % (m * m) / m;
-        let j = at % m;
-        if i == j {
-            l[at] = number(real(l[at]));
-        } else if i > j {
-            l[at / (m * m) * m * m + j * m + i] = conj(l[at]);
-        }
+    let m = sizes.m;
+    let i = at % (m * m) / m;
+    let j = at % m;
+    if i == j {
+        l[at] = number(real(l[at]));
+    } else if i > j {
+        l[at / (m * m) * m * m + j * m + i] = conj(l[at]);
     }
 }

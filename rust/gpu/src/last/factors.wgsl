@@ -16,9 +16,6 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read_write> factors: array<T>; // (batch, n)
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     if sizes.form == 2u {
         factors[at] = from_parts(direction(given[at]));
     } else if sizes.form == 1u {

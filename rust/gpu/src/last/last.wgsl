@@ -17,8 +17,6 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> out: array<T>; // (batch, rows, n)
 
 fn element(at: u32) {
-    if at < sizes.count {
-        let own = at / (sizes.rows * sizes.n) * sizes.n + at % sizes.n;
-        out[at] = mul(x[at], conj_if(factors[own], sizes.conj == 1u));
-    }
+    let own = at / (sizes.rows * sizes.n) * sizes.n + at % sizes.n;
+    out[at] = mul(x[at], conj_if(factors[own], sizes.conj == 1u));
 }

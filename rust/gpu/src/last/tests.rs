@@ -1,7 +1,7 @@
-//! The factors against their definitions, the angles in double precision.
+//! The angles of a last factor in double precision; results with its signs are compared in `hosted/tests.rs`.
 
 use super::*;
-use crate::testing::{device, fetched, near, sent};
+use crate::testing::{device, fetched, sent};
 use isometry_core::scalar::c64;
 
 fn factors(last: &Last) -> Vec<c64> {
@@ -9,22 +9,6 @@ fn factors(last: &Last) -> Vec<c64> {
     last.prepare(&mut record).unwrap();
     record.submit().unwrap();
     fetched(&last.factors)
-}
-
-#[test]
-fn signs_become_numbers_of_the_matrix() {
-    let Some(context) = device() else { return };
-    let real = |x: &[f64]| x.iter().map(|&x| c64::from(x)).collect::<Vec<c64>>();
-    for field in [Field::Real, Field::Complex] {
-        let sign = sent(&context, Field::Real, &[2], &real(&[-1.0, 0.5]));
-        let found = factors(&Last::sign(field, &sign, 3).unwrap());
-        near(&found, &real(&[1.0, 1.0, -1.0, 1.0, 1.0, 0.5]), 0.0, "one sign");
-        let own = real(&[1.0, -1.0, -1.0, 1.0]);
-        let signs = sent(&context, Field::Real, &[2, 2], &own);
-        near(&factors(&Last::signs(field, &signs, 2).unwrap()), &own, 0.0, "signs");
-    }
-    let complex = Array::room(&context, Field::Complex, &[4]).unwrap();
-    assert!(Last::signs(Field::Complex, &complex, 2).is_err());
 }
 
 #[test]
@@ -39,6 +23,8 @@ fn a_part_of_a_diagonal_is_refused() {
         let message = last.unwrap_err().to_string();
         assert!(message.starts_with(name), "{message}");
     }
+    let complex = Array::room(&context, Field::Complex, &[4]).unwrap();
+    assert!(Last::signs(Field::Complex, &complex, 2).is_err());
 }
 
 /// Distance in units in the last place of the exact number.

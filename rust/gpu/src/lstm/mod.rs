@@ -7,7 +7,7 @@
 use crate::cell::{Cell, Gradients, Outcome, Pass, States, of};
 use crate::device::Record;
 use crate::product::Product;
-use crate::shader::shaders;
+use crate::shader::{arrays, shaders};
 use isometry_core::activation::Activation;
 use isometry_core::{Error, Result};
 
@@ -57,14 +57,7 @@ pub(crate) fn backward(
         .record(record, cell.field)?;
     let (g, now) = (cell.of_step(state)?, cell.of_step(wide)?);
     record.fill(&g, None)?;
-    let arrays = [
-        ("states", states),
-        ("previous", &previous),
-        ("ct", ct),
-        ("gates", &gates),
-        ("g", &g),
-        ("now", &now),
-    ];
+    let arrays = arrays![states, previous, ct, gates, g, now];
     for k in (0..cell.steps).rev() {
         cell.run(record, &UNIT_VJP, &arrays, Pass { count: batch * n, k, ..Pass::default() })?;
         if k > 0 || out.wants("h0") {

@@ -25,9 +25,6 @@ fn put(gate: u32, here: u32, b: u32, j: u32, x: f32) {
 }
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let n = sizes.n;
     let b = at / n;
     let j = at % n;

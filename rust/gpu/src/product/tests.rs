@@ -6,6 +6,17 @@ use crate::testing::{M, device, fetched, near, numbers, sent};
 use isometry_core::scalar::c64;
 use std::sync::Arc;
 
+/// A factor as it is or conjugate, and so transposed.
+type Side = (for<'a> fn(Operand<'a>) -> Operand<'a>, fn(&M) -> M);
+const SIDES: [Side; 4] = [(|x| x, M::clone), (|x| x.conj(), M::conj), (|x| x.t(), M::t), (|x| x.h(), M::h)];
+
+/// Computes a product, a deep one in parts.
+fn run(context: &Arc<Context>, product: Product<'_>, field: Field, deep: bool) {
+    let mut record = Record::new(context).unwrap();
+    if deep { product.record_deep(&mut record, field) } else { product.record(&mut record, field) }.unwrap();
+    record.submit().unwrap();
+}
+
 #[test]
 fn products_of_all_sizes_and_sides() {
     let Some(context) = device() else { return };
@@ -20,39 +31,17 @@ fn products_of_all_sizes_and_sides() {
             (1, 250, 270, 20),
             (2, 2, 3, 0),
         ] {
-            for (i, side) in ["", "t", "conj", "h"].into_iter().enumerate() {
-                let turned = side == "t" || side == "h";
-                let (rows, columns) = if turned { (k, m) } else { (m, k) };
+            for (i, (of_operand, of_matrix)) in SIDES.into_iter().enumerate() {
+                let (rows, columns) = if i < 2 { (m, k) } else { (k, m) };
                 let (a, da) = several(&context, field, batch, (rows, columns), i as u64);
                 let (b, db) = several(&context, field, batch, (k, n), 100);
                 let (c, dc) = several(&context, field, batch, (m, n), 200);
-                let left = Operand::new(&da, rows * columns, columns);
-                let left = match side {
-                    "t" => left.t(),
-                    "conj" => left.conj(),
-                    "h" => left.h(),
-                    _ => left,
-                };
-                let (right, out) = (Operand::new(&db, k * n, n), Operand::new(&dc, m * n, n));
-                let mut record = Record::new(&context).unwrap();
-                Product::new(batch, (m, n, k), left, right, out)
-                    .alpha(-2.0)
-                    .add()
-                    .record(&mut record, field)
-                    .unwrap();
-                record.submit().unwrap();
-                let expected: Vec<c64> = (0..batch)
-                    .flat_map(|i| {
-                        let left = match side {
-                            "t" => a[i].t(),
-                            "conj" => a[i].conj(),
-                            "h" => a[i].h(),
-                            _ => a[i].clone(),
-                        };
-                        c[i].plus(&left.times(&b[i]), -2.0).data
-                    })
-                    .collect();
-                near(&fetched(&dc), &expected, 8.0, &format!("{field:?} {batch} {m} {n} {k} {side}"));
+                let (left, right) = (of_operand(whole(&da, columns, rows)), whole(&db, n, k));
+                let product = Product::new(batch, (m, n, k), left, right, whole(&dc, n, m));
+                run(&context, product.alpha(-2.0).add(), field, false);
+                let expected = |i: usize| c[i].plus(&of_matrix(&a[i]).times(&b[i]), -2.0).data;
+                let expected: Vec<c64> = (0..batch).flat_map(expected).collect();
+                near(&fetched(&dc), &expected, 8.0, &format!("{field:?} {batch} {m} {n} {k}, side {i}"));
             }
         }
     }
@@ -104,13 +93,9 @@ fn bases_of_products() {
             ];
             for (which, base) in bases.into_iter().enumerate() {
                 let dc = Array::room(&context, field, &[batch, m, n]).unwrap();
-                let mut record = Record::new(&context).unwrap();
-                Product::new(batch, (m, n, k), whole(&da, k, m), whole(&db, n, k), whole(&dc, n, m))
-                    .alpha(-1.0)
-                    .plus(base)
-                    .record_deep(&mut record, field)
-                    .unwrap();
-                record.submit().unwrap();
+                let operands = (whole(&da, k, m), whole(&db, n, k), whole(&dc, n, m));
+                let product = Product::new(batch, (m, n, k), operands.0, operands.1, operands.2);
+                run(&context, product.alpha(-1.0).plus(base), field, true);
                 let expected: Vec<c64> = (0..batch)
                     .flat_map(|i| {
                         let base = match which {
@@ -136,10 +121,9 @@ fn a_part_of_a_matrix_is_an_operand() {
     let da = sent(&context, field, &[6, 9], &a.data);
     let dc = sent(&context, field, &[6, 9], &c.data);
     let (x, y) = (Operand::new(&da, 0, 9), Operand::new(&dc, 0, 9));
-    let mut record = Record::new(&context).unwrap();
     // C[2.., 3..] = A[1..4, :2] A[3.., 5..]
-    Product::new(1, (3, 4, 2), x.from(1, 0), x.from(3, 5), y.from(2, 3)).record(&mut record, field).unwrap();
-    record.submit().unwrap();
+    let product = Product::new(1, (3, 4, 2), x.from(1, 0), x.from(3, 5), y.from(2, 3));
+    run(&context, product, field, false);
     let expected = M::new(6, 9, |i, j| {
         if !(2..5).contains(&i) || !(3..7).contains(&j) {
             return c.at(i, j);
@@ -159,9 +143,7 @@ fn more_matrices_rows_and_columns_than_a_dispatch_has() {
         let (da, db) = (sent(&context, field, &[batch, m, 1], &a), sent(&context, field, &[batch, 1, n], &b));
         let dc = Array::room(&context, field, &[batch, m, n]).unwrap();
         let (x, y, c) = (Operand::new(&da, m, 1), Operand::new(&db, n, n), Operand::new(&dc, m * n, n));
-        let mut record = Record::new(&context).unwrap();
-        Product::new(batch, (m, n, 1), x, y, c).record(&mut record, field).unwrap();
-        record.submit().unwrap();
+        run(&context, Product::new(batch, (m, n, 1), x, y, c), field, false);
         let at = |b_: usize, i: usize, j: usize| a[b_ * m + i] * b[b_ * n + j];
         let expected: Vec<c64> = (0..batch * m * n).map(|k| at(k / (m * n), k / n % m, k % n)).collect();
         near(&fetched(&dc), &expected, 2.0, &format!("{batch} {m} {n}"));
@@ -181,10 +163,8 @@ fn deep_products_are_sums_of_parts() {
             let dc = sent(&context, field, &[p, q], &c.data);
             let (x, y) =
                 (Operand::new(&da, 0, p).from(more, 0).t(), Operand::new(&db, 0, q).from(after, 0).conj());
-            let mut record = Record::new(&context).unwrap();
             let product = Product::new(1, (p, q, count), x, y, Operand::new(&dc, 0, q)).alpha(-2.0).add();
-            product.record_deep(&mut record, field).unwrap();
-            record.submit().unwrap();
+            run(&context, product, field, true);
             let part = |x: &M, from: usize| M::new(count, x.columns, |i, j| x.at(i + from, j));
             let expected = c.plus(&part(&a, more).t().times(&part(&b, after).conj()), -2.0);
             near(&fetched(&dc), &expected.data, 32.0, &format!("{field:?} {count} {p} {q}"));
@@ -200,10 +180,8 @@ fn depth_does_not_add_up_rounding() {
     let x = sent(&context, Field::Real, &[count, 1], &vec![c64::from(f64::from(0.3f32)); count]);
     let c = Array::room(&context, Field::Real, &[1, 1]).unwrap();
     let operand = Operand::new(&x, 0, 1);
-    let mut record = Record::new(&context).unwrap();
     let product = Product::new(1, (1, 1, count), operand.t(), operand, Operand::new(&c, 0, 1));
-    product.record_deep(&mut record, Field::Real).unwrap();
-    record.submit().unwrap();
+    run(&context, product, Field::Real, true);
     let expected = f64::from(0.3f32).powi(2) * count as f64;
     near(&fetched(&c), &[c64::from(expected)], 1000.0, "depth");
 }

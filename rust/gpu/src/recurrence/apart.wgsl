@@ -3,6 +3,7 @@
 
 #import "numbers"
 #import "activation"
+#import "biases"
 #import "steps"
 
 override ROWS: u32 = 1;

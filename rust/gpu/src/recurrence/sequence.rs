@@ -70,7 +70,8 @@ impl Cell<'_> {
     pub fn transposed(&self, record: &mut Record<'_>) -> Result<Array> {
         let (w, n) = (self.transition()?, self.n);
         let out = self.room(&[n, n])?;
-        record.elements(self.variant(&TRANSPOSE), &[("x", w), ("out", &out)], &[n as u32], n * n)?;
+        let sizes = [(n * n) as u32, n as u32];
+        record.elements(self.variant(&TRANSPOSE), &[("x", w), ("out", &out)], &sizes, n * n)?;
         Ok(out)
     }
 

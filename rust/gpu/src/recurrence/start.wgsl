@@ -15,9 +15,6 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> x: array<T>;     // (steps, batch, n)
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let length = lengths[at / sizes.n];
     if length > 0u {
         x[(length - 1u) * sizes.count + at] += first[at];

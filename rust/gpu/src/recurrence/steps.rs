@@ -5,7 +5,7 @@
 
 use crate::activation::RowActivation;
 use crate::device::Record;
-use crate::shader::{Variant, groups, shaders};
+use crate::shader::{Variant, arrays, groups, shaders};
 use crate::{Array, Field};
 use isometry_core::Result;
 use isometry_core::internal::sizes::work;
@@ -100,15 +100,10 @@ impl Steps<'_> {
         let Steps { phi, m, rows, .. } = *self;
         let &[steps, batch, n] = rows.shape() else { return Ok(()) };
         let none = Array::room(record.context(), Field::Real, &[1])?;
-        let arrays = [
-            ("m", m),
-            ("start", self.start.unwrap_or(m)),
-            ("own", phi.own().unwrap_or(m)),
-            ("lengths", self.lengths.unwrap_or(m)),
-            ("y", self.y.unwrap_or(m)),
-            ("rows", rows),
-            ("along", self.along.unwrap_or(&none)),
-        ];
+        let given = [self.start, phi.own(), self.lengths, self.y];
+        let ([start, own, lengths, y], along) =
+            (given.map(|array| array.unwrap_or(m)), self.along.unwrap_or(&none));
+        let arrays = arrays![m, start, own, lengths, y, rows, along];
         let (run, constants, groups) = match route {
             Route::Together(run) => {
                 let (constants, rows) = together(self.back, batch, n);

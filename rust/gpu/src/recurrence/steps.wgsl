@@ -82,10 +82,7 @@ fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
     var s = Pair(ZERO, ZERO);
     var summand = vec2<f32>(0.0);
     if live {
-        var bias = vec2<f32>(0.0);
-        if biased(phi) {
-            bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-        }
+        let bias = biases_of(pair, n, phi);
         var z = Pair(product.a + rows[at], ZERO);
         if two {
             z.b = product.b + rows[at_b];

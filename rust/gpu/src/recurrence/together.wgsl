@@ -3,6 +3,7 @@
 
 #import "numbers"
 #import "activation"
+#import "biases"
 #import "steps"
 
 override PAIRS: u32 = 16;   // at least those of a row

@@ -4,6 +4,7 @@
 #import "elements"
 
 struct Sizes {
+    count: u32,
     n: u32,
 }
 
@@ -14,7 +15,5 @@ var<immediate> sizes: Sizes;
 
 fn element(at: u32) {
     let n = sizes.n;
-    if at < n * n {
-        out[at] = x[at % n * n + at / n];
-    }
+    out[at] = x[at % n * n + at / n];
 }

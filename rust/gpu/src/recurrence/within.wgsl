@@ -17,9 +17,6 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(2) var<storage, read_write> out: array<T>;   // (steps, batch, n)
 
 fn element(at: u32) {
-    if at >= sizes.count {
-        return;
-    }
     let row = at / sizes.n;
     if sizes.varied == 1u && row / sizes.batch >= lengths[row % sizes.batch] {
         out[at] = ZERO;

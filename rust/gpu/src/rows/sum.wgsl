@@ -18,16 +18,14 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read_write> out: array<T>;   // (rows / EACH, rounded up, columns)
 
 fn element(at: u32) {
-    if at < sizes.count {
-        let first = at / sizes.columns * EACH;
-        let end = min(first + EACH, sizes.rows);
-        var sum = ZERO;
-        for (var row = first; row < end; row++) {
-            sum += x[row * sizes.columns + at % sizes.columns];
-        }
-        if sizes.add == 1u {
-            sum += out[at];
-        }
-        out[at] = sum;
+    let first = at / sizes.columns * EACH;
+    let end = min(first + EACH, sizes.rows);
+    var sum = ZERO;
+    for (var row = first; row < end; row++) {
+        sum += x[row * sizes.columns + at % sizes.columns];
     }
+    if sizes.add == 1u {
+        sum += out[at];
+    }
+    out[at] = sum;
 }

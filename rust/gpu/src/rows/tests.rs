@@ -1,4 +1,4 @@
-//! Against sums in double precision, on both sides of the parts.
+//! Against sums in double precision, on both sides of the parts, written or added to what is there.
 
 use super::*;
 use crate::Field;
@@ -8,34 +8,20 @@ use isometry_core::scalar::c64;
 #[test]
 fn sums_of_columns() {
     let Some(context) = device() else { return };
-    for field in [Field::Real, Field::Complex] {
+    for (field, add) in
+        [Field::Real, Field::Complex].into_iter().flat_map(|field| [(field, false), (field, true)])
+    {
         for (rows, columns) in [(1, 5), (64, 1), (65, 3), (4097, 2)] {
-            let data = numbers(field, rows * columns, rows as u64);
+            let (data, before) = (numbers(field, rows * columns, rows as u64), numbers(field, columns, 5));
             let x = sent(&context, field, &[rows, columns], &data);
-            let out = Array::room(&context, field, &[columns]).unwrap();
+            let out = sent(&context, field, &[columns], &before);
             let mut record = Record::new(&context).unwrap();
-            sum(&mut record, (rows, columns), &x, &out).unwrap();
+            add_up(&mut record, (rows, columns), &x, &out, add).unwrap();
             record.submit().unwrap();
-            let expected: Vec<c64> =
-                (0..columns).map(|j| (0..rows).map(|i| data[i * columns + j]).sum()).collect();
-            near(&fetched(&out), &expected, 64.0, &format!("{field:?} {rows} {columns}"));
+            let start = |j: usize| if add { before[j] } else { c64::default() };
+            let sum = |j: usize| (0..rows).fold(start(j), |sum, i| sum + data[i * columns + j]);
+            let expected: Vec<c64> = (0..columns).map(sum).collect();
+            near(&fetched(&out), &expected, 64.0, &format!("{field:?} {rows} {columns} {add}"));
         }
-    }
-}
-
-#[test]
-fn sums_are_added_to_what_is_there() {
-    let Some(context) = device() else { return };
-    for (rows, columns) in [(3, 2), (4097, 2)] {
-        let (data, before) =
-            (numbers(Field::Complex, rows * columns, 4), numbers(Field::Complex, columns, 5));
-        let x = sent(&context, Field::Complex, &[rows, columns], &data);
-        let out = sent(&context, Field::Complex, &[columns], &before);
-        let mut record = Record::new(&context).unwrap();
-        add_up(&mut record, (rows, columns), &x, &out, true).unwrap();
-        record.submit().unwrap();
-        let expected: Vec<c64> =
-            (0..columns).map(|j| (0..rows).fold(before[j], |s, i| s + data[i * columns + j])).collect();
-        near(&fetched(&out), &expected, 64.0, &format!("{rows}"));
     }
 }

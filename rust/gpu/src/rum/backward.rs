@@ -6,6 +6,7 @@ use crate::Array;
 use crate::cell::{Cell, Gradients, Outcome, Pass, of};
 use crate::device::Record;
 use crate::product::Product;
+use crate::shader::arrays;
 use isometry_core::Result;
 use isometry_core::internal::sizes::work;
 
@@ -51,13 +52,7 @@ impl Factors {
         let frames = cell.of_rows(pitch)?;
         let memory = setting.memory.then(|| setting.start(record)).transpose()?;
         let heard = if setting.memory { cell.of_rows(n)? } else { cell.room(&[1])? };
-        let arrays = [
-            ("own", cell.own()?),
-            ("inputs", &bars),
-            ("previous", &previous),
-            ("heard", &heard),
-            ("frames", &frames),
-        ];
+        let arrays = arrays![own = cell.own()?, inputs = &bars, previous, heard, frames];
         let pass = |record: &mut Record<'_>, phase: u32| {
             let pass = Pass { count: rows, pitch, phase, ..Pass::default() };
             cell.run_groups(record, &FACTORS, &arrays, rows, pass)
@@ -102,16 +97,10 @@ impl Factors {
         };
         record.fill(&g, None)?;
         let own = cell.own()?;
+        let summed = along.as_ref().unwrap_or(&none);
         let unit = |record: &mut Record<'_>, given: &Array, k: usize, phase: u32| {
-            let arrays = [
-                ("own", own),
-                ("given", given),
-                ("frames", &self.frames),
-                ("g", &g),
-                ("bars", &self.bars),
-                ("now", &now),
-                ("along", along.as_ref().unwrap_or(&none)),
-            ];
+            let arrays =
+                arrays![own, given, frames = &self.frames, g, bars = &self.bars, now, along = summed];
             let pass = Pass { count: blocks, k, pitch, phase, flag, ..Pass::default() };
             cell.run_groups(record, &UNIT_VJP, &arrays, batch, pass)
         };
@@ -120,13 +109,7 @@ impl Factors {
                 None => unit(record, ct, k, WHOLE)?,
                 Some((memory, memory_bar, sums)) => {
                     unit(record, ct, k, FIRST)?;
-                    let arrays = [
-                        ("frames", &self.frames),
-                        ("now", &now),
-                        ("memory", memory),
-                        ("memory_bar", memory_bar),
-                        ("sums", sums),
-                    ];
+                    let arrays = arrays![frames = &self.frames, now, memory, memory_bar, sums];
                     let pass = Pass { k, pitch, work: work(&[batch, n, n, 9]), ..Pass::default() };
                     cell.run_groups(record, &MEMORY_VJP, &arrays, batch * blocks, pass)?;
                     unit(record, sums, k, SECOND)?;

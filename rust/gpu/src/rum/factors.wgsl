@@ -3,6 +3,7 @@
 
 #import "numbers"
 #import "activation"
+#import "biases"
 #import "cell"
 #import "rum"
 #import "frame"
@@ -66,11 +67,7 @@ fn work(here: u32, local: u32) {
     for (var pair = local; pair < pairs(n); pair += LANES) {
         let place = places(pair, n, sizes.phi);
         let two = place.y < n;
-        var bias = vec2<f32>(0.0);
-        if biased(sizes.phi) {
-            let unit = unit_places(pair, n, sizes.phi);
-            bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-        }
+        let bias = biases_of(pair, n, sizes.phi);
         var given = pair_of(argument(f, here, place.x), 0.0);
         if two {
             given.b = number(argument(f, here, place.y));

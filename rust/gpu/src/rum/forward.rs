@@ -5,6 +5,7 @@ use super::{FIRST, SECOND, UNIT, WHOLE};
 use crate::cell::{Cell, Pass, States, of};
 use crate::device::Record;
 use crate::product::Product;
+use crate::shader::arrays;
 use isometry_core::Result;
 
 /// The states, (T, B, n), zeros past the ends of sequences, and the memory (B, n, n) after the last step of each sequence, if there is one.
@@ -21,15 +22,7 @@ pub(crate) fn forward(record: &mut Record<'_>, cell: &Cell<'_>) -> Result<States
         None => (cell.room(&[1])?, cell.room(&[1])?),
     };
     record.fill(&state, cell.some("h0"))?;
-    let arrays = [
-        ("own", cell.own()?),
-        ("inputs", &inputs),
-        ("products", &products),
-        ("heard", &heard),
-        ("state", &state),
-        ("frames", &frames),
-        ("states", &states),
-    ];
+    let arrays = arrays![own = cell.own()?, inputs, products, heard, state, frames, states];
     for k in 0..cell.steps {
         Product::new(1, (batch, wide, n), of(&state, n), cell.w(0)?.t(), of(&products, wide))
             .record(record, cell.field)?;

@@ -12,6 +12,7 @@
 
 #import "numbers"
 #import "activation"
+#import "biases"
 #import "cell"
 #import "rum"
 #import "workgroups"
@@ -164,10 +165,7 @@ fn work(b: u32, local: u32) {
             let two = place.y < n;
             var summand = vec2<f32>(0.0);
             if live {
-                var bias = vec2<f32>(0.0);
-                if biased(phi) {
-                    bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
-                }
+                let bias = biases_of(pair, n, phi);
                 var bar = vec2<f32>(whole(turn, place.x), whole(turn, second));
                 if normalised() {
                     let x = frames[place_of(DIRECTION, here, place.x)];

@@ -41,6 +41,20 @@ macro_rules! shaders {
 
 pub(crate) use shaders;
 
+/// Arrays with the names that a shader has for them: those of variables, or others (`name = array`).
+macro_rules! arrays {
+    ($($name:ident $(= $array:expr)?),*) => {
+        [$((stringify!($name), $crate::shader::arrays!(@ $name $(= $array)?))),*]
+    };
+    (@ $name:ident) => {{
+        let array: &$crate::Array = &$name;
+        array
+    }};
+    (@ $name:ident = $array:expr) => { $array };
+}
+
+pub(crate) use arrays;
+
 impl PartialEq for Shader {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
@@ -88,6 +102,7 @@ fn module(name: &str, field: Field) -> Option<&'static str> {
         ("workgroups", _) => Some(include_str!("workgroups.wgsl")),
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
+        ("biases", _) => Some(include_str!("../activation/biases.wgsl")),
         ("cell", _) => Some(include_str!("../cell/cell.wgsl")),
         ("delta", _) => Some(include_str!("../delta/delta.wgsl")),
         ("within", _) => Some(include_str!("../delta/within.wgsl")),

@@ -9,7 +9,7 @@ use super::relu::Relu;
 use super::sigmoid::Sigmoid;
 use super::tanh::Tanh;
 use super::{modrelu_realrep, oplu_halves};
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
@@ -73,38 +73,17 @@ pub struct Phi<R> {
     pub bias: *const R,
 }
 
-/// Expands the block with `$A` as the [`Elementwise`] type of an elementwise kind.
+/// Expands the block with `$A` as the [`Elementwise`] type of an elementwise kind, which has the name of the kind.
 macro_rules! with_kind {
     ($kind:expr, $A:ident => $body:block) => {
+        with_kind!($kind, $A => $body, Identity, Tanh, Sigmoid, Relu, LeakyRelu, Modrelu, ModreluPairs)
+    };
+    ($kind:expr, $A:ident => $body:block, $($name:ident),+) => {
         match $kind {
-            Nonlinearity::Identity => {
-                type $A = Identity;
+            $(Nonlinearity::$name => {
+                type $A = $name;
                 $body
-            }
-            Nonlinearity::Tanh => {
-                type $A = Tanh;
-                $body
-            }
-            Nonlinearity::Sigmoid => {
-                type $A = Sigmoid;
-                $body
-            }
-            Nonlinearity::Relu => {
-                type $A = Relu;
-                $body
-            }
-            Nonlinearity::LeakyRelu => {
-                type $A = LeakyRelu;
-                $body
-            }
-            Nonlinearity::Modrelu => {
-                type $A = Modrelu;
-                $body
-            }
-            Nonlinearity::ModreluPairs => {
-                type $A = ModreluPairs;
-                $body
-            }
+            })+
             _ => {
                 type $A = Oplu;
                 $body
@@ -135,38 +114,35 @@ pub struct Pass<R> {
     pub columns: Range<usize>,
 }
 
-impl<R: Real> Kernel<R> for Pass<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Phi { kind, width, bias, .. } = self.phi;
-        // SAFETY: the rows and columns exist at all pointers (contract of `Pass`).
-        unsafe {
-            if kind.by_rows() {
-                for row in self.rows.clone() {
-                    let at = row * width;
-                    self.phi.row::<S>(self.y.add(at), self.g, at, self.out.add(at));
-                }
-                return;
+kernel!(Pass::<R>, |own| {
+    let Phi { kind, width, bias, .. } = own.phi;
+    // SAFETY: the rows and columns exist at all pointers (contract of `Pass`).
+    unsafe {
+        if kind.by_rows() {
+            for row in own.rows.clone() {
+                let at = row * width;
+                own.phi.row::<S>(own.y.add(at), own.g, at, own.out.add(at));
             }
-            // Without a bias contiguous whole rows are treated as one row, so that vectors may cross row boundaries.
-            if bias.is_null() && self.columns.len() == width && width > 0 {
-                let (first, len) = (self.rows.start * width, self.rows.len() * width);
-                let whole = len / S::LANES;
-                self.columns_of::<S>(first, whole, S::LANES, 0, S::LANES);
-                self.columns_of::<S>(first + whole * S::LANES, 1, 0, 0, len % S::LANES);
-                return;
-            }
-            // down the columns of as many rows as fit in the first-level cache
-            let tall = (TOGETHER / self.columns.len().max(1)).max(1);
-            for row in self.rows.clone().step_by(tall) {
-                let rows = tall.min(self.rows.end - row);
-                for col in self.columns.clone().step_by(S::LANES) {
-                    self.columns_of::<S>(row * width + col, rows, width, col, self.columns.end - col);
-                }
+            return;
+        }
+        // Without a bias contiguous whole rows are treated as one row, so that vectors may cross row boundaries.
+        if bias.is_null() && own.columns.len() == width && width > 0 {
+            let (first, len) = (own.rows.start * width, own.rows.len() * width);
+            let whole = len / S::LANES;
+            own.columns_of::<S>(first, whole, S::LANES, 0, S::LANES);
+            own.columns_of::<S>(first + whole * S::LANES, 1, 0, 0, len % S::LANES);
+            return;
+        }
+        // down the columns of as many rows as fit in the first-level cache
+        let tall = (TOGETHER / own.columns.len().max(1)).max(1);
+        for row in own.rows.clone().step_by(tall) {
+            let rows = tall.min(own.rows.end - row);
+            for col in own.columns.clone().step_by(S::LANES) {
+                own.columns_of::<S>(row * width + col, rows, width, col, own.columns.end - col);
             }
         }
     }
-}
+});
 
 impl<R: Real> Pass<R> {
     /// The first `live` columns of a vector in `rows` rows, stride `width`, from number `first` on; the bias starts at

@@ -4,7 +4,7 @@ use super::elementwise::Elementwise;
 use super::modrelu::{Modrelu, ModreluPairs};
 use super::modrelu_realrep;
 use super::phi::{Nonlinearity, Phi, Source};
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
@@ -53,50 +53,46 @@ pub fn units<R: Real>(kind: Nonlinearity, sums: &[R], bar: &mut [R]) {
     }
 }
 
-impl<R: Real> Kernel<R> for Columns<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Columns { bar, along, rows, width, sums, add, ref columns } = *self;
-        // SAFETY: the rows and these columns of `sums` exist (contract of `Columns`); biases are padded to whole
-        // vectors.
-        unsafe {
-            for col in columns.clone().step_by(S::LANES) {
-                let live = columns.end - col;
-                let Some(Along { phi, y, from }) = along else {
-                    let mut acc = [S::zero(); 4];
-                    for row in 0..rows {
-                        acc[row % 4] = S::add(acc[row % 4], S::load_n(bar.add(row * width + col), live));
-                    }
-                    put::<S>(sums.add(col), acc, live, add);
-                    continue;
-                };
-                let (argument, b) = (from == Source::Argument, S::load(phi.bias.add(col)));
-                let half = if phi.kind == Nonlinearity::ModreluRealrep { width / 2 } else { 0 };
-                let mut acc = [[S::zero(); 4]; 2];
+kernel!(Columns::<R>, |&Columns { bar, along, rows, width, sums, add, ref columns }| {
+    // SAFETY: the rows and these columns of `sums` exist (contract of `Columns`); biases are padded to whole
+    // vectors.
+    unsafe {
+        for col in columns.clone().step_by(S::LANES) {
+            let live = columns.end - col;
+            let Some(Along { phi, y, from }) = along else {
+                let mut acc = [S::zero(); 4];
                 for row in 0..rows {
-                    let at = row * width + col;
-                    let (own, z) = (S::load_n(y.add(at), live), S::load_n(bar.add(at), live));
-                    let e = match phi.kind {
-                        Nonlinearity::Modrelu => Modrelu::direction::<S>(own, b, argument),
-                        Nonlinearity::ModreluPairs => ModreluPairs::direction::<S>(own, b, argument),
-                        _ => {
-                            let other = S::load_n(y.add(at + half), live);
-                            let [e, f] = modrelu_realrep::direction::<S>([own, other], b, argument);
-                            let sum = &mut acc[1][row % 4];
-                            *sum = S::mul_add(f, S::load_n(bar.add(at + half), live), *sum);
-                            e
-                        }
-                    };
-                    acc[0][row % 4] = S::mul_add(e, z, acc[0][row % 4]);
+                    acc[row % 4] = S::add(acc[row % 4], S::load_n(bar.add(row * width + col), live));
                 }
-                put::<S>(sums.add(col), acc[0], live, add);
-                if half > 0 {
-                    put::<S>(sums.add(half + col), acc[1], live, add);
-                }
+                put::<S>(sums.add(col), acc, live, add);
+                continue;
+            };
+            let (argument, b) = (from == Source::Argument, S::load(phi.bias.add(col)));
+            let half = if phi.kind == Nonlinearity::ModreluRealrep { width / 2 } else { 0 };
+            let mut acc = [[S::zero(); 4]; 2];
+            for row in 0..rows {
+                let at = row * width + col;
+                let (own, z) = (S::load_n(y.add(at), live), S::load_n(bar.add(at), live));
+                let e = match phi.kind {
+                    Nonlinearity::Modrelu => Modrelu::direction::<S>(own, b, argument),
+                    Nonlinearity::ModreluPairs => ModreluPairs::direction::<S>(own, b, argument),
+                    _ => {
+                        let other = S::load_n(y.add(at + half), live);
+                        let [e, f] = modrelu_realrep::direction::<S>([own, other], b, argument);
+                        let sum = &mut acc[1][row % 4];
+                        *sum = S::mul_add(f, S::load_n(bar.add(at + half), live), *sum);
+                        e
+                    }
+                };
+                acc[0][row % 4] = S::mul_add(e, z, acc[0][row % 4]);
+            }
+            put::<S>(sums.add(col), acc[0], live, add);
+            if half > 0 {
+                put::<S>(sums.add(half + col), acc[1], live, add);
             }
         }
     }
-}
+});
 
 /// Writes or adds the first n lanes of the sum of four vectors.
 #[inline(always)]

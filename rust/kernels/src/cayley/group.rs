@@ -3,7 +3,7 @@
 use super::Targets;
 use super::check::{Limits, probe, probe_norm2};
 use super::triangle;
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 pub use crate::lanes::MOST;
 use crate::lanes::{
     Element, Left, add, conj, from_lanes, inverse_lanes, load, mul, product_lanes, scale, store, sub,
@@ -50,22 +50,19 @@ pub struct Forward<T: Scalar> {
     pub limits: Limits,
 }
 
-impl<T: Scalar> Kernel<T::Real, u32> for Forward<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) -> u32 {
-        // SAFETY: the contract of `Forward`; for the smallest n, known at compile time, matrices stay in registers.
-        unsafe {
-            match T::PARTS {
-                1 => match self.n {
-                    4 => self.body::<S, 1>(4),
-                    8 => self.body::<S, 1>(8),
-                    n => self.body::<S, 1>(n),
-                },
-                _ => self.body::<S, 2>(self.n),
-            }
+kernel!(Forward::<T>, |own| -> u32 {
+    // SAFETY: the contract of `Forward`; for the smallest n, known at compile time, matrices stay in registers.
+    unsafe {
+        match T::PARTS {
+            1 => match own.n {
+                4 => own.body::<S, 1>(4),
+                8 => own.body::<S, 1>(8),
+                n => own.body::<S, 1>(n),
+            },
+            _ => own.body::<S, 2>(own.n),
         }
     }
-}
+});
 
 impl<T: Scalar> Forward<T> {
     #[inline(always)]
@@ -196,22 +193,19 @@ pub struct Backward<T: Scalar> {
     pub scratch: *mut T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Backward<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: the arrays hold `count` matrices, `scratch` the numbers of [`scratch`] (contract of `Backward`).
-        unsafe {
-            match T::PARTS {
-                1 => match self.n {
-                    4 => self.body::<S, 1>(4),
-                    8 => self.body::<S, 1>(8),
-                    n => self.body::<S, 1>(n),
-                },
-                _ => self.body::<S, 2>(self.n),
-            }
+kernel!(Backward::<T>, |own| {
+    // SAFETY: the arrays hold `count` matrices, `scratch` the numbers of [`scratch`] (contract of `Backward`).
+    unsafe {
+        match T::PARTS {
+            1 => match own.n {
+                4 => own.body::<S, 1>(4),
+                8 => own.body::<S, 1>(8),
+                n => own.body::<S, 1>(n),
+            },
+            _ => own.body::<S, 2>(own.n),
         }
     }
-}
+});
 
 impl<T: Scalar> Backward<T> {
     #[inline(always)]

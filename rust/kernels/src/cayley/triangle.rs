@@ -1,9 +1,8 @@
 //! Conversion between the packed strict upper triangle and rows of a full matrix, in blocks transposed in registers.
 
 use super::slabs::Slabs;
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::scalar::{Real, Scalar};
-use crate::simd::Simd;
 use num_traits::{One, Zero};
 use std::ops::Range;
 
@@ -42,66 +41,62 @@ pub struct Unpack<T: Scalar> {
     pub norms: *mut T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Unpack { upper, diagonal, n, ref rows, out, pitch, norms } = *self;
-        // SAFETY: the triangle, the diagonal, the rows and the norms exist (contract of `Unpack`).
-        unsafe {
-            let mut squares = S::zero();
-            for i in rows.clone() {
-                let live = (n - 1 - i) * T::PARTS;
-                let from = upper.wrapping_add(offset(n, i).wrapping_add(i + 1)).cast::<S::R>();
-                let to = out.wrapping_add(i * pitch + i + 1).cast::<S::R>();
-                for j in (0..live).step_by(S::LANES) {
-                    let v = S::load_n(from.add(j), live - j);
-                    squares = S::mul_add(v, v, squares);
-                    S::store_n(to.add(j), v, live - j);
-                }
-                for j in n..pitch {
-                    *out.add(i * pitch + j) = T::default();
-                }
-                let g = diagonal.map_or(S::R::zero(), |d| *d.add(i));
-                *out.add(i * pitch + i) = T::new(S::R::one(), g);
-                squares = S::mul_add(S::splat(g), S::splat(g), squares);
-                if i % BLOCK == BLOCK - 1 || i + 1 == rows.end {
-                    let mut lanes = [S::R::zero(); 16];
-                    S::store(lanes.as_mut_ptr(), squares);
-                    *norms.add(i / BLOCK) = lanes.iter().fold(S::R::zero(), |sum, &x| sum + x);
-                    squares = S::zero();
+kernel!(Unpack::<T>, |&Unpack { upper, diagonal, n, ref rows, out, pitch, norms }| {
+    // SAFETY: the triangle, the diagonal, the rows and the norms exist (contract of `Unpack`).
+    unsafe {
+        let mut squares = S::zero();
+        for i in rows.clone() {
+            let live = (n - 1 - i) * T::PARTS;
+            let from = upper.wrapping_add(offset(n, i).wrapping_add(i + 1)).cast::<S::R>();
+            let to = out.wrapping_add(i * pitch + i + 1).cast::<S::R>();
+            for j in (0..live).step_by(S::LANES) {
+                let v = S::load_n(from.add(j), live - j);
+                squares = S::mul_add(v, v, squares);
+                S::store_n(to.add(j), v, live - j);
+            }
+            for j in n..pitch {
+                *out.add(i * pitch + j) = T::default();
+            }
+            let g = diagonal.map_or(S::R::zero(), |d| *d.add(i));
+            *out.add(i * pitch + i) = T::new(S::R::one(), g);
+            squares = S::mul_add(S::splat(g), S::splat(g), squares);
+            if i % BLOCK == BLOCK - 1 || i + 1 == rows.end {
+                let mut lanes = [S::R::zero(); 16];
+                S::store(lanes.as_mut_ptr(), squares);
+                *norms.add(i / BLOCK) = lanes.iter().fold(S::R::zero(), |sum, &x| sum + x);
+                squares = S::zero();
+            }
+        }
+        for ib in rows.clone().step_by(S::LANES) {
+            let end = (ib + S::LANES).min(rows.end);
+            for jb in (0..ib).step_by(S::LANES) {
+                if T::PARTS == 1 {
+                    let mut block = [S::zero(); 16];
+                    for q in 0..S::LANES {
+                        let from = upper.wrapping_add(offset(n, jb + q).wrapping_add(ib));
+                        block[q] = S::load_n(from.cast(), end - ib);
+                    }
+                    S::transpose(&mut block[..S::LANES]);
+                    for i in ib..end {
+                        S::store(out.add(i * pitch + jb).cast(), S::sub(S::zero(), block[i - ib]));
+                    }
+                } else {
+                    for j in jb..jb + S::LANES {
+                        let from = upper.wrapping_add(offset(n, j));
+                        for i in ib..end {
+                            *out.add(i * pitch + j) = -(*from.wrapping_add(i)).conj();
+                        }
+                    }
                 }
             }
-            for ib in rows.clone().step_by(S::LANES) {
-                let end = (ib + S::LANES).min(rows.end);
-                for jb in (0..ib).step_by(S::LANES) {
-                    if T::PARTS == 1 {
-                        let mut block = [S::zero(); 16];
-                        for q in 0..S::LANES {
-                            let from = upper.wrapping_add(offset(n, jb + q).wrapping_add(ib));
-                            block[q] = S::load_n(from.cast(), end - ib);
-                        }
-                        S::transpose(&mut block[..S::LANES]);
-                        for i in ib..end {
-                            S::store(out.add(i * pitch + jb).cast(), S::sub(S::zero(), block[i - ib]));
-                        }
-                    } else {
-                        for j in jb..jb + S::LANES {
-                            let from = upper.wrapping_add(offset(n, j));
-                            for i in ib..end {
-                                *out.add(i * pitch + j) = -(*from.wrapping_add(i)).conj();
-                            }
-                        }
-                    }
-                }
-                for i in ib..end {
-                    for j in ib..i {
-                        *out.add(i * pitch + j) = -(*upper.wrapping_add(offset(n, j).wrapping_add(i))).conj();
-                    }
+            for i in ib..end {
+                for j in ib..i {
+                    *out.add(i * pitch + j) = -(*upper.wrapping_add(offset(n, j).wrapping_add(i))).conj();
                 }
             }
         }
     }
-}
+});
 
 /// The packed gradient of rows of U = Z D^* / 2: upper_bar = U_ij - conj(U_ji), diagonal_bar = Im U_jj.
 ///
@@ -122,68 +117,64 @@ pub struct PackGradient<T: Scalar> {
     pub diagonal: Option<*mut T::Real>,
 }
 
-impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let PackGradient { z, last, n, row, upper, diagonal } = *self;
-        let half = S::R::of(0.5);
-        // SAFETY: the matrix, the factors and the targets exist (contract of `PackGradient`).
-        unsafe {
-            let (pitch, end) = (z.width(), (row + BLOCK).min(n));
-            let u = |z: *const T, j: usize| {
-                let v = (*z).scale(half);
-                last.map_or(v, |d| v * (*d.add(j)).conj())
+kernel!(PackGradient::<T>, |&PackGradient { z, last, n, row, upper, diagonal }| {
+    let half = S::R::of(0.5);
+    // SAFETY: the matrix, the factors and the targets exist (contract of `PackGradient`).
+    unsafe {
+        let (pitch, end) = (z.width(), (row + BLOCK).min(n));
+        let u = |z: *const T, j: usize| {
+            let v = (*z).scale(half);
+            last.map_or(v, |d| v * (*d.add(j)).conj())
+        };
+        if let Some(diagonal) = diagonal {
+            for j in row..end {
+                *diagonal.add(j) = u(z.at(j, j), j).im();
+            }
+        }
+        let Some(upper) = upper else { return };
+        for ib in (row..end).step_by(S::LANES) {
+            let iend = (ib + S::LANES).min(end);
+            // Z of a block on or right of the diagonal, and of its mirror image below
+            let scalar = |(i, j): (usize, usize), jb: usize, right: *const T, below: *const T| {
+                let (right, below) =
+                    (right.add((i - ib) * pitch + j - jb), below.add((j - jb) * pitch + i - ib));
+                *upper.wrapping_add(offset(n, i).wrapping_add(j)) = u(right, j) - u(below, i).conj();
             };
-            if let Some(diagonal) = diagonal {
-                for j in row..end {
-                    *diagonal.add(j) = u(z.at(j, j), j).im();
+            let block = z.at(ib, ib);
+            for i in ib..iend {
+                for j in i + 1..iend {
+                    scalar((i, j), ib, block, block);
                 }
             }
-            let Some(upper) = upper else { return };
-            for ib in (row..end).step_by(S::LANES) {
-                let iend = (ib + S::LANES).min(end);
-                // Z of a block on or right of the diagonal, and of its mirror image below
-                let scalar = |(i, j): (usize, usize), jb: usize, right: *const T, below: *const T| {
-                    let (right, below) =
-                        (right.add((i - ib) * pitch + j - jb), below.add((j - jb) * pitch + i - ib));
-                    *upper.wrapping_add(offset(n, i).wrapping_add(j)) = u(right, j) - u(below, i).conj();
-                };
-                let block = z.at(ib, ib);
-                for i in ib..iend {
-                    for j in i + 1..iend {
-                        scalar((i, j), ib, block, block);
-                    }
-                }
-                for jb in (iend..n).step_by(S::LANES) {
-                    let live = (n - jb).min(S::LANES);
-                    let (right, below) = (z.at(ib, jb), z.at(jb, ib));
-                    if T::PARTS == 2 {
-                        for i in ib..iend {
-                            for j in jb..jb + live {
-                                scalar((i, j), jb, right, below);
-                            }
-                        }
-                        continue;
-                    }
-                    // there are columns to the right, so this block of rows is full
-                    let mut block = [S::zero(); 16];
-                    for q in 0..live {
-                        block[q] = S::load(below.add(q * pitch).cast());
-                    }
-                    S::transpose(&mut block[..S::LANES]);
+            for jb in (iend..n).step_by(S::LANES) {
+                let live = (n - jb).min(S::LANES);
+                let (right, below) = (z.at(ib, jb), z.at(jb, ib));
+                if T::PARTS == 2 {
                     for i in ib..iend {
-                        let v = S::load_n(right.add((i - ib) * pitch).cast(), live);
-                        let mut v = S::mul(S::splat(half), v);
-                        let mut w = S::mul(S::splat(half), block[i - ib]);
-                        if let Some(d) = last {
-                            v = S::mul(v, S::load_n(d.add(jb).cast(), live));
-                            w = S::mul(w, S::splat(*d.add(i).cast()));
+                        for j in jb..jb + live {
+                            scalar((i, j), jb, right, below);
                         }
-                        let to = upper.wrapping_add(offset(n, i).wrapping_add(jb));
-                        S::store_n(to.cast(), S::sub(v, w), live);
                     }
+                    continue;
+                }
+                // there are columns to the right, so this block of rows is full
+                let mut block = [S::zero(); 16];
+                for q in 0..live {
+                    block[q] = S::load(below.add(q * pitch).cast());
+                }
+                S::transpose(&mut block[..S::LANES]);
+                for i in ib..iend {
+                    let v = S::load_n(right.add((i - ib) * pitch).cast(), live);
+                    let mut v = S::mul(S::splat(half), v);
+                    let mut w = S::mul(S::splat(half), block[i - ib]);
+                    if let Some(d) = last {
+                        v = S::mul(v, S::load_n(d.add(jb).cast(), live));
+                        w = S::mul(w, S::splat(*d.add(i).cast()));
+                    }
+                    let to = upper.wrapping_add(offset(n, i).wrapping_add(jb));
+                    S::store_n(to.cast(), S::sub(v, w), live);
                 }
             }
         }
     }
-}
+});

@@ -1,8 +1,7 @@
 //! Passes over the rows of a chunk.
 
 use super::{Matrix, factor, total};
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
+use crate::dispatch::kernel;
 use crate::simd::Simd;
 
 /// out_i = by_i x_i, or out_i += by_i x_i.
@@ -26,28 +25,24 @@ pub struct Scaled<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Scaled<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Scaled { x, by, wide, out, add, rows, n } = *self;
-        for i in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                for col in (0..n).step_by(S::LANES) {
-                    let (live, to) = (n - col, out.row(i).add(col));
-                    let mut v = S::load_n(x.row(i).add(col), live);
-                    if !by.at.is_null() {
-                        v = S::mul(v, factor::<S>(by.row(i), wide, col, live));
-                    }
-                    if add {
-                        v = S::add(v, S::load_n(to, live));
-                    }
-                    S::store_n(to, v, live);
+kernel!(Scaled::<R>, |&Scaled { x, by, wide, out, add, rows, n }| {
+    for i in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            for col in (0..n).step_by(S::LANES) {
+                let (live, to) = (n - col, out.row(i).add(col));
+                let mut v = S::load_n(x.row(i).add(col), live);
+                if !by.at.is_null() {
+                    v = S::mul(v, factor::<S>(by.row(i), wide, col, live));
                 }
+                if add {
+                    v = S::add(v, S::load_n(to, live));
+                }
+                S::store_n(to, v, live);
             }
         }
     }
-}
+});
 
 /// out_i = x_i . y_i
 ///
@@ -66,16 +61,12 @@ pub struct Dots<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Dots<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Dots { x, y, out, rows, n } = *self;
-        for i in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe { *out.add(i) = dot::<S>(x.row(i), y.row(i), n) };
-        }
+kernel!(Dots::<R>, |&Dots { x, y, out, rows, n }| {
+    for i in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe { *out.add(i) = dot::<S>(x.row(i), y.row(i), n) };
     }
-}
+});
 
 /// x . y of n numbers
 ///
@@ -113,29 +104,25 @@ pub struct Masked<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Masked<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Masked { x, y, out, upper, rows, n } = *self;
-        for i in 0..rows {
-            let from = if upper { i.min(n) } else { 0 };
-            // SAFETY: the matrices have these rows; the vectors that hold the diagonal are cut there.
-            unsafe {
-                for col in (from / S::LANES * S::LANES..n).step_by(S::LANES) {
-                    let live = n - col;
-                    let mut v = S::load_n(x.row(i).add(col), live);
-                    if !y.at.is_null() {
-                        v = S::mul(v, S::load_n(y.row(i).add(col), live));
-                    }
-                    S::store_n(out.row(i).add(col), v, live);
+kernel!(Masked::<R>, |&Masked { x, y, out, upper, rows, n }| {
+    for i in 0..rows {
+        let from = if upper { i.min(n) } else { 0 };
+        // SAFETY: the matrices have these rows; the vectors that hold the diagonal are cut there.
+        unsafe {
+            for col in (from / S::LANES * S::LANES..n).step_by(S::LANES) {
+                let live = n - col;
+                let mut v = S::load_n(x.row(i).add(col), live);
+                if !y.at.is_null() {
+                    v = S::mul(v, S::load_n(y.row(i).add(col), live));
                 }
-                for col in 0..from {
-                    *out.row(i).add(col) = R::zero();
-                }
+                S::store_n(out.row(i).add(col), v, live);
+            }
+            for col in 0..from {
+                *out.row(i).add(col) = R::zero();
             }
         }
     }
-}
+});
 
 /// z = v - w, r_i = beta_i z_i.
 ///
@@ -158,26 +145,22 @@ pub struct Residual<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Residual<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Residual { v, w, beta, z, r, rows, n } = *self;
-        for i in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                let beta = S::splat(*beta.add(i));
-                for col in (0..n).step_by(S::LANES) {
-                    let live = n - col;
-                    let own = S::sub(S::load_n(v.row(i).add(col), live), S::load_n(w.row(i).add(col), live));
-                    if !z.at.is_null() {
-                        S::store_n(z.row(i).add(col), own, live);
-                    }
-                    S::store_n(r.row(i).add(col), S::mul(beta, own), live);
+kernel!(Residual::<R>, |&Residual { v, w, beta, z, r, rows, n }| {
+    for i in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            let beta = S::splat(*beta.add(i));
+            for col in (0..n).step_by(S::LANES) {
+                let live = n - col;
+                let own = S::sub(S::load_n(v.row(i).add(col), live), S::load_n(w.row(i).add(col), live));
+                if !z.at.is_null() {
+                    S::store_n(z.row(i).add(col), own, live);
                 }
+                S::store_n(r.row(i).add(col), S::mul(beta, own), live);
             }
         }
     }
-}
+});
 
 /// Back through the residual: v_bar_i = beta_i r_bar_i (also negated, in `negative`), beta_bar_i = r_bar_i . z_i.
 ///
@@ -202,27 +185,23 @@ pub struct Values<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Values<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Values { r_bar, z, beta, v_bar, negative, beta_bar, rows, n } = *self;
-        for i in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                *beta_bar.add(i) = dot::<S>(r_bar.row(i), z.row(i), n);
-                let beta = S::splat(*beta.add(i));
-                for col in (0..n).step_by(S::LANES) {
-                    let live = n - col;
-                    let own = S::mul(beta, S::load_n(r_bar.row(i).add(col), live));
-                    if !v_bar.at.is_null() {
-                        S::store_n(v_bar.row(i).add(col), own, live);
-                    }
-                    S::store_n(negative.row(i).add(col), S::sub(S::zero(), own), live);
+kernel!(Values::<R>, |&Values { r_bar, z, beta, v_bar, negative, beta_bar, rows, n }| {
+    for i in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            *beta_bar.add(i) = dot::<S>(r_bar.row(i), z.row(i), n);
+            let beta = S::splat(*beta.add(i));
+            for col in (0..n).step_by(S::LANES) {
+                let live = n - col;
+                let own = S::mul(beta, S::load_n(r_bar.row(i).add(col), live));
+                if !v_bar.at.is_null() {
+                    S::store_n(v_bar.row(i).add(col), own, live);
                 }
+                S::store_n(negative.row(i).add(col), S::sub(S::zero(), own), live);
             }
         }
     }
-}
+});
 
 /// Back through y = by * k: with t = by_i * y_bar_i, out_i = t or out_i += t, and the gradient of the logarithm of `by`,
 /// k_i . t, or k_i * t if `wide`, in `gate`.
@@ -251,40 +230,36 @@ pub struct Through<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Through<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Through { y_bar, by, wide, k, out, add, gate, rows, n } = *self;
-        for i in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                let mut sum = S::zero();
-                for col in (0..n).step_by(S::LANES) {
-                    let (live, to) = (n - col, out.row(i).add(col));
-                    let mut t = S::load_n(y_bar.row(i).add(col), live);
-                    if !by.at.is_null() {
-                        t = S::mul(t, factor::<S>(by.row(i), wide, col, live));
-                    }
-                    if !gate.at.is_null() {
-                        let own = S::load_n(k.row(i).add(col), live);
-                        if wide {
-                            S::store_n(gate.row(i).add(col), S::mul(own, t), live);
-                        } else {
-                            sum = S::mul_add(own, t, sum);
-                        }
-                    }
-                    if add {
-                        t = S::add(t, S::load_n(to, live));
-                    }
-                    S::store_n(to, t, live);
+kernel!(Through::<R>, |&Through { y_bar, by, wide, k, out, add, gate, rows, n }| {
+    for i in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            let mut sum = S::zero();
+            for col in (0..n).step_by(S::LANES) {
+                let (live, to) = (n - col, out.row(i).add(col));
+                let mut t = S::load_n(y_bar.row(i).add(col), live);
+                if !by.at.is_null() {
+                    t = S::mul(t, factor::<S>(by.row(i), wide, col, live));
                 }
-                if !gate.at.is_null() && !wide {
-                    *gate.row(i) = total::<S>(sum);
+                if !gate.at.is_null() {
+                    let own = S::load_n(k.row(i).add(col), live);
+                    if wide {
+                        S::store_n(gate.row(i).add(col), S::mul(own, t), live);
+                    } else {
+                        sum = S::mul_add(own, t, sum);
+                    }
                 }
+                if add {
+                    t = S::add(t, S::load_n(to, live));
+                }
+                S::store_n(to, t, live);
+            }
+            if !gate.at.is_null() && !wide {
+                *gate.row(i) = total::<S>(sum);
             }
         }
     }
-}
+});
 
 /// The sums of the columns: out_j = sum_i x_ij y_ij, or of x_ij, where y is null.
 ///
@@ -303,23 +278,19 @@ pub struct Sums<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Sums<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Sums { x, y, out, rows, n } = *self;
-        // SAFETY: the matrices have these rows.
-        unsafe {
-            for col in (0..n).step_by(S::LANES) {
-                let (live, mut sum) = (n - col, S::zero());
-                for i in 0..rows {
-                    let mut v = S::load_n(x.row(i).add(col), live);
-                    if !y.at.is_null() {
-                        v = S::mul(v, S::load_n(y.row(i).add(col), live));
-                    }
-                    sum = S::add(v, sum);
+kernel!(Sums::<R>, |&Sums { x, y, out, rows, n }| {
+    // SAFETY: the matrices have these rows.
+    unsafe {
+        for col in (0..n).step_by(S::LANES) {
+            let (live, mut sum) = (n - col, S::zero());
+            for i in 0..rows {
+                let mut v = S::load_n(x.row(i).add(col), live);
+                if !y.at.is_null() {
+                    v = S::mul(v, S::load_n(y.row(i).add(col), live));
                 }
-                S::store_n(out.add(col), sum, live);
+                sum = S::add(v, sum);
             }
+            S::store_n(out.add(col), sum, live);
         }
     }
-}
+});

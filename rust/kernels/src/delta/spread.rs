@@ -1,9 +1,7 @@
 //! The keys and queries of a chunk, with the decays of its gates.
 
 use super::{Matrix, factor};
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
+use crate::dispatch::kernel;
 
 /// out_i = by_i x_i, early_i = before_i * out_i and late_i = after_i * out_i.
 ///
@@ -33,26 +31,22 @@ pub struct Spread<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Spread<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Spread { x, by, out, early, before, late, after, wide, rows, n } = *self;
-        for i in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                let by = S::splat(*by.add(i));
-                for col in (0..n).step_by(S::LANES) {
-                    let live = n - col;
-                    let v = S::mul(by, S::load_n(x.row(i).add(col), live));
-                    S::store_n(out.row(i).add(col), v, live);
-                    for (to, by) in [(early, before), (late, after)] {
-                        if !to.at.is_null() {
-                            let by = factor::<S>(by.row(i), wide, col, live);
-                            S::store_n(to.row(i).add(col), S::mul(by, v), live);
-                        }
+kernel!(Spread::<R>, |&Spread { x, by, out, early, before, late, after, wide, rows, n }| {
+    for i in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            let by = S::splat(*by.add(i));
+            for col in (0..n).step_by(S::LANES) {
+                let live = n - col;
+                let v = S::mul(by, S::load_n(x.row(i).add(col), live));
+                S::store_n(out.row(i).add(col), v, live);
+                for (to, by) in [(early, before), (late, after)] {
+                    if !to.at.is_null() {
+                        let by = factor::<S>(by.row(i), wide, col, live);
+                        S::store_n(to.row(i).add(col), S::mul(by, v), live);
                     }
                 }
             }
         }
     }
-}
+});

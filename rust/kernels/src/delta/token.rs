@@ -1,8 +1,7 @@
 //! One row (key) of the delta rule on a state: S is read and written once.
 
 use super::rows::dot;
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
+use crate::dispatch::kernel;
 use crate::simd::Simd;
 use num_traits::{One, Zero};
 
@@ -43,26 +42,23 @@ pub struct Token<R> {
 /// Vectors of columns at a time.
 const WIDE: usize = 4;
 
-impl<R: Real> Kernel<R> for Token<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let block = WIDE * S::LANES;
-        // SAFETY: the state has these rows and columns, the vectors these numbers.
-        unsafe {
-            let across = match self.q.is_null() {
-                true => R::zero(),
-                false => self.k_by * self.q_by * dot::<S>(self.k, self.q, self.n),
-            };
-            for col in (0..self.width).step_by(block) {
-                if col + block <= self.width {
-                    columns::<S, true>(self, col, across);
-                } else {
-                    columns::<S, false>(self, col, across);
-                }
+kernel!(Token::<R>, |own| {
+    let block = WIDE * S::LANES;
+    // SAFETY: the state has these rows and columns, the vectors these numbers.
+    unsafe {
+        let across = match own.q.is_null() {
+            true => R::zero(),
+            false => own.k_by * own.q_by * dot::<S>(own.k, own.q, own.n),
+        };
+        for col in (0..own.width).step_by(block) {
+            if col + block <= own.width {
+                columns::<S, true>(own, col, across);
+            } else {
+                columns::<S, false>(own, col, across);
             }
         }
     }
-}
+});
 
 /// Some columns of the state, [`WIDE`] vectors if `FULL`, else fewer.
 #[inline(always)]

@@ -2,8 +2,7 @@
 
 use super::rows::dot;
 use super::{Matrix, total};
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
+use crate::dispatch::kernel;
 use crate::simd::Simd;
 
 /// (by x) . (by_y y), where x . y may overflow.
@@ -43,38 +42,33 @@ pub struct Unit<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for Unit<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Unit { x, y_bar, by, epsilon, rows, n } = *self;
-        let smallest = R::of(if size_of::<R>() == 8 { 2f64.powi(-768) } else { 2f64.powi(-96) });
-        for i in 0..rows {
-            let own = x.row(i);
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                let (mut square, mut down) = (dot::<S>(own, own, n), R::one());
-                let long = square * R::min_positive_value() >= R::one();
-                if long {
-                    down = smallest;
-                    square = dot_by::<S>(down, own, down, own, n);
-                }
-                let r = R::one() / num_traits::Float::sqrt(square + epsilon * down * down);
-                if !by.is_null() {
-                    *by.add(i) = r * down;
-                }
-                if y_bar.at.is_null() {
-                    continue;
-                }
-                let bar = y_bar.row(i);
-                let across =
-                    if long { dot_by::<S>(down, own, R::one(), bar, n) } else { dot::<S>(own, bar, n) };
-                let across = S::splat(r * r * across * down);
-                for col in (0..n).step_by(S::LANES) {
-                    let (live, at) = (n - col, bar.add(col));
-                    let bar = S::neg_mul_add(across, S::load_n(own.add(col), live), S::load_n(at, live));
-                    S::store_n(at, S::mul(S::splat(r * down), bar), live);
-                }
+kernel!(Unit::<R>, |&Unit { x, y_bar, by, epsilon, rows, n }| {
+    let smallest = R::of(if size_of::<R>() == 8 { 2f64.powi(-768) } else { 2f64.powi(-96) });
+    for i in 0..rows {
+        let own = x.row(i);
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            let (mut square, mut down) = (dot::<S>(own, own, n), R::one());
+            let long = square * R::min_positive_value() >= R::one();
+            if long {
+                down = smallest;
+                square = dot_by::<S>(down, own, down, own, n);
+            }
+            let r = R::one() / num_traits::Float::sqrt(square + epsilon * down * down);
+            if !by.is_null() {
+                *by.add(i) = r * down;
+            }
+            if y_bar.at.is_null() {
+                continue;
+            }
+            let bar = y_bar.row(i);
+            let across = if long { dot_by::<S>(down, own, R::one(), bar, n) } else { dot::<S>(own, bar, n) };
+            let across = S::splat(r * r * across * down);
+            for col in (0..n).step_by(S::LANES) {
+                let (live, at) = (n - col, bar.add(col));
+                let bar = S::neg_mul_add(across, S::load_n(own.add(col), live), S::load_n(at, live));
+                S::store_n(at, S::mul(S::splat(r * down), bar), live);
             }
         }
     }
-}
+});

@@ -6,9 +6,7 @@
 //! ```
 
 use super::{Matrix, total};
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
+use crate::dispatch::kernel;
 
 /// G for j <= i and P for j <= r(t), zeros elsewhere. Query t stands at row r(t) = first + t every.
 ///
@@ -40,45 +38,41 @@ pub struct WideGram<R> {
     pub n: usize,
 }
 
-impl<R: Real> Kernel<R> for WideGram<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let WideGram { k, q, a, g, p, own, rows, queries, first, every, n } = *self;
-        for j in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                for i in 0..j {
-                    *g.row(j).add(i) = R::zero();
-                }
-                for t in 0..queries {
-                    *p.row(j).add(t) = R::zero();
-                }
-                let mut t = (0..queries).find(|t| first + t * every >= j).unwrap_or(queries);
-                for i in j..rows {
-                    let asked = t < queries && first + t * every == i;
-                    let (mut with_key, mut with_query) = (S::zero(), S::zero());
-                    for col in (0..n).step_by(S::LANES) {
-                        let live = n - col;
-                        let mut x = S::load_n(if i == j { k.row(j) } else { own }.add(col), live);
-                        if i > j {
-                            x = S::mul(x, S::load_n(a.row(i).add(col), live));
-                        }
-                        S::store_n(own.add(col), x, live);
-                        with_key = S::mul_add(x, S::load_n(k.row(i).add(col), live), with_key);
-                        if asked {
-                            with_query = S::mul_add(x, S::load_n(q.row(t).add(col), live), with_query);
-                        }
+kernel!(WideGram::<R>, |&WideGram { k, q, a, g, p, own, rows, queries, first, every, n }| {
+    for j in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            for i in 0..j {
+                *g.row(j).add(i) = R::zero();
+            }
+            for t in 0..queries {
+                *p.row(j).add(t) = R::zero();
+            }
+            let mut t = (0..queries).find(|t| first + t * every >= j).unwrap_or(queries);
+            for i in j..rows {
+                let asked = t < queries && first + t * every == i;
+                let (mut with_key, mut with_query) = (S::zero(), S::zero());
+                for col in (0..n).step_by(S::LANES) {
+                    let live = n - col;
+                    let mut x = S::load_n(if i == j { k.row(j) } else { own }.add(col), live);
+                    if i > j {
+                        x = S::mul(x, S::load_n(a.row(i).add(col), live));
                     }
-                    *g.row(j).add(i) = total::<S>(with_key);
+                    S::store_n(own.add(col), x, live);
+                    with_key = S::mul_add(x, S::load_n(k.row(i).add(col), live), with_key);
                     if asked {
-                        *p.row(j).add(t) = total::<S>(with_query);
-                        t += 1;
+                        with_query = S::mul_add(x, S::load_n(q.row(t).add(col), live), with_query);
                     }
+                }
+                *g.row(j).add(i) = total::<S>(with_key);
+                if asked {
+                    *p.row(j).add(t) = total::<S>(with_query);
+                    t += 1;
                 }
             }
         }
     }
-}
+});
 
 /// Back through [`WideGram`]: from the gradients of G (for j < i) and P to those of keys and queries, and of the sums c of
 /// the logarithms of the gates, D_jid = e^(c_id - c_jd), all added.
@@ -98,48 +92,44 @@ pub struct WidePull<R> {
     pub decay: *mut R,
 }
 
-impl<R: Real> Kernel<R> for WidePull<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let WidePull { ref gram, k_bar, q_bar, c_bar, decay } = *self;
-        let WideGram { k, q, a, g, p, own: _, rows, queries, first, every, n } = *gram;
-        for j in 0..rows {
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                let mut t = (0..queries).find(|t| first + t * every >= j).unwrap_or(queries);
-                for i in j..rows {
-                    let asked = t < queries && first + t * every == i;
-                    let with_key = S::splat(if i > j { *g.row(j).add(i) } else { R::zero() });
-                    let with_query = S::splat(if asked { *p.row(j).add(t) } else { R::zero() });
-                    for col in (0..n).step_by(S::LANES) {
-                        let live = n - col;
-                        let mut d = S::splat(R::one());
-                        if i > j {
-                            let so_far = if i == j + 1 { d } else { S::load_n(decay.add(col), live) };
-                            d = S::mul(so_far, S::load_n(a.row(i).add(col), live));
-                            S::store_n(decay.add(col), d, live);
-                        }
-                        let own = S::load_n(k.row(j).add(col), live);
-                        let x = S::mul(own, d);
-                        // the gradient of x
-                        let mut x_bar = S::mul(with_key, S::load_n(k.row(i).add(col), live));
-                        let to = k_bar.row(i).add(col);
-                        S::store_n(to, S::mul_add(with_key, x, S::load_n(to, live)), live);
-                        if asked {
-                            x_bar = S::mul_add(with_query, S::load_n(q.row(t).add(col), live), x_bar);
-                            let to = q_bar.row(t).add(col);
-                            S::store_n(to, S::mul_add(with_query, x, S::load_n(to, live)), live);
-                        }
-                        let to = k_bar.row(j).add(col);
-                        S::store_n(to, S::mul_add(x_bar, d, S::load_n(to, live)), live);
-                        let to = c_bar.row(i).add(col);
-                        S::store_n(to, S::mul_add(x_bar, x, S::load_n(to, live)), live);
-                        let to = c_bar.row(j).add(col);
-                        S::store_n(to, S::neg_mul_add(x_bar, x, S::load_n(to, live)), live);
+kernel!(WidePull::<R>, |&WidePull { ref gram, k_bar, q_bar, c_bar, decay }| {
+    let WideGram { k, q, a, g, p, own: _, rows, queries, first, every, n } = *gram;
+    for j in 0..rows {
+        // SAFETY: the matrices have these rows.
+        unsafe {
+            let mut t = (0..queries).find(|t| first + t * every >= j).unwrap_or(queries);
+            for i in j..rows {
+                let asked = t < queries && first + t * every == i;
+                let with_key = S::splat(if i > j { *g.row(j).add(i) } else { R::zero() });
+                let with_query = S::splat(if asked { *p.row(j).add(t) } else { R::zero() });
+                for col in (0..n).step_by(S::LANES) {
+                    let live = n - col;
+                    let mut d = S::splat(R::one());
+                    if i > j {
+                        let so_far = if i == j + 1 { d } else { S::load_n(decay.add(col), live) };
+                        d = S::mul(so_far, S::load_n(a.row(i).add(col), live));
+                        S::store_n(decay.add(col), d, live);
                     }
-                    t += usize::from(asked);
+                    let own = S::load_n(k.row(j).add(col), live);
+                    let x = S::mul(own, d);
+                    // the gradient of x
+                    let mut x_bar = S::mul(with_key, S::load_n(k.row(i).add(col), live));
+                    let to = k_bar.row(i).add(col);
+                    S::store_n(to, S::mul_add(with_key, x, S::load_n(to, live)), live);
+                    if asked {
+                        x_bar = S::mul_add(with_query, S::load_n(q.row(t).add(col), live), x_bar);
+                        let to = q_bar.row(t).add(col);
+                        S::store_n(to, S::mul_add(with_query, x, S::load_n(to, live)), live);
+                    }
+                    let to = k_bar.row(j).add(col);
+                    S::store_n(to, S::mul_add(x_bar, d, S::load_n(to, live)), live);
+                    let to = c_bar.row(i).add(col);
+                    S::store_n(to, S::mul_add(x_bar, x, S::load_n(to, live)), live);
+                    let to = c_bar.row(j).add(col);
+                    S::store_n(to, S::neg_mul_add(x_bar, x, S::load_n(to, live)), live);
                 }
+                t += usize::from(asked);
             }
         }
     }
-}
+});

@@ -1,7 +1,7 @@
 //! A Hermitian or skew-Hermitian matrix from another, whose lower triangle is the mirror image of its upper one: both are
 //! written at once, in blocks transposed in registers.
 
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 use num_traits::{One, Zero};
@@ -33,22 +33,19 @@ pub struct Fold<T: Scalar> {
     pub sign: T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Fold<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let (n, step) = (self.n, S::LANES / T::PARTS);
-        let end = (self.row + BLOCK).min(n);
-        // SAFETY: the contract of `Fold`; a block is read before it is written.
-        unsafe {
-            for i in (self.row..end).step_by(step) {
-                self.diagonal(i, (i + step).min(end));
-                for j in (i + step..n).step_by(step) {
-                    self.block::<S>(i, j);
-                }
+kernel!(Fold::<T>, |own| {
+    let (n, step) = (own.n, S::LANES / T::PARTS);
+    let end = (own.row + BLOCK).min(n);
+    // SAFETY: the contract of `Fold`; a block is read before it is written.
+    unsafe {
+        for i in (own.row..end).step_by(step) {
+            own.diagonal(i, (i + step).min(end));
+            for j in (i + step..n).step_by(step) {
+                own.block::<S>(i, j);
             }
         }
     }
-}
+});
 
 impl<T: Scalar> Fold<T> {
     /// The block on the diagonal.

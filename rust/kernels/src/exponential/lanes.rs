@@ -1,7 +1,7 @@
 //! One matrix per lane: element (i, j) of LANES matrices is one vector, or two of a complex type, at (i ld + j) times that.
 //! Matrices are padded to a multiple of 4 with zeros, where the identity stays the identity.
 
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 pub use crate::lanes::MOST;
 use crate::lanes::{Left, add, conj, from_lanes, load, product_lanes, store, to_lanes};
 use crate::scalar::{Real, Scalar};
@@ -61,13 +61,10 @@ pub struct Skew<T: Scalar> {
     pub norms: *mut T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Skew<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: the contract of `Skew`.
-        unsafe { if T::PARTS == 1 { self.body::<S, 1>() } else { self.body::<S, 2>() } }
-    }
-}
+kernel!(Skew::<T>, |own| {
+    // SAFETY: the contract of `Skew`.
+    unsafe { if T::PARTS == 1 { own.body::<S, 1>() } else { own.body::<S, 2>() } }
+});
 
 impl<T: Scalar> Skew<T> {
     #[inline(always)]
@@ -127,19 +124,16 @@ pub struct Load<T: Scalar> {
     pub out: *mut T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Load<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let (Sizes { n, count }, ld, p) = (self.sizes, self.sizes.ld(), T::PARTS);
-        // SAFETY: the contract of `Load`.
-        unsafe {
-            for e in 0..self.sizes.elements() * p {
-                S::store(self.out.add(e * S::LANES), S::zero());
-            }
-            to_lanes::<S>(self.from.cast(), n * n * p, n * n * p, count, self.out, (n * p, ld * p));
+kernel!(Load::<T>, |own| {
+    let (Sizes { n, count }, ld, p) = (own.sizes, own.sizes.ld(), T::PARTS);
+    // SAFETY: the contract of `Load`.
+    unsafe {
+        for e in 0..own.sizes.elements() * p {
+            S::store(own.out.add(e * S::LANES), S::zero());
         }
+        to_lanes::<S>(own.from.cast(), n * n * p, n * n * p, count, own.out, (n * p, ld * p));
     }
-}
+});
 
 /// Writes matrices (count, n, n); those of the group are lost.
 ///
@@ -154,22 +148,19 @@ pub struct Store<T: Scalar> {
     pub to: *mut T,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Store<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let (Sizes { n, count }, ld, p) = (self.sizes, self.sizes.ld(), T::PARTS);
-        // SAFETY: the contract of `Store`; rows move towards the start.
-        unsafe {
-            for i in 0..n {
-                for e in 0..n * p {
-                    let x = S::load(self.from.add((i * ld * p + e) * S::LANES));
-                    S::store(self.from.add((i * n * p + e) * S::LANES), x);
-                }
+kernel!(Store::<T>, |own| {
+    let (Sizes { n, count }, ld, p) = (own.sizes, own.sizes.ld(), T::PARTS);
+    // SAFETY: the contract of `Store`; rows move towards the start.
+    unsafe {
+        for i in 0..n {
+            for e in 0..n * p {
+                let x = S::load(own.from.add((i * ld * p + e) * S::LANES));
+                S::store(own.from.add((i * n * p + e) * S::LANES), x);
             }
-            from_lanes::<S>(self.from, n * n * p, self.to.cast(), n * n * p, count);
         }
+        from_lanes::<S>(own.from, n * n * p, own.to.cast(), n * n * p, count);
     }
-}
+});
 
 /// C = A B
 ///
@@ -186,21 +177,17 @@ pub struct Multiply<T: Scalar> {
     pub sizes: Sizes,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Multiply { a, b, c, sizes } = *self;
-        let (n, ld) = (sizes.pad(), sizes.ld());
-        // SAFETY: the contract of `Multiply`.
-        unsafe {
-            if T::PARTS == 1 {
-                product_lanes::<S, 1>(Left::Plain, a, b, c, n, ld);
-            } else {
-                product_lanes::<S, 2>(Left::Plain, a, b, c, n, ld);
-            }
+kernel!(Multiply::<T>, |&Multiply { a, b, c, sizes }| {
+    let (n, ld) = (sizes.pad(), sizes.ld());
+    // SAFETY: the contract of `Multiply`.
+    unsafe {
+        if T::PARTS == 1 {
+            product_lanes::<S, 1>(Left::Plain, a, b, c, n, ld);
+        } else {
+            product_lanes::<S, 2>(Left::Plain, a, b, c, n, ld);
         }
     }
-}
+});
 
 /// to = c_0 M + c_1 M^H, and added to `sum`.
 ///
@@ -219,13 +206,10 @@ pub struct Adjoint<T: Scalar> {
     pub by: [T::Real; 2],
 }
 
-impl<T: Scalar> Kernel<T::Real> for Adjoint<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: the contract of `Adjoint`.
-        unsafe { if T::PARTS == 1 { self.body::<S, 1>() } else { self.body::<S, 2>() } }
-    }
-}
+kernel!(Adjoint::<T>, |own| {
+    // SAFETY: the contract of `Adjoint`.
+    unsafe { if T::PARTS == 1 { own.body::<S, 1>() } else { own.body::<S, 2>() } }
+});
 
 impl<T: Scalar> Adjoint<T> {
     #[inline(always)]
@@ -267,23 +251,20 @@ pub struct Squares<T: Scalar> {
     pub sums: *mut T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Squares<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let (Sizes { n, .. }, ld) = (self.sizes, self.sizes.ld());
-        // SAFETY: the contract of `Squares`.
-        unsafe {
-            let mut sum = S::zero();
-            for i in 0..n {
-                for e in 0..n * T::PARTS {
-                    let x = S::load(self.m.add((i * ld * T::PARTS + e) * S::LANES));
-                    sum = S::mul_add(x, x, sum);
-                }
+kernel!(Squares::<T>, |own| {
+    let (Sizes { n, .. }, ld) = (own.sizes, own.sizes.ld());
+    // SAFETY: the contract of `Squares`.
+    unsafe {
+        let mut sum = S::zero();
+        for i in 0..n {
+            for e in 0..n * T::PARTS {
+                let x = S::load(own.m.add((i * ld * T::PARTS + e) * S::LANES));
+                sum = S::mul_add(x, x, sum);
             }
-            S::store(self.sums, sum);
         }
+        S::store(own.sums, sum);
     }
-}
+});
 
 /// The gradients of the parameters from a skew G: upper_bar = G_ij, diagonal_bar = Im G_jj / 2.
 ///
@@ -302,32 +283,28 @@ pub struct Gradient<T: Scalar> {
     pub packed: *mut T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Gradient<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Gradient { from, sizes, upper, diagonal, packed } = *self;
-        let (Sizes { n, count }, ld, p) = (sizes, sizes.ld(), T::PARTS);
-        let len = sizes.triangle();
-        // SAFETY: the contract of `Gradient`.
-        unsafe {
-            if let Some(diagonal) = diagonal {
-                let half = S::splat(S::R::of(0.5));
-                for i in 0..n {
-                    let x = S::load(from.add(((i * ld + i) * p + p - 1) * S::LANES));
-                    S::store(packed.add(i * S::LANES), S::mul(half, x));
-                }
-                from_lanes::<S>(packed, n, diagonal, n, count);
+kernel!(Gradient::<T>, |&Gradient { from, sizes, upper, diagonal, packed }| {
+    let (Sizes { n, count }, ld, p) = (sizes, sizes.ld(), T::PARTS);
+    let len = sizes.triangle();
+    // SAFETY: the contract of `Gradient`.
+    unsafe {
+        if let Some(diagonal) = diagonal {
+            let half = S::splat(S::R::of(0.5));
+            for i in 0..n {
+                let x = S::load(from.add(((i * ld + i) * p + p - 1) * S::LANES));
+                S::store(packed.add(i * S::LANES), S::mul(half, x));
             }
-            if let Some(upper) = upper {
-                let mut e = packed;
-                for i in 0..n {
-                    for x in (i + 1) * p..n * p {
-                        S::store(e, S::load(from.add((i * ld * p + x) * S::LANES)));
-                        e = e.add(S::LANES);
-                    }
+            from_lanes::<S>(packed, n, diagonal, n, count);
+        }
+        if let Some(upper) = upper {
+            let mut e = packed;
+            for i in 0..n {
+                for x in (i + 1) * p..n * p {
+                    S::store(e, S::load(from.add((i * ld * p + x) * S::LANES)));
+                    e = e.add(S::LANES);
                 }
-                from_lanes::<S>(packed, len * p, upper.cast(), len * p, count);
             }
+            from_lanes::<S>(packed, len * p, upper.cast(), len * p, count);
         }
     }
-}
+});

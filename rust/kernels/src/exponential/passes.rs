@@ -1,9 +1,8 @@
 //! Passes over matrices as rows of real numbers, where an element is one number, two, or one or two vectors
 //! of lanes.
 
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::scalar::Real;
-use crate::simd::Simd;
 use std::ops::Range;
 
 /// The most terms of a combination.
@@ -28,33 +27,29 @@ pub struct Combine<R: Real> {
     pub element: (usize, usize),
 }
 
-impl<R: Real> Kernel<R> for Combine<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Combine { out, terms, unit, ref rows, pitch, element } = *self;
-        // SAFETY: the rows exist (contract of `Combine`).
-        unsafe {
-            let (start, end) = (rows.start * pitch, rows.end * pitch);
-            for at in (start..end).step_by(S::LANES) {
-                let live = end - at;
-                let mut sum = S::zero();
-                for (c, m) in terms {
-                    if !m.is_null() {
-                        sum = S::mul_add(S::splat(c), S::load_n(m.add(at), live), sum);
-                    }
+kernel!(Combine::<R>, |&Combine { out, terms, unit, ref rows, pitch, element }| {
+    // SAFETY: the rows exist (contract of `Combine`).
+    unsafe {
+        let (start, end) = (rows.start * pitch, rows.end * pitch);
+        for at in (start..end).step_by(S::LANES) {
+            let live = end - at;
+            let mut sum = S::zero();
+            for (c, m) in terms {
+                if !m.is_null() {
+                    sum = S::mul_add(S::splat(c), S::load_n(m.add(at), live), sum);
                 }
-                S::store_n(out.add(at), sum, live);
             }
-            if !unit.is_zero() {
-                for i in rows.clone() {
-                    for e in 0..element.1 {
-                        *out.add(i * pitch + i * element.0 + e) += unit;
-                    }
+            S::store_n(out.add(at), sum, live);
+        }
+        if !unit.is_zero() {
+            for i in rows.clone() {
+                for e in 0..element.1 {
+                    *out.add(i * pitch + i * element.0 + e) += unit;
                 }
             }
         }
     }
-}
+});
 
 /// to = from in the lanes whose level exceeds a number.
 ///
@@ -73,20 +68,16 @@ pub struct Keep<R: Real> {
     pub level: R,
 }
 
-impl<R: Real> Kernel<R> for Keep<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Keep { to, from, len, levels, level } = *self;
-        // SAFETY: the contract of `Keep`.
-        unsafe {
-            let (levels, level) = (S::load(levels), S::splat(level));
-            for at in (0..len).step_by(S::LANES) {
-                let (new, old) = (S::load(from.add(at)), S::load(to.add(at)));
-                S::store(to.add(at), S::select_gt(levels, level, new, old));
-            }
+kernel!(Keep::<R>, |&Keep { to, from, len, levels, level }| {
+    // SAFETY: the contract of `Keep`.
+    unsafe {
+        let (levels, level) = (S::load(levels), S::splat(level));
+        for at in (0..len).step_by(S::LANES) {
+            let (new, old) = (S::load(from.add(at)), S::load(to.add(at)));
+            S::store(to.add(at), S::select_gt(levels, level, new, old));
         }
     }
-}
+});
 
 /// Every lane times its own two factors.
 ///
@@ -101,19 +92,15 @@ pub struct Scale<R: Real> {
     pub by: [*const R; 2],
 }
 
-impl<R: Real> Kernel<R> for Scale<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Scale { x, len, by } = *self;
-        // SAFETY: the contract of `Scale`.
-        unsafe {
-            let by = [S::load(by[0]), S::load(by[1])];
-            for at in (0..len).step_by(S::LANES) {
-                S::store(x.add(at), S::mul(S::mul(S::load(x.add(at)), by[0]), by[1]));
-            }
+kernel!(Scale::<R>, |&Scale { x, len, by }| {
+    // SAFETY: the contract of `Scale`.
+    unsafe {
+        let by = [S::load(by[0]), S::load(by[1])];
+        for at in (0..len).step_by(S::LANES) {
+            S::store(x.add(at), S::mul(S::mul(S::load(x.add(at)), by[0]), by[1]));
         }
     }
-}
+});
 
 /// For some rows of a matrix: the sums of |x| scale and of x^2 over the numbers of each.
 ///
@@ -134,25 +121,21 @@ pub struct Measure<R: Real> {
     pub sums: [*mut R; 2],
 }
 
-impl<R: Real> Kernel<R> for Measure<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Measure { m, ref rows, pitch, width, scale, sums } = *self;
-        // SAFETY: the contract of `Measure`.
-        unsafe {
-            for i in rows.clone() {
-                let (mut sum, mut squares) = (S::zero(), S::zero());
-                for at in (0..width).step_by(S::LANES) {
-                    let x = S::load_n(m.add(i * pitch + at), width - at);
-                    sum = S::mul_add(S::abs(x), S::splat(scale), sum);
-                    squares = S::mul_add(x, x, squares);
-                }
-                for (to, v) in sums.into_iter().zip([sum, squares]) {
-                    let mut lanes = [R::zero(); 16];
-                    S::store(lanes.as_mut_ptr(), v);
-                    *to.add(i) = lanes.iter().fold(R::zero(), |sum, &x| sum + x);
-                }
+kernel!(Measure::<R>, |&Measure { m, ref rows, pitch, width, scale, sums }| {
+    // SAFETY: the contract of `Measure`.
+    unsafe {
+        for i in rows.clone() {
+            let (mut sum, mut squares) = (S::zero(), S::zero());
+            for at in (0..width).step_by(S::LANES) {
+                let x = S::load_n(m.add(i * pitch + at), width - at);
+                sum = S::mul_add(S::abs(x), S::splat(scale), sum);
+                squares = S::mul_add(x, x, squares);
+            }
+            for (to, v) in sums.into_iter().zip([sum, squares]) {
+                let mut lanes = [R::zero(); 16];
+                S::store(lanes.as_mut_ptr(), v);
+                *to.add(i) = lanes.iter().fold(R::zero(), |sum, &x| sum + x);
             }
         }
     }
-}
+});

@@ -2,8 +2,7 @@
 
 use super::FourierFactors;
 use super::permutation::{permuted, scattered};
-use crate::dispatch::{Kernel, on_half};
-use crate::scalar::Real;
+use crate::dispatch::{kernel, on_half};
 use crate::simd::Simd;
 use crate::transform::{
     LANES, Load, Plan, Store, Transform, add_lanes, dot, get, given, inner, less, moved, outer, set, taken,
@@ -40,54 +39,50 @@ pub struct Pull<R> {
     pub scratch: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Pull<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } =
-            self.factors;
-        // SAFETY: the contract above.
-        unsafe {
-            let plan: &Plan<R> = &*plan;
-            let n = plan.len();
-            let room = |i: usize| self.scratch.wrapping_add(i * plan.room() * 2 * S::LANES);
-            let sum = |i: usize| self.sums.wrapping_add(i * n);
-            for row in (0..self.rows).step_by(S::LANES) {
-                let at = row * 2 * n;
-                let rest = Pull {
-                    x: self.x.add(at),
-                    ct: self.ct.add(at),
-                    x_bar: moved(self.x_bar, at),
-                    y: moved(self.y, at),
-                    rows: self.rows - row,
-                    ..*self
-                };
-                if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
-                    return;
-                }
-                let size = (n, rest.rows.min(S::LANES));
-                // forward: f before R1, g before R2
-                S::outlined(&Load { x: rest.x, size, diagonal: d1, conj: false, to: room(0) });
-                let f = S::outlined(&Transform { plan, x: room(0), other: room(1), inverse: false });
-                let spare = if f == room(0) { room(1) } else { room(0) };
-                permuted::<S>(f, (w1, dot::<S>(w1, f, n)), permutation, d2, room(2), n);
-                let g = S::outlined(&Transform { plan, x: room(2), other: spare, inverse: true });
-                let spare = if g == spare { room(2) } else { spare };
-                if !rest.y.is_null() {
-                    S::outlined(&Store { z: g, w: w2, size, diagonal: d3, conj: false, x: rest.y });
-                }
-                // backward, the cotangents in the other two buffers
-                S::outlined(&Load { x: rest.ct, size, diagonal: d3, conj: true, to: spare });
-                S::outlined(&Couple { z: spare, x: g, w: w2, n, phases: sum(2), vector: sum(5) });
-                let z = S::outlined(&Transform { plan, x: spare, other: room(3), inverse: false });
-                let y = if z == spare { room(3) } else { spare };
-                scattered::<S>(z, permutation, d2, y, n);
-                S::outlined(&Couple { z: y, x: f, w: w1, n, phases: sum(1), vector: sum(3) });
-                let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
-                finish::<S>(z, rest.x, size, d1, sum(0), rest.x_bar);
+kernel!(Pull::<R>, |own| {
+    let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } = own.factors;
+    // SAFETY: the contract above.
+    unsafe {
+        let plan: &Plan<R> = &*plan;
+        let n = plan.len();
+        let room = |i: usize| own.scratch.wrapping_add(i * plan.room() * 2 * S::LANES);
+        let sum = |i: usize| own.sums.wrapping_add(i * n);
+        for row in (0..own.rows).step_by(S::LANES) {
+            let at = row * 2 * n;
+            let rest = Pull {
+                x: own.x.add(at),
+                ct: own.ct.add(at),
+                x_bar: moved(own.x_bar, at),
+                y: moved(own.y, at),
+                rows: own.rows - row,
+                ..*own
+            };
+            if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
+                return;
             }
+            let size = (n, rest.rows.min(S::LANES));
+            // forward: f before R1, g before R2
+            S::outlined(&Load { x: rest.x, size, diagonal: d1, conj: false, to: room(0) });
+            let f = S::outlined(&Transform { plan, x: room(0), other: room(1), inverse: false });
+            let spare = if f == room(0) { room(1) } else { room(0) };
+            permuted::<S>(f, (w1, dot::<S>(w1, f, n)), permutation, d2, room(2), n);
+            let g = S::outlined(&Transform { plan, x: room(2), other: spare, inverse: true });
+            let spare = if g == spare { room(2) } else { spare };
+            if !rest.y.is_null() {
+                S::outlined(&Store { z: g, w: w2, size, diagonal: d3, conj: false, x: rest.y });
+            }
+            // backward, the cotangents in the other two buffers
+            S::outlined(&Load { x: rest.ct, size, diagonal: d3, conj: true, to: spare });
+            S::outlined(&Couple { z: spare, x: g, w: w2, n, phases: sum(2), vector: sum(5) });
+            let z = S::outlined(&Transform { plan, x: spare, other: room(3), inverse: false });
+            let y = if z == spare { room(3) } else { spare };
+            scattered::<S>(z, permutation, d2, y, n);
+            S::outlined(&Couple { z: y, x: f, w: w1, n, phases: sum(1), vector: sum(3) });
+            let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
+            finish::<S>(z, rest.x, size, d1, sum(0), rest.x_bar);
         }
     }
-}
+});
 
 /// Backward through R = I - w w^H: z, the cotangent of y = R x, becomes R z; adds Im(z conj(y)) and the gradient of w.
 struct Couple<R> {
@@ -99,39 +94,35 @@ struct Couple<R> {
     vector: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Couple<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Couple { z, x, w, n, phases, vector } = *self;
-        // SAFETY: see `passes`; the sums have n numbers and n pairs.
-        unsafe {
-            let (a, b) = (dot::<S>(w, x, n), dot::<S>(w, z, n));
-            let both = inner::<S>(b, a);
-            let (mut t, mut v) = ([S::zero(); LANES], [S::zero(); 2 * LANES]);
-            for first in (0..n).step_by(S::LANES) {
-                let many = (n - first).min(S::LANES);
-                for i in 0..many {
-                    let j = first + i;
-                    let (x, y_bar) = (get::<S>(x, j), get::<S>(z, j));
-                    t[i] = outer::<S>(y_bar, less::<S>(x, w, j, a));
-                    set::<S>(z, j, less::<S>(y_bar, w, j, b));
-                    let (c, d) = (S::splat(*w.add(2 * j)), S::splat(*w.add(2 * j + 1)));
-                    // conj(a) y_bar = (a.re y.re + a.im y.im) + i (a.re y.im - a.im y.re)
-                    let re = S::add(inner::<S>(a, y_bar), inner::<S>(b, x));
-                    let im = S::add(outer::<S>(y_bar, a), outer::<S>(x, b));
-                    v[2 * i] = S::sub(S::mul(both, c), re);
-                    v[2 * i + 1] = S::sub(S::mul(both, d), im);
-                }
-                add_lanes::<S>(&mut t, phases.add(first), many);
-                let (low, high) = v.split_at_mut(S::LANES);
-                add_lanes::<S>(low, vector.add(2 * first), 2 * many);
-                if 2 * many > S::LANES {
-                    add_lanes::<S>(high, vector.add(2 * first + S::LANES), 2 * many - S::LANES);
-                }
+kernel!(Couple::<R>, |&Couple { z, x, w, n, phases, vector }| {
+    // SAFETY: see `passes`; the sums have n numbers and n pairs.
+    unsafe {
+        let (a, b) = (dot::<S>(w, x, n), dot::<S>(w, z, n));
+        let both = inner::<S>(b, a);
+        let (mut t, mut v) = ([S::zero(); LANES], [S::zero(); 2 * LANES]);
+        for first in (0..n).step_by(S::LANES) {
+            let many = (n - first).min(S::LANES);
+            for i in 0..many {
+                let j = first + i;
+                let (x, y_bar) = (get::<S>(x, j), get::<S>(z, j));
+                t[i] = outer::<S>(y_bar, less::<S>(x, w, j, a));
+                set::<S>(z, j, less::<S>(y_bar, w, j, b));
+                let (c, d) = (S::splat(*w.add(2 * j)), S::splat(*w.add(2 * j + 1)));
+                // conj(a) y_bar = (a.re y.re + a.im y.im) + i (a.re y.im - a.im y.re)
+                let re = S::add(inner::<S>(a, y_bar), inner::<S>(b, x));
+                let im = S::add(outer::<S>(y_bar, a), outer::<S>(x, b));
+                v[2 * i] = S::sub(S::mul(both, c), re);
+                v[2 * i + 1] = S::sub(S::mul(both, d), im);
+            }
+            add_lanes::<S>(&mut t, phases.add(first), many);
+            let (low, high) = v.split_at_mut(S::LANES);
+            add_lanes::<S>(low, vector.add(2 * first), 2 * many);
+            if 2 * many > S::LANES {
+                add_lanes::<S>(high, vector.add(2 * first + S::LANES), 2 * many - S::LANES);
             }
         }
     }
-}
+});
 
 /// Backward through D1: x_bar = conj(D1) z where it is wanted; adds Im(x_bar conj(x)).
 #[inline(always)]

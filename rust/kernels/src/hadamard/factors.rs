@@ -1,8 +1,6 @@
 //! Products of rows with diagonal matrices, and their gradient.
 
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
+use crate::dispatch::kernel;
 
 /// out <- factors x of rows.
 ///
@@ -38,34 +36,28 @@ pub struct FactorsPull<R> {
     pub sums: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Factors<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        for row in 0..self.rows {
-            for at in (0..self.len).step_by(S::LANES) {
-                let (from, live) = (row * self.len + at, self.len - at);
-                // SAFETY: the contract of `Factors`.
-                unsafe {
-                    let v = S::mul(S::load_n(self.x.add(from), live), S::load_n(self.table.add(at), live));
-                    S::store_n(self.out.add(from), v, live);
-                }
-            }
-        }
-    }
-}
-
-impl<R: Real> Kernel<R> for FactorsPull<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        for at in (0..self.len).step_by(S::LANES) {
-            let live = self.len - at;
-            // SAFETY: the contract of `FactorsPull`.
+kernel!(Factors::<R>, |own| {
+    for row in 0..own.rows {
+        for at in (0..own.len).step_by(S::LANES) {
+            let (from, live) = (row * own.len + at, own.len - at);
+            // SAFETY: the contract of `Factors`.
             unsafe {
-                let (g, to) = (S::load_n(self.g.add(at), live), self.sums.add(at));
-                let sum = S::mul_add(g, S::load_n(self.z.add(at), live), S::load_n(to, live));
-                S::store_n(to, sum, live);
-                S::store_n(self.g.add(at), S::mul(g, S::load_n(self.table.add(at), live)), live);
+                let v = S::mul(S::load_n(own.x.add(from), live), S::load_n(own.table.add(at), live));
+                S::store_n(own.out.add(from), v, live);
             }
         }
     }
-}
+});
+
+kernel!(FactorsPull::<R>, |own| {
+    for at in (0..own.len).step_by(S::LANES) {
+        let live = own.len - at;
+        // SAFETY: the contract of `FactorsPull`.
+        unsafe {
+            let (g, to) = (S::load_n(own.g.add(at), live), own.sums.add(at));
+            let sum = S::mul_add(g, S::load_n(own.z.add(at), live), S::load_n(to, live));
+            S::store_n(to, sum, live);
+            S::store_n(own.g.add(at), S::mul(g, S::load_n(own.table.add(at), live)), live);
+        }
+    }
+});

@@ -16,7 +16,7 @@ mod factors;
 
 pub use factors::{Factors, FactorsPull};
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ptr::null_mut;
@@ -316,29 +316,26 @@ unsafe fn pass<S: Simd, const N: usize>(
     }
 }
 
-impl<R: Real> Kernel<R> for Butterflies<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        if self.rows == 0 {
-            return;
-        }
-        let plain = self.table.is_null() && self.scale == R::one();
-        let whole = self.out.addr().is_multiple_of(S::LANES * size_of::<R>());
-        let stream = S::STREAMS && whole && !self.room.is_null();
-        // SAFETY: the contract of `Butterflies`.
-        unsafe {
-            match (self.unit, plain, stream) {
-                (1 | 2, ..) if self.unit << self.levels < S::LANES => self.short::<S>(),
-                (1, true, true) => self.long::<S, 0, false, true>(),
-                (1, true, false) => self.long::<S, 0, false, false>(),
-                (1, false, true) => self.long::<S, 0, true, true>(),
-                (1, false, false) => self.long::<S, 0, true, false>(),
-                (2, true, true) => self.long::<S, 1, false, true>(),
-                (2, true, false) => self.long::<S, 1, false, false>(),
-                (2, false, true) => self.long::<S, 1, true, true>(),
-                (2, false, false) => self.long::<S, 1, true, false>(),
-                _ => self.blocks::<S>(),
-            }
+kernel!(Butterflies::<R>, |own| {
+    if own.rows == 0 {
+        return;
+    }
+    let plain = own.table.is_null() && own.scale == R::one();
+    let whole = own.out.addr().is_multiple_of(S::LANES * size_of::<R>());
+    let stream = S::STREAMS && whole && !own.room.is_null();
+    // SAFETY: the contract of `Butterflies`.
+    unsafe {
+        match (own.unit, plain, stream) {
+            (1 | 2, ..) if own.unit << own.levels < S::LANES => own.short::<S>(),
+            (1, true, true) => own.long::<S, 0, false, true>(),
+            (1, true, false) => own.long::<S, 0, false, false>(),
+            (1, false, true) => own.long::<S, 0, true, true>(),
+            (1, false, false) => own.long::<S, 0, true, false>(),
+            (2, true, true) => own.long::<S, 1, false, true>(),
+            (2, true, false) => own.long::<S, 1, false, false>(),
+            (2, false, true) => own.long::<S, 1, true, true>(),
+            (2, false, false) => own.long::<S, 1, true, false>(),
+            _ => own.blocks::<S>(),
         }
     }
-}
+});

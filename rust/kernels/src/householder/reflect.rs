@@ -1,8 +1,7 @@
 //! One reflection of a matrix from the left.
 
-use crate::dispatch::Kernel;
-use crate::scalar::{Real, Scalar};
-use crate::simd::Simd;
+use crate::dispatch::kernel;
+use crate::scalar::Real;
 
 /// R[k:, k:end] <- R - 2 u (u^H R) for a unit vector u that is zero above row k.
 ///
@@ -23,30 +22,27 @@ pub struct Reflect<T> {
     pub end: usize,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Reflect { n, k, end, .. } = *self;
-        // SAFETY: r, u and `row` have the sizes of `Reflect` and do not overlap.
-        let (r, u, row) = unsafe {
-            (
-                std::slice::from_raw_parts_mut(self.r, n * n),
-                std::slice::from_raw_parts(self.u, n),
-                std::slice::from_raw_parts_mut(self.row, n),
-            )
-        };
-        row.fill(T::zero());
-        for i in k..n {
-            let f = u[i].conj();
-            for (sum, x) in row[k..end].iter_mut().zip(&r[i * n + k..i * n + end]) {
-                *sum += f * *x;
-            }
-        }
-        for i in k..n {
-            let f = u[i].scale(T::Real::of(2.0));
-            for (x, y) in r[i * n + k..i * n + end].iter_mut().zip(&row[k..end]) {
-                *x -= f * *y;
-            }
+kernel!(Reflect::<T>, |own| {
+    let Reflect { n, k, end, .. } = *own;
+    // SAFETY: r, u and `row` have the sizes of `Reflect` and do not overlap.
+    let (r, u, row) = unsafe {
+        (
+            std::slice::from_raw_parts_mut(own.r, n * n),
+            std::slice::from_raw_parts(own.u, n),
+            std::slice::from_raw_parts_mut(own.row, n),
+        )
+    };
+    row.fill(T::zero());
+    for i in k..n {
+        let f = u[i].conj();
+        for (sum, x) in row[k..end].iter_mut().zip(&r[i * n + k..i * n + end]) {
+            *sum += f * *x;
         }
     }
-}
+    for i in k..n {
+        let f = u[i].scale(T::Real::of(2.0));
+        for (x, y) in r[i * n + k..i * n + end].iter_mut().zip(&row[k..end]) {
+            *x -= f * *y;
+        }
+    }
+});

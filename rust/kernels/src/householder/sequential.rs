@@ -14,7 +14,7 @@
 //!
 //! Columns of U are first copied to rows. Rows are processed independently, so results do not depend on other rows.
 
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 use num_traits::Zero;
@@ -256,90 +256,81 @@ unsafe fn flip<T: Scalar, S: Simd<R = T::Real>>(
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Pass<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Pass { sizes: q, forward, y, work } = *self;
-        let (m, pitch) = (q.m, q.pitch());
-        let ut = work.cast::<S::R>();
-        let states = ut.wrapping_add(m * pitch);
-        let factors = states.wrapping_add(q.rows * pitch);
-        // SAFETY: the arrays have the sizes of `Sizes::work`; y holds rows of n elements.
-        unsafe {
-            transposed::<T, S>(&q, ut, factors);
-            spread::<T, S>(y, &q, states);
-            for step in 0..m {
-                let j = if forward { m - 1 - step } else { step };
-                let (u, factor) = (ut.add(j * pitch), *factors.add(j));
-                for r in 0..q.rows {
-                    let y = states.add(r * pitch);
-                    let f = inner::<T, S>(u, y, pitch).scale(factor);
-                    add_to::<T, S>(u, -f, y, pitch);
-                }
+kernel!(Pass::<T>, |&Pass { sizes: q, forward, y, work }| {
+    let (m, pitch) = (q.m, q.pitch());
+    let ut = work.cast::<S::R>();
+    let states = ut.wrapping_add(m * pitch);
+    let factors = states.wrapping_add(q.rows * pitch);
+    // SAFETY: the arrays have the sizes of `Sizes::work`; y holds rows of n elements.
+    unsafe {
+        transposed::<T, S>(&q, ut, factors);
+        spread::<T, S>(y, &q, states);
+        for step in 0..m {
+            let j = if forward { m - 1 - step } else { step };
+            let (u, factor) = (ut.add(j * pitch), *factors.add(j));
+            for r in 0..q.rows {
+                let y = states.add(r * pitch);
+                let f = inner::<T, S>(u, y, pitch).scale(factor);
+                add_to::<T, S>(u, -f, y, pitch);
             }
-            gather(states, &q, y);
         }
+        gather(states, &q, y);
     }
-}
+});
 
-impl<T: Scalar> Kernel<T::Real> for Pull<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Pull { sizes: q, y, g, c, u_bar, work } = *self;
-        let (n, m, pitch, rows) = (q.n, q.m, q.pitch(), q.rows);
-        let ut = work.cast::<S::R>();
-        let bar = ut.wrapping_add(m * pitch);
-        let states = bar.wrapping_add(m * pitch);
-        let cotangents = states.wrapping_add(rows * pitch);
-        let factors = cotangents.wrapping_add(rows * pitch);
-        let h = factors.wrapping_add(m.next_multiple_of(16)).cast::<T>();
-        // SAFETY: the arrays have the sizes of `Sizes::work`; y, g and c hold rows of n elements.
-        unsafe {
-            transposed::<T, S>(&q, ut, factors);
-            spread::<T, S>(y, &q, states);
-            spread::<T, S>(g, &q, cotangents);
-            for j in (0..m).rev() {
-                let (u, factor) = (ut.add(j * pitch), *factors.add(j));
-                for r in 0..rows {
-                    let y = states.add(r * pitch);
-                    let f = inner::<T, S>(u, y, pitch).scale(factor);
-                    *h.add(j * rows + r) = f;
-                    add_to::<T, S>(u, -f, y, pitch);
-                }
-            }
-            if !c.is_null() {
-                gather(states, &q, c);
-            }
-            for j in 0..m {
-                let (u, factor) = (ut.add(j * pitch), *factors.add(j));
-                for r in 0..rows {
-                    let (g, state, bar) =
-                        (cotangents.add(r * pitch), states.add(r * pitch), bar.add(j * pitch));
-                    let c = inner::<T, S>(u, g, pitch).scale(factor);
-                    let h = *h.add(j * rows + r);
-                    if u_bar.is_null() {
-                        add_to::<T, S>(u, -c, g, pitch);
-                        continue;
-                    }
-                    let turn = T::new(S::R::zero(), -(c.conj() * h).im());
-                    for v in (0..pitch).step_by(S::LANES) {
-                        let (u, own, before) = (S::load(u.add(v)), S::load(g.add(v)), S::load(state.add(v)));
-                        let sum = if r == 0 { S::zero() } else { S::load(bar.add(v)) };
-                        let sum = scaled_add::<T, S>(own, -h.conj(), sum);
-                        let mut sum = scaled_add::<T, S>(before, -c.conj(), sum);
-                        if T::PARTS == 2 {
-                            sum = scaled_add::<T, S>(u, turn, sum);
-                        }
-                        S::store(bar.add(v), sum);
-                        S::store(g.add(v), scaled_add::<T, S>(u, -c, own));
-                        S::store(state.add(v), scaled_add::<T, S>(u, h, before));
-                    }
-                }
-            }
-            gather(cotangents, &q, g);
-            if !u_bar.is_null() {
-                flip::<T, S>(bar.cast(), pitch / T::PARTS, m, n, u_bar, m);
+kernel!(Pull::<T>, |&Pull { sizes: q, y, g, c, u_bar, work }| {
+    let (n, m, pitch, rows) = (q.n, q.m, q.pitch(), q.rows);
+    let ut = work.cast::<S::R>();
+    let bar = ut.wrapping_add(m * pitch);
+    let states = bar.wrapping_add(m * pitch);
+    let cotangents = states.wrapping_add(rows * pitch);
+    let factors = cotangents.wrapping_add(rows * pitch);
+    let h = factors.wrapping_add(m.next_multiple_of(16)).cast::<T>();
+    // SAFETY: the arrays have the sizes of `Sizes::work`; y, g and c hold rows of n elements.
+    unsafe {
+        transposed::<T, S>(&q, ut, factors);
+        spread::<T, S>(y, &q, states);
+        spread::<T, S>(g, &q, cotangents);
+        for j in (0..m).rev() {
+            let (u, factor) = (ut.add(j * pitch), *factors.add(j));
+            for r in 0..rows {
+                let y = states.add(r * pitch);
+                let f = inner::<T, S>(u, y, pitch).scale(factor);
+                *h.add(j * rows + r) = f;
+                add_to::<T, S>(u, -f, y, pitch);
             }
         }
+        if !c.is_null() {
+            gather(states, &q, c);
+        }
+        for j in 0..m {
+            let (u, factor) = (ut.add(j * pitch), *factors.add(j));
+            for r in 0..rows {
+                let (g, state, bar) = (cotangents.add(r * pitch), states.add(r * pitch), bar.add(j * pitch));
+                let c = inner::<T, S>(u, g, pitch).scale(factor);
+                let h = *h.add(j * rows + r);
+                if u_bar.is_null() {
+                    add_to::<T, S>(u, -c, g, pitch);
+                    continue;
+                }
+                let turn = T::new(S::R::zero(), -(c.conj() * h).im());
+                for v in (0..pitch).step_by(S::LANES) {
+                    let (u, own, before) = (S::load(u.add(v)), S::load(g.add(v)), S::load(state.add(v)));
+                    let sum = if r == 0 { S::zero() } else { S::load(bar.add(v)) };
+                    let sum = scaled_add::<T, S>(own, -h.conj(), sum);
+                    let mut sum = scaled_add::<T, S>(before, -c.conj(), sum);
+                    if T::PARTS == 2 {
+                        sum = scaled_add::<T, S>(u, turn, sum);
+                    }
+                    S::store(bar.add(v), sum);
+                    S::store(g.add(v), scaled_add::<T, S>(u, -c, own));
+                    S::store(state.add(v), scaled_add::<T, S>(u, h, before));
+                }
+            }
+        }
+        gather(cotangents, &q, g);
+        if !u_bar.is_null() {
+            flip::<T, S>(bar.cast(), pitch / T::PARTS, m, n, u_bar, m);
+        }
     }
-}
+});

@@ -4,7 +4,7 @@
 //! the low bits of their addresses; the caller's rows are contiguous.
 
 use super::{add_to, times};
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 
@@ -69,63 +69,57 @@ unsafe fn entries<T: Scalar, S: Simd<R = T::Real>>(
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Turn<T> {
-    /// Row by row: the caller's rows are not in a cache yet, and prefetching follows a row.
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let width = self.n * T::PARTS;
-        for row in 0..self.rows {
-            let from = self.from.0.wrapping_add(row * self.from.1).cast::<S::R>();
-            let to = self.to.0.wrapping_add(row * self.to.1).cast::<S::R>();
-            // SAFETY: the contract of `Turn`; the last vector is cut to the numbers that exist.
-            unsafe {
-                if self.d.is_null() {
-                    std::ptr::copy_nonoverlapping(from, to, width);
-                    continue;
-                }
-                for col in (0..width).step_by(S::LANES) {
-                    let live = width - col;
-                    let (re, im) = entries::<T, S>(self.d, col, live, self.conj);
-                    let y = S::load_n(from.add(col), live);
-                    S::store_n(
-                        to.add(col),
-                        if T::PARTS == 2 { times::<S>(y, re, im) } else { S::mul(re, y) },
-                        live,
-                    );
-                }
+// Row by row: the caller's rows are not in a cache yet, and prefetching follows a row.
+kernel!(Turn::<T>, |own| {
+    let width = own.n * T::PARTS;
+    for row in 0..own.rows {
+        let from = own.from.0.wrapping_add(row * own.from.1).cast::<S::R>();
+        let to = own.to.0.wrapping_add(row * own.to.1).cast::<S::R>();
+        // SAFETY: the contract of `Turn`; the last vector is cut to the numbers that exist.
+        unsafe {
+            if own.d.is_null() {
+                std::ptr::copy_nonoverlapping(from, to, width);
+                continue;
+            }
+            for col in (0..width).step_by(S::LANES) {
+                let live = width - col;
+                let (re, im) = entries::<T, S>(own.d, col, live, own.conj);
+                let y = S::load_n(from.add(col), live);
+                S::store_n(
+                    to.add(col),
+                    if T::PARTS == 2 { times::<S>(y, re, im) } else { S::mul(re, y) },
+                    live,
+                );
             }
         }
     }
-}
+});
 
-impl<T: Scalar> Kernel<T::Real> for TurnPull<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let (width, pitch) = (self.n * T::PARTS, self.pitch * T::PARTS);
-        for col in (0..width).step_by(S::LANES) {
-            let live = width - col;
-            // SAFETY: the contract of `TurnPull`; the last vector is cut to the numbers that exist.
-            unsafe {
-                let (re, im) = entries::<T, S>(self.d, col, live, true);
-                let mut sum = S::zero();
-                for row in 0..self.rows {
-                    let at = self.g.cast::<S::R>().add(row * pitch + col);
-                    let mut g = S::load_n(at, live);
-                    if T::PARTS == 2 {
-                        g = times::<S>(g, re, im);
-                        let y = S::load_n(self.y.cast::<S::R>().add(row * pitch + col), live);
-                        sum = S::mul_add(g, S::swap_pairs(y), sum);
-                    } else {
-                        g = S::mul(re, g);
-                    }
-                    S::store_n(at, g, live);
+kernel!(TurnPull::<T>, |kernel| {
+    let (width, pitch) = (kernel.n * T::PARTS, kernel.pitch * T::PARTS);
+    for col in (0..width).step_by(S::LANES) {
+        let live = width - col;
+        // SAFETY: the contract of `TurnPull`; the last vector is cut to the numbers that exist.
+        unsafe {
+            let (re, im) = entries::<T, S>(kernel.d, col, live, true);
+            let mut sum = S::zero();
+            for row in 0..kernel.rows {
+                let at = kernel.g.cast::<S::R>().add(row * pitch + col);
+                let mut g = S::load_n(at, live);
+                if T::PARTS == 2 {
+                    g = times::<S>(g, re, im);
+                    let y = S::load_n(kernel.y.cast::<S::R>().add(row * pitch + col), live);
+                    sum = S::mul_add(g, S::swap_pairs(y), sum);
+                } else {
+                    g = S::mul(re, g);
                 }
-                if T::PARTS == 2 && !self.sums.is_null() {
-                    // g_re y_im in even lanes, g_im y_re in odd ones
-                    let own = S::permute(S::sub(S::swap_pairs(sum), sum), S::index(|j| 2 * j));
-                    add_to::<S>(self.sums.add(col / 2), own, live.min(S::LANES) / 2);
-                }
+                S::store_n(at, g, live);
+            }
+            if T::PARTS == 2 && !kernel.sums.is_null() {
+                // g_re y_im in even lanes, g_im y_re in odd ones
+                let own = S::permute(S::sub(S::swap_pairs(sum), sum), S::index(|j| 2 * j));
+                add_to::<S>(kernel.sums.add(col / 2), own, live.min(S::LANES) / 2);
             }
         }
     }
-}
+});

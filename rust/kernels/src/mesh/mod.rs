@@ -23,7 +23,7 @@ mod within;
 
 pub use diagonal::{Turn, TurnPull};
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
 use within::Lanes;
@@ -148,30 +148,23 @@ unsafe fn through<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Pass<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let none = std::ptr::null_mut::<T::Real>();
-        let places = Places { of: self.of, g: none.cast(), theta_bar: none, phi_bar: none };
-        // SAFETY: the contract of `Pass`. A real block is its own inverse.
-        unsafe {
-            if self.adjoint && T::PARTS == 2 {
-                through::<T, S, ADJOINT>(&places, true);
-            } else {
-                through::<T, S, FORWARD>(&places, self.adjoint);
-            }
+kernel!(Pass::<T>, |kernel| {
+    let none = std::ptr::null_mut::<T::Real>();
+    let places = Places { of: kernel.of, g: none.cast(), theta_bar: none, phi_bar: none };
+    // SAFETY: the contract of `Pass`. A real block is its own inverse.
+    unsafe {
+        if kernel.adjoint && T::PARTS == 2 {
+            through::<T, S, ADJOINT>(&places, true);
+        } else {
+            through::<T, S, FORWARD>(&places, kernel.adjoint);
         }
     }
-}
+});
 
-impl<T: Scalar> Kernel<T::Real> for Undo<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Undo { of, g, theta_bar, phi_bar } = *self;
-        // SAFETY: the contract of `Undo`.
-        unsafe { through::<T, S, UNDO>(&Places { of, g, theta_bar, phi_bar }, true) };
-    }
-}
+kernel!(Undo::<T>, |&Undo { of, g, theta_bar, phi_bar }| {
+    // SAFETY: the contract of `Undo`.
+    unsafe { through::<T, S, UNDO>(&Places { of, g, theta_bar, phi_bar }, true) };
+});
 
 /// e x, or conj(e) x with the sine negated, for complex numbers in adjacent lanes: `re` the cosine in both lanes, `im` the
 /// sine, negated in the first.

@@ -20,7 +20,7 @@
 mod decompose;
 mod group;
 
-use crate::dispatch::{Kernel, compiled};
+use crate::dispatch::{compiled, kernel};
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::simd::Simd;
 use group::Group;
@@ -119,13 +119,10 @@ compiled! {
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for Nearest<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: the contract of `Nearest`.
-        unsafe { if T::PARTS == 1 { self.body::<S, 1>() } else { self.body::<S, 2>() } }
-    }
-}
+kernel!(Nearest::<T>, |own| {
+    // SAFETY: the contract of `Nearest`.
+    unsafe { if T::PARTS == 1 { own.body::<S, 1>() } else { own.body::<S, 2>() } }
+});
 
 impl<T: Scalar> Nearest<T> {
     #[inline(always)]
@@ -142,13 +139,10 @@ impl<T: Scalar> Nearest<T> {
     }
 }
 
-impl<T: Scalar> Kernel<T::Real> for PullNearest<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: the contract of `PullNearest`.
-        unsafe { if T::PARTS == 1 { self.body::<S, 1>() } else { self.body::<S, 2>() } }
-    }
-}
+kernel!(PullNearest::<T>, |own| {
+    // SAFETY: the contract of `PullNearest`.
+    unsafe { if T::PARTS == 1 { own.body::<S, 1>() } else { own.body::<S, 2>() } }
+});
 
 impl<T: Scalar> PullNearest<T> {
     #[inline(always)]

@@ -10,10 +10,9 @@
 //! alpha is real.
 
 use super::rows::{Column, pause, project, spread, sweep};
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::householder::scaled_add;
 use crate::scalar::{Real, Scalar};
-use crate::simd::Simd;
 use num_traits::{Float, One, Zero};
 
 /// Real numbers of workspace for m x n.
@@ -54,78 +53,74 @@ struct Reflection<T: Scalar> {
     x: Column<T>,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Factor<T> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Factor { from, from_rows, out, out_rows, tau, m, n, work } = *self;
-        let (width, pitch) = (n * T::PARTS, (n * T::PARTS).next_multiple_of(S::LANES));
-        let (g, w) = (work.wrapping_add(m * pitch), work.wrapping_add((m + 1) * pitch));
-        let column = work.wrapping_add((m + 2) * pitch).cast::<T>();
-        // SAFETY: the matrices and `work` have their sizes; rows of `work` are whole vectors.
-        unsafe {
-            spread::<S>(from.cast(), from_rows * T::PARTS, (m, width), (work, pitch));
-            let stride = pitch / T::PARTS;
-            for j in 0..m.min(n) {
-                pause(m - j, pitch);
-                let row = work.add(j * pitch);
-                let below = row.add(pitch);
-                let vectors = (j * T::PARTS / S::LANES * S::LANES, pitch);
-                let alpha = *row.cast::<T>().add(j);
-                let len = m - j - 1;
-                let x = Column { data: below.cast::<T>().add(j).cast_const(), stride, len };
-                if j == 0 {
-                    project::<T, S>(x, (below, pitch), vectors, g);
-                }
-                let norm2 = (*g.cast::<T>().add(j)).re();
-                let own = if safe(norm2, alpha.abs2()) {
-                    Some(reflection(alpha, x, norm2, One::one()))
-                } else {
-                    let own = scaled(alpha, x, column);
-                    if let Some(own) = &own {
-                        project::<T, S>(own.x, (below, pitch), vectors, g);
-                    }
-                    own
-                };
-                // the identity is tau = 0 and v = 0: x is zero
-                let zero = T::zero();
-                let Reflection { beta, tau: own_tau, f, x } =
-                    own.unwrap_or(Reflection { beta: alpha.re(), tau: zero, f: zero, x });
-                *tau.add(j) = own_tau;
-                let (inner, outer) = (f.conj(), own_tau.conj());
-                for v in (vectors.0..pitch).step_by(S::LANES) {
-                    let r = S::load(row.add(v));
-                    let y = scaled_add::<T, S>(S::load(g.add(v)), inner, r);
-                    let y = scaled_add::<T, S>(y, outer, S::zero());
-                    S::store(w.add(v), y);
-                    S::store(row.add(v), S::sub(r, y));
-                }
-                *row.cast::<T>().add(j) = T::real(beta);
-                for i in 0..len {
-                    let v = x.at(i) * f;
-                    *column.add(i) = v;
-                    *out.add((j + 1 + i) * out_rows + j) = v;
-                }
-                // the row of the next diagonal entry, which is not part of its x
-                let next = j + 1;
-                let vectors = (next * T::PARTS / S::LANES * S::LANES, pitch);
-                if len == 0 || next == n {
-                    continue;
-                }
-                for v in (vectors.0..pitch).step_by(S::LANES) {
-                    let at = below.add(v);
-                    S::store(at, scaled_add::<T, S>(S::load(w.add(v)), -*column, S::load(at)));
-                }
-                let rest = below.add(pitch);
-                let x = Column { data: rest.cast::<T>().add(next).cast_const(), stride, len: len - 1 };
-                sweep::<T, S>((column.add(1).cast_const(), w), x, (rest, pitch), vectors, g);
+kernel!(Factor::<T>, |&Factor { from, from_rows, out, out_rows, tau, m, n, work }| {
+    let (width, pitch) = (n * T::PARTS, (n * T::PARTS).next_multiple_of(S::LANES));
+    let (g, w) = (work.wrapping_add(m * pitch), work.wrapping_add((m + 1) * pitch));
+    let column = work.wrapping_add((m + 2) * pitch).cast::<T>();
+    // SAFETY: the matrices and `work` have their sizes; rows of `work` are whole vectors.
+    unsafe {
+        spread::<S>(from.cast(), from_rows * T::PARTS, (m, width), (work, pitch));
+        let stride = pitch / T::PARTS;
+        for j in 0..m.min(n) {
+            pause(m - j, pitch);
+            let row = work.add(j * pitch);
+            let below = row.add(pitch);
+            let vectors = (j * T::PARTS / S::LANES * S::LANES, pitch);
+            let alpha = *row.cast::<T>().add(j);
+            let len = m - j - 1;
+            let x = Column { data: below.cast::<T>().add(j).cast_const(), stride, len };
+            if j == 0 {
+                project::<T, S>(x, (below, pitch), vectors, g);
             }
-            for i in 0..m.min(n) {
-                let row = work.add(i * pitch).cast::<T>();
-                std::ptr::copy_nonoverlapping(row.add(i), out.add(i * out_rows + i), n - i);
+            let norm2 = (*g.cast::<T>().add(j)).re();
+            let own = if safe(norm2, alpha.abs2()) {
+                Some(reflection(alpha, x, norm2, One::one()))
+            } else {
+                let own = scaled(alpha, x, column);
+                if let Some(own) = &own {
+                    project::<T, S>(own.x, (below, pitch), vectors, g);
+                }
+                own
+            };
+            // the identity is tau = 0 and v = 0: x is zero
+            let zero = T::zero();
+            let Reflection { beta, tau: own_tau, f, x } =
+                own.unwrap_or(Reflection { beta: alpha.re(), tau: zero, f: zero, x });
+            *tau.add(j) = own_tau;
+            let (inner, outer) = (f.conj(), own_tau.conj());
+            for v in (vectors.0..pitch).step_by(S::LANES) {
+                let r = S::load(row.add(v));
+                let y = scaled_add::<T, S>(S::load(g.add(v)), inner, r);
+                let y = scaled_add::<T, S>(y, outer, S::zero());
+                S::store(w.add(v), y);
+                S::store(row.add(v), S::sub(r, y));
             }
+            *row.cast::<T>().add(j) = T::real(beta);
+            for i in 0..len {
+                let v = x.at(i) * f;
+                *column.add(i) = v;
+                *out.add((j + 1 + i) * out_rows + j) = v;
+            }
+            // the row of the next diagonal entry, which is not part of its x
+            let next = j + 1;
+            let vectors = (next * T::PARTS / S::LANES * S::LANES, pitch);
+            if len == 0 || next == n {
+                continue;
+            }
+            for v in (vectors.0..pitch).step_by(S::LANES) {
+                let at = below.add(v);
+                S::store(at, scaled_add::<T, S>(S::load(w.add(v)), -*column, S::load(at)));
+            }
+            let rest = below.add(pitch);
+            let x = Column { data: rest.cast::<T>().add(next).cast_const(), stride, len: len - 1 };
+            sweep::<T, S>((column.add(1).cast_const(), w), x, (rest, pitch), vectors, g);
+        }
+        for i in 0..m.min(n) {
+            let row = work.add(i * pitch).cast::<T>();
+            std::ptr::copy_nonoverlapping(row.add(i), out.add(i * out_rows + i), n - i);
         }
     }
-}
+});
 
 /// Whether these sums of squares neither under- nor overflow; NaN passes.
 #[inline(always)]

@@ -2,9 +2,7 @@
 
 use super::law::quaternion;
 use super::{Law, Weave, skew_upper};
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
+use crate::dispatch::kernel;
 
 /// Writes the upper triangles of A; returns whether some |r| is an odd multiple of pi to rounding.
 ///
@@ -19,28 +17,25 @@ pub struct Rodrigues<R> {
     pub upper: *mut R,
 }
 
-impl<R: Real> Kernel<R, bool> for Rodrigues<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) -> bool {
-        // SAFETY: the contract of `Rodrigues`.
-        unsafe {
-            let arrays = Weave::<S, 3>::new();
-            let (zero, one) = (S::zero(), S::splat(R::one()));
-            let mut half_turns = zero;
-            for first in (0..self.count).step_by(S::LANES) {
-                let live = self.count - first;
-                let q = quaternion::<S>(Law::Exponential, arrays.read(self.rotvec.add(3 * first), live));
-                let least = S::mul(S::splat(R::EPS), q.angle());
-                half_turns = S::select_gt(least, S::abs(q.w), one, half_turns);
-                let mut a = q.p;
-                for x in &mut a {
-                    *x = S::div(S::sub(zero, *x), q.w);
-                }
-                arrays.write(skew_upper::<S, 3>(a), self.upper.add(3 * first), live);
+kernel!(Rodrigues::<R>, |own| -> bool {
+    // SAFETY: the contract of `Rodrigues`.
+    unsafe {
+        let arrays = Weave::<S, 3>::new();
+        let (zero, one) = (S::zero(), S::splat(R::one()));
+        let mut half_turns = zero;
+        for first in (0..own.count).step_by(S::LANES) {
+            let live = own.count - first;
+            let q = quaternion::<S>(Law::Exponential, arrays.read(own.rotvec.add(3 * first), live));
+            let least = S::mul(S::splat(R::EPS), q.angle());
+            half_turns = S::select_gt(least, S::abs(q.w), one, half_turns);
+            let mut a = q.p;
+            for x in &mut a {
+                *x = S::div(S::sub(zero, *x), q.w);
             }
-            let mut lanes = [R::zero(); crate::lanes::MOST];
-            S::store(lanes.as_mut_ptr(), half_turns);
-            lanes.iter().any(|x| !x.is_zero())
+            arrays.write(skew_upper::<S, 3>(a), own.upper.add(3 * first), live);
         }
+        let mut lanes = [R::zero(); crate::lanes::MOST];
+        S::store(lanes.as_mut_ptr(), half_turns);
+        lanes.iter().any(|x| !x.is_zero())
     }
-}
+});

@@ -7,7 +7,7 @@
 
 use super::few::{FEW, few};
 use crate::activation::{Pass, Phi, Source, TOGETHER};
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::pack::{Operand, Panel};
 use crate::scalar::Real;
 use crate::simd::{Simd, WIDEST};
@@ -120,47 +120,43 @@ pub struct Sweep<R> {
     columns: Range<usize>,
 }
 
-impl<R: Real> Kernel<R> for Sweep<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Sweep { map, ref rows, ref columns } = *self;
-        // SAFETY: the map satisfies the contract of `Affine`; groups of panels are completed one after another.
-        unsafe {
-            let q = &*map;
-            // the rows of a tall tile at distances of a page would share one set of the first-level cache
-            let paged = |term: &Term<R>| term.depth > 0 && (term.rows * size_of::<R>()).is_multiple_of(PAGE);
-            let tallest = if q.terms.iter().any(paged) { S::ROWS } else { S::STEP_ROWS };
-            let panel = 2 * S::LANES;
-            // rows of one height are one call for any number of panels; otherwise a panel stays in the cache for the
-            // next call
-            let alike = heights::<S>(rows.len(), tallest).count() == 1;
-            let group = (TOGETHER / (rows.len() * panel)).max(1) * panel;
-            let packed = q.matrices.iter().all(|matrix| matrix.data.is_null());
-            let count = columns.len().div_ceil(group);
-            for i in 0..count {
-                let start = columns.start + if q.turned { count - 1 - i } else { i } * group;
-                let end = (start + group).min(columns.end);
-                let step = if alike && packed { group } else { panel };
-                for from in (start..end).step_by(step) {
-                    let to = (from + step).min(end);
-                    // full panels, then a panel of one vector if that suffices
-                    let last = from + (to - from) / panel * panel;
-                    let last = if to - last > S::LANES { to } else { last };
-                    sums::<S>(q, rows, from..last, tallest, true);
-                    sums::<S>(q, rows, last..to, tallest, false);
-                }
-                let (phi, y, g) = match q.finish {
-                    Finish::Plain => continue,
-                    Finish::Value(phi) => (phi, q.out.cast_const(), std::ptr::null()),
-                    Finish::Pull(phi) => (phi, q.h, q.out.cast_const()),
-                };
-                let out = if q.to.is_null() { q.out } else { q.to };
-                let from = Source::Value;
-                S::outlined(&Pass { phi, y, g, from, out, rows: rows.clone(), columns: start..end });
+kernel!(Sweep::<R>, |&Sweep { map, ref rows, ref columns }| {
+    // SAFETY: the map satisfies the contract of `Affine`; groups of panels are completed one after another.
+    unsafe {
+        let q = &*map;
+        // the rows of a tall tile at distances of a page would share one set of the first-level cache
+        let paged = |term: &Term<R>| term.depth > 0 && (term.rows * size_of::<R>()).is_multiple_of(PAGE);
+        let tallest = if q.terms.iter().any(paged) { S::ROWS } else { S::STEP_ROWS };
+        let panel = 2 * S::LANES;
+        // rows of one height are one call for any number of panels; otherwise a panel stays in the cache for the
+        // next call
+        let alike = heights::<S>(rows.len(), tallest).count() == 1;
+        let group = (TOGETHER / (rows.len() * panel)).max(1) * panel;
+        let packed = q.matrices.iter().all(|matrix| matrix.data.is_null());
+        let count = columns.len().div_ceil(group);
+        for i in 0..count {
+            let start = columns.start + if q.turned { count - 1 - i } else { i } * group;
+            let end = (start + group).min(columns.end);
+            let step = if alike && packed { group } else { panel };
+            for from in (start..end).step_by(step) {
+                let to = (from + step).min(end);
+                // full panels, then a panel of one vector if that suffices
+                let last = from + (to - from) / panel * panel;
+                let last = if to - last > S::LANES { to } else { last };
+                sums::<S>(q, rows, from..last, tallest, true);
+                sums::<S>(q, rows, last..to, tallest, false);
             }
+            let (phi, y, g) = match q.finish {
+                Finish::Plain => continue,
+                Finish::Value(phi) => (phi, q.out.cast_const(), std::ptr::null()),
+                Finish::Pull(phi) => (phi, q.h, q.out.cast_const()),
+            };
+            let out = if q.to.is_null() { q.out } else { q.to };
+            let from = Source::Value;
+            S::outlined(&Pass { phi, y, g, from, out, rows: rows.clone(), columns: start..end });
         }
     }
-}
+});
 
 /// out = base E + A_0 B_0 + A_1 B_1 + add + bias on some panels of two vectors, or of one.
 #[inline(always)]

@@ -13,9 +13,6 @@
 
 use super::gates::{Area, or_zero, pass, pull, value};
 use crate::activation::Tanh;
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
 
 /// dt, gamma and epsilon.
 #[derive(Clone, Copy)]

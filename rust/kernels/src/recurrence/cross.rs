@@ -1,8 +1,6 @@
 //! Column sums of products of two arrays of rows, for the gradient of a diagonal last factor.
 
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
+use crate::dispatch::kernel;
 use std::ops::Range;
 
 /// Adds, per real column, the sums over some rows of z_bar h, and of z_bar with the parts of h swapped.
@@ -24,26 +22,23 @@ pub struct Cross<R> {
     pub columns: Range<usize>,
 }
 
-impl<R: Real> Kernel<R> for Cross<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        // SAFETY: the rows and the sums have these columns (contract of `Cross`).
-        unsafe {
-            for col in self.columns.clone().step_by(S::LANES) {
-                let live = self.columns.end - col;
-                let mut acc = [S::zero(); 2];
-                for row in 0..self.rows {
-                    let at = row * self.width + col;
-                    let z = S::load_n(self.bar.add(at), live);
-                    let h = S::load_n(self.h.add(at), live);
-                    acc[0] = S::mul_add(z, h, acc[0]);
-                    acc[1] = S::mul_add(z, S::swap_pairs(h), acc[1]);
-                }
-                for i in 0..2 {
-                    let sum = self.sums[i].add(col);
-                    S::store_n(sum, S::add(acc[i], S::load_n(sum, live)), live);
-                }
+kernel!(Cross::<R>, |own| {
+    // SAFETY: the rows and the sums have these columns (contract of `Cross`).
+    unsafe {
+        for col in own.columns.clone().step_by(S::LANES) {
+            let live = own.columns.end - col;
+            let mut acc = [S::zero(); 2];
+            for row in 0..own.rows {
+                let at = row * own.width + col;
+                let z = S::load_n(own.bar.add(at), live);
+                let h = S::load_n(own.h.add(at), live);
+                acc[0] = S::mul_add(z, h, acc[0]);
+                acc[1] = S::mul_add(z, S::swap_pairs(h), acc[1]);
+            }
+            for i in 0..2 {
+                let sum = own.sums[i].add(col);
+                S::store_n(sum, S::add(acc[i], S::load_n(sum, live)), live);
             }
         }
     }
-}
+});

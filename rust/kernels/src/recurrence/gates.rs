@@ -4,8 +4,6 @@
 //! arguments in the same order, then those of c, and any further numbers of the cell after them.
 
 use crate::activation::Elementwise;
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
@@ -160,17 +158,14 @@ macro_rules! pass {
         $(let $constant:pat = $value:expr;)*
         |$row:ident, $col:ident, $live:ident| $body:block
     }) => {
-        impl<R: Real> Kernel<R> for $name<R> {
-            #[inline(always)]
-            unsafe fn run<S: Simd<R = R>>(&self) {
-                let ($pass, $n) = (self, self.area.n);
-                // SAFETY: the contract of the pass.
-                unsafe {
-                    $(let $constant = $value;)*
-                    for ($row, $col, $live) in self.area.vectors(S::LANES) $body
-                }
+        $crate::dispatch::kernel!($name::<R>, |$pass| {
+            let $n = $pass.area.n;
+            // SAFETY: the contract of the pass.
+            unsafe {
+                $(let $constant = $value;)*
+                for ($row, $col, $live) in $pass.area.vectors(S::LANES) $body
             }
-        }
+        });
     };
 }
 pub(super) use pass;

@@ -21,9 +21,6 @@
 
 use super::gates::{Area, or_zero, pass, pull, value};
 use crate::activation::{Sigmoid, Tanh};
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
 
 /// s_1, s_2 and t_z from their arguments, in place, and z.
 ///

@@ -14,9 +14,6 @@
 
 use super::gates::{Area, or_zero, pass, pull, value};
 use crate::activation::{Sigmoid, Tanh};
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
-use crate::simd::Simd;
 
 /// The gates from their arguments, in place, and the state.
 ///

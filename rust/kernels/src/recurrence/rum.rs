@@ -11,9 +11,8 @@
 //! where the gradient of Q is summed over the rows of the matrix before the step, all of which Q turned.
 //! (Without a memory h' is the only row, h'_bar = Q^T c.)
 
-use crate::dispatch::Kernel;
+use crate::dispatch::kernel;
 use crate::rotation::{Frame, Pull, Turn, Vectors, combined, direction, dots, frame_len, scaled};
-use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
@@ -135,128 +134,107 @@ unsafe fn cleared<S: Simd>(n: usize, out: *mut S::R) {
     }
 }
 
-impl<R: Real> Kernel<R> for Heard<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, frame, two) = (self.n, self.scratch, R::of(2.0));
-        // SAFETY: the contract of `Heard`.
+kernel!(Heard::<R>, |own| {
+    let (n, frame, two) = (own.n, own.scratch, R::of(2.0));
+    // SAFETY: the contract of `Heard`.
+    unsafe {
+        let zeros = frame.add(frame_len(n) + 3 * n);
+        cleared::<S>(n, zeros);
+        for row in own.rows.clone() {
+            let (e, out) = (own.e.add(row * n), own.out.add(row * n));
+            let h = if own.previous.is_null() { zeros.cast_const() } else { own.previous.add(row * n) };
+            S::outlined(&Frame { n, start: e, end: own.gates.add((2 * row + 1) * n), frame });
+            if own.memory.is_null() {
+                S::outlined(&Turn { n, frame, forward: true, rows: 1, x: h, out });
+                added::<S>(n, R::one(), e, out);
+                continue;
+            }
+            // z = r - f w - s ah for a row r, hence z.h = r.h - f w.h - s ah.h
+            let (ah, w, overlap) = (frame.cast_const(), frame.add(n).cast_const(), *frame.add(2 * n));
+            let [[of_ah], [of_w]] = dots::<S, 1>(n, [ah, w], [h]);
+            for i in (0..n).step_by(2) {
+                let r = [i, (i + 1).min(n - 1)].map(|i| own.memory.add((row * n + i) * n));
+                let sums = dots::<S, 3>(n, r.map(<*mut R>::cast_const), [ah, w, h]);
+                for k in 0..(n - i).min(2) {
+                    let [a, b, c] = sums[k];
+                    let f = two * b;
+                    let s = two * (a - f * overlap);
+                    combined::<S>(n, r[k], (-f, w), (-s, ah), r[k]);
+                    *out.add(i + k) = *e.add(i + k) + (c - f * of_w - s * of_ah);
+                }
+            }
+        }
+    }
+});
+
+kernel!(HeardPull::<R>, |own| {
+    let (n, frame, one) = (own.n, own.scratch, R::one());
+    // SAFETY: the contract of `HeardPull`; the parts of the scratch follow each other.
+    unsafe {
+        let sums = frame.add(frame_len(n));
+        let (turned, zeros) = (sums.add(2 * n), sums.add(3 * n));
+        cleared::<S>(n, zeros);
+        for row in own.rows.clone() {
+            let h = if own.previous.is_null() { zeros.cast_const() } else { own.previous.add(row * n) };
+            let (start, end) = (own.e.add(row * n), own.gates.add((2 * row + 1) * n));
+            let (bar, tau_bar) = (own.bar.add(row * n), own.bars.add(row * own.pitch + n));
+            let e_bar = tau_bar.add(n);
+            S::outlined(&Frame { n, start, end, frame });
+            cleared::<S>(3 * n, sums);
+            if own.memory.is_null() {
+                S::outlined(&Pull { n, frame, forward: true, rows: 1, x: h, ct: bar, sums, x_bar: turned });
+            } else {
+                for i in 0..n {
+                    let at = (row * n + i) * n;
+                    let (r, s) = (own.memory.add(at), own.memory_bar.add(at));
+                    added::<S>(n, *bar.add(i), r, turned);
+                    added::<S>(n, *bar.add(i), h, s);
+                    S::outlined(&Turn { n, frame, forward: true, rows: 1, x: r, out: r });
+                    S::outlined(&Pull { n, frame, forward: false, rows: 1, x: r, ct: s, sums, x_bar: s });
+                }
+            }
+            S::outlined(&Vectors { n, frame, sums, start_bar: e_bar, end_bar: tau_bar });
+            added::<S>(n, one, bar, e_bar);
+            added::<S>(n, one, turned, own.carry.add(row * n));
+        }
+    }
+});
+
+kernel!(Sphere::<R>, |own| {
+    let n = own.n;
+    for row in own.rows.clone() {
+        // SAFETY: the contract of `Sphere`.
         unsafe {
-            let zeros = frame.add(frame_len(n) + 3 * n);
-            cleared::<S>(n, zeros);
-            for row in self.rows.clone() {
-                let (e, out) = (self.e.add(row * n), self.out.add(row * n));
-                let h = if self.previous.is_null() { zeros.cast_const() } else { self.previous.add(row * n) };
-                S::outlined(&Frame { n, start: e, end: self.gates.add((2 * row + 1) * n), frame });
-                if self.memory.is_null() {
-                    S::outlined(&Turn { n, frame, forward: true, rows: 1, x: h, out });
-                    added::<S>(n, R::one(), e, out);
-                    continue;
-                }
-                // z = r - f w - s ah for a row r, hence z.h = r.h - f w.h - s ah.h
-                let (ah, w, overlap) = (frame.cast_const(), frame.add(n).cast_const(), *frame.add(2 * n));
-                let [[of_ah], [of_w]] = dots::<S, 1>(n, [ah, w], [h]);
-                for i in (0..n).step_by(2) {
-                    let r = [i, (i + 1).min(n - 1)].map(|i| self.memory.add((row * n + i) * n));
-                    let sums = dots::<S, 3>(n, r.map(<*mut R>::cast_const), [ah, w, h]);
-                    for k in 0..(n - i).min(2) {
-                        let [a, b, c] = sums[k];
-                        let f = two * b;
-                        let s = two * (a - f * overlap);
-                        combined::<S>(n, r[k], (-f, w), (-s, ah), r[k]);
-                        *out.add(i + k) = *e.add(i + k) + (c - f * of_w - s * of_ah);
-                    }
-                }
+            let out = own.out.add(row * n);
+            match direction::<S>(n, own.x.add(row * n), out) {
+                Some(_) => scaled::<S>(n, own.eta, out, out),
+                None => cleared::<S>(n, out),
             }
         }
     }
-}
+});
 
-impl<R: Real> Kernel<R> for HeardPull<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let (n, frame, one) = (self.n, self.scratch, R::one());
-        // SAFETY: the contract of `HeardPull`; the parts of the scratch follow each other.
+kernel!(SpherePull::<R>, |own| {
+    let n = own.n;
+    for row in own.rows.clone() {
+        // SAFETY: the contract of `SpherePull`.
         unsafe {
-            let sums = frame.add(frame_len(n));
-            let (turned, zeros) = (sums.add(2 * n), sums.add(3 * n));
-            cleared::<S>(n, zeros);
-            for row in self.rows.clone() {
-                let h = if self.previous.is_null() { zeros.cast_const() } else { self.previous.add(row * n) };
-                let (start, end) = (self.e.add(row * n), self.gates.add((2 * row + 1) * n));
-                let (bar, tau_bar) = (self.bar.add(row * n), self.bars.add(row * self.pitch + n));
-                let e_bar = tau_bar.add(n);
-                S::outlined(&Frame { n, start, end, frame });
-                cleared::<S>(3 * n, sums);
-                if self.memory.is_null() {
-                    S::outlined(&Pull {
-                        n,
-                        frame,
-                        forward: true,
-                        rows: 1,
-                        x: h,
-                        ct: bar,
-                        sums,
-                        x_bar: turned,
-                    });
-                } else {
-                    for i in 0..n {
-                        let at = (row * n + i) * n;
-                        let (r, s) = (self.memory.add(at), self.memory_bar.add(at));
-                        added::<S>(n, *bar.add(i), r, turned);
-                        added::<S>(n, *bar.add(i), h, s);
-                        S::outlined(&Turn { n, frame, forward: true, rows: 1, x: r, out: r });
-                        S::outlined(&Pull { n, frame, forward: false, rows: 1, x: r, ct: s, sums, x_bar: s });
-                    }
-                }
-                S::outlined(&Vectors { n, frame, sums, start_bar: e_bar, end_bar: tau_bar });
-                added::<S>(n, one, bar, e_bar);
-                added::<S>(n, one, turned, self.carry.add(row * n));
+            let (y, out) = (own.x.add(row * n), own.out.add(row * n));
+            let Some(inverse) = direction::<S>(n, y, y) else {
+                cleared::<S>(n, out);
+                continue;
+            };
+            let at = |g: *const R| if g.is_null() { g } else { g.add(row * n) };
+            let [first, second] = own.g.map(at);
+            let (g, other) = if first.is_null() { (second, first) } else { (first, second) };
+            scaled::<S>(n, R::one(), g, out);
+            if !other.is_null() {
+                added::<S>(n, R::one(), other, out);
             }
+            let [[along], _] = dots::<S, 1>(n, [y, y], [out]);
+            let factor = own.eta * inverse;
+            scaled::<S>(n, factor, out, out);
+            added::<S>(n, -along * factor, y, out);
         }
     }
-}
-
-impl<R: Real> Kernel<R> for Sphere<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.n;
-        for row in self.rows.clone() {
-            // SAFETY: the contract of `Sphere`.
-            unsafe {
-                let out = self.out.add(row * n);
-                match direction::<S>(n, self.x.add(row * n), out) {
-                    Some(_) => scaled::<S>(n, self.eta, out, out),
-                    None => cleared::<S>(n, out),
-                }
-            }
-        }
-    }
-}
-
-impl<R: Real> Kernel<R> for SpherePull<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let n = self.n;
-        for row in self.rows.clone() {
-            // SAFETY: the contract of `SpherePull`.
-            unsafe {
-                let (y, out) = (self.x.add(row * n), self.out.add(row * n));
-                let Some(inverse) = direction::<S>(n, y, y) else {
-                    cleared::<S>(n, out);
-                    continue;
-                };
-                let at = |g: *const R| if g.is_null() { g } else { g.add(row * n) };
-                let [first, second] = self.g.map(at);
-                let (g, other) = if first.is_null() { (second, first) } else { (first, second) };
-                scaled::<S>(n, R::one(), g, out);
-                if !other.is_null() {
-                    added::<S>(n, R::one(), other, out);
-                }
-                let [[along], _] = dots::<S, 1>(n, [y, y], [out]);
-                let factor = self.eta * inverse;
-                scaled::<S>(n, factor, out, out);
-                added::<S>(n, -along * factor, y, out);
-            }
-        }
-    }
-}
+});

@@ -4,8 +4,7 @@
 //! Of all functions: buffers have the elements of the plan, tables n pairs; the caller has the instruction set.
 
 use super::passes::times;
-use crate::dispatch::Kernel;
-use crate::scalar::Real;
+use crate::dispatch::kernel;
 use crate::simd::Simd;
 
 /// Most lanes.
@@ -116,25 +115,21 @@ pub(crate) struct Load<R> {
     pub to: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Load<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Load { x, size: (n, rows), diagonal, conj, to } = *self;
-        // SAFETY: see the module.
-        unsafe {
-            let mut v = [S::zero(); LANES];
-            for column in (0..2 * n).step_by(S::LANES) {
-                taken::<S>(x, 2 * n, rows, column, &mut v);
-                let first = column / 2;
-                for t in 0..(S::LANES / 2).min(n - first) {
-                    let z = (v[2 * t], v[2 * t + 1]);
-                    let z = if diagonal.is_null() { z } else { turned::<S>(z, diagonal, first + t, conj) };
-                    set::<S>(to, first + t, z);
-                }
+kernel!(Load::<R>, |&Load { x, size: (n, rows), diagonal, conj, to }| {
+    // SAFETY: see the module.
+    unsafe {
+        let mut v = [S::zero(); LANES];
+        for column in (0..2 * n).step_by(S::LANES) {
+            taken::<S>(x, 2 * n, rows, column, &mut v);
+            let first = column / 2;
+            for t in 0..(S::LANES / 2).min(n - first) {
+                let z = (v[2 * t], v[2 * t + 1]);
+                let z = if diagonal.is_null() { z } else { turned::<S>(z, diagonal, first + t, conj) };
+                set::<S>(to, first + t, z);
             }
         }
     }
-}
+});
 
 /// Rows out: z less w (w^H z), times a diagonal or its conjugate; without the reflection where w is null, and without the
 /// diagonal where that is null.
@@ -148,32 +143,28 @@ pub(crate) struct Store<R> {
     pub x: *mut R,
 }
 
-impl<R: Real> Kernel<R> for Store<R> {
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Store { z, w, size: (n, rows), diagonal, conj, x } = *self;
-        // SAFETY: see the module.
-        unsafe {
-            let s = if w.is_null() { (S::zero(), S::zero()) } else { dot::<S>(w, z, n) };
-            let mut v = [S::zero(); LANES];
-            for column in (0..2 * n).step_by(S::LANES) {
-                let first = column / 2;
-                for t in 0..(S::LANES / 2).min(n - first) {
-                    let j = first + t;
-                    let mut z = get::<S>(z, j);
-                    if !w.is_null() {
-                        z = less::<S>(z, w, j, s);
-                    }
-                    if !diagonal.is_null() {
-                        z = turned::<S>(z, diagonal, j, conj);
-                    }
-                    (v[2 * t], v[2 * t + 1]) = z;
+kernel!(Store::<R>, |&Store { z, w, size: (n, rows), diagonal, conj, x }| {
+    // SAFETY: see the module.
+    unsafe {
+        let s = if w.is_null() { (S::zero(), S::zero()) } else { dot::<S>(w, z, n) };
+        let mut v = [S::zero(); LANES];
+        for column in (0..2 * n).step_by(S::LANES) {
+            let first = column / 2;
+            for t in 0..(S::LANES / 2).min(n - first) {
+                let j = first + t;
+                let mut z = get::<S>(z, j);
+                if !w.is_null() {
+                    z = less::<S>(z, w, j, s);
                 }
-                given::<S>(&mut v, x, 2 * n, rows, column);
+                if !diagonal.is_null() {
+                    z = turned::<S>(z, diagonal, j, conj);
+                }
+                (v[2 * t], v[2 * t + 1]) = z;
             }
+            given::<S>(&mut v, x, 2 * n, rows, column);
         }
     }
-}
+});
 
 /// w^H z
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! The elimination: columns are halved down to blocks, a block's copy down to leaves, a leaf goes column by column.
 
 use super::substitution::{Divisor, Triangular};
-use super::{BLOCK, LEAF, PITCH, cut, exchange};
+use super::{BLOCK, LEAF, PITCH, cut};
 use crate::kernels::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
@@ -16,8 +16,7 @@ pub(super) struct Elimination<'a, T: Scalar> {
     pub ld: usize,
     pub rows: usize,
     pub pivots: *mut usize,
-    /// Room for the copy of a block; null inside that copy, where one member works alone and the recursion ends with a
-    /// leaf.
+    /// Room for the copy of a block; null inside that copy, where the recursion ends with a leaf.
     pub panel: *mut T,
     pub scratch: *mut T::Real,
 }
@@ -30,7 +29,7 @@ impl<T: Scalar> Elimination<'_, T> {
     /// Factors columns j0..j1 below row j0; row exchanges apply to these columns only.
     pub unsafe fn columns(&self, j0: usize, j1: usize) {
         let unit = if self.panel.is_null() { LEAF } else { BLOCK };
-        // SAFETY: every block lies in the matrix; members write their own columns between barriers.
+        // SAFETY: every block lies in the matrix.
         unsafe {
             if j1 - j0 <= unit {
                 return if self.panel.is_null() { self.leaf(j0, j1) } else { self.block(j0, j1) };
@@ -38,26 +37,22 @@ impl<T: Scalar> Elimination<'_, T> {
             let mid = j0 + cut(j1 - j0, unit);
             self.columns(j0, mid);
             self.right(j0, mid, j1);
-            self.meet();
             self.columns(mid, j1);
             self.exchange(mid..j1, j0..mid);
-            self.meet();
         }
     }
 
-    /// The barrier, skipped where one member works alone.
-    fn meet(&self) {
-        if self.member.count > 1 {
-            self.member.barrier();
-        }
-    }
-
-    /// Exchanges rows of `columns` by the pivots `range`.
+    /// Exchanges rows of `columns` by the pivots `range`, one after another.
     unsafe fn exchange(&self, range: Range<usize>, columns: Range<usize>) {
-        // SAFETY: the pivots are rows of the matrix.
-        unsafe {
-            let pairs = range.map(|i| (i, *self.pivots.add(i)));
-            exchange(self.member, self.at(0, columns.start), self.ld, columns.len(), pairs);
+        for i in range {
+            // SAFETY: the pivots are rows of the matrix; two different ones do not overlap.
+            unsafe {
+                let other = *self.pivots.add(i);
+                if i != other {
+                    let row = |i| self.at(i, columns.start);
+                    std::ptr::swap_nonoverlapping(row(i), row(other), columns.len());
+                }
+            }
         }
     }
 
@@ -78,34 +73,23 @@ impl<T: Scalar> Elimination<'_, T> {
         }
     }
 
-    /// At most [`BLOCK`] columns: member 0 factors a copy, padded with zeros to whole leaves.
+    /// At most [`BLOCK`] columns, in a copy, padded with zeros to whole leaves.
     unsafe fn block(&self, j0: usize, j1: usize) {
         let (rows, width) = (self.rows - j0, j1 - j0);
-        let alone = self.member.among(0, 1);
-        let copy = Elimination {
-            member: &alone,
-            a: self.panel,
-            ld: PITCH,
-            rows,
-            pivots: self.pivots.wrapping_add(j0),
-            panel: std::ptr::null_mut(),
-            scratch: self.scratch,
-        };
-        if self.member.id == 0 {
-            // SAFETY: the panel has room for all rows; matrix and copy are disjoint.
-            unsafe {
-                for i in 0..rows {
-                    std::ptr::copy_nonoverlapping(self.at(j0 + i, j0), copy.at(i, 0), width);
-                    std::ptr::write_bytes(copy.at(i, width), 0, width.next_multiple_of(LEAF) - width);
-                }
-                copy.columns(0, width);
-                for i in 0..rows {
-                    std::ptr::copy_nonoverlapping(copy.at(i, 0), self.at(j0 + i, j0), width);
-                }
-                (j0..j1).for_each(|i| *self.pivots.add(i) += j0);
+        let (pivots, panel) = (self.pivots.wrapping_add(j0), std::ptr::null_mut());
+        let copy = Elimination { a: self.panel, ld: PITCH, rows, pivots, panel, ..*self };
+        // SAFETY: the panel has room for all rows; matrix and copy are disjoint.
+        unsafe {
+            for i in 0..rows {
+                std::ptr::copy_nonoverlapping(self.at(j0 + i, j0), copy.at(i, 0), width);
+                std::ptr::write_bytes(copy.at(i, width), 0, width.next_multiple_of(LEAF) - width);
             }
+            copy.columns(0, width);
+            for i in 0..rows {
+                std::ptr::copy_nonoverlapping(copy.at(i, 0), self.at(j0 + i, j0), width);
+            }
+            (j0..j1).for_each(|i| *self.pivots.add(i) += j0);
         }
-        self.meet();
     }
 
     /// At most [`LEAF`] columns, one by one; missing ones are zero and stay zero.

@@ -1,14 +1,14 @@
 //! Triangular systems with many right-hand sides: halves, coupled by a product, down to [`LEAF`] rows that are
 //! substituted one by one.
 
-use super::{BLOCK, LEAF, STRIP, cut, runs};
+use super::{BLOCK, LEAF, STRIP, cut};
 use crate::kernels::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
 use num_traits::{Float, One};
 use std::ops::Range;
 
-/// X <- T^-1 X for a triangular T, in this member's columns of X.
+/// X <- T^-1 X for a triangular T.
 #[derive(Clone, Copy)]
 pub(super) struct Triangular<'a, T: Scalar> {
     pub member: &'a Member<'a>,
@@ -89,16 +89,15 @@ impl<T: Scalar> Triangular<'_, T> {
             }
             divisors[i] = Divisor::new(t[i][i]);
         }
-        for own in runs(Product::<T>::own(self.member, self.columns, (0, self.end(r1)))) {
-            for c in own.clone().step_by(STRIP) {
-                // SAFETY: the columns from c on lie in X.
-                unsafe {
-                    let x = self.row(r0).add(c);
-                    if own.end - c >= STRIP {
-                        self.strip(x, n, &t, &divisors, lower, STRIP);
-                    } else {
-                        self.strip(x, n, &t, &divisors, lower, own.end - c);
-                    }
+        let end = self.end(r1);
+        for c in (0..end).step_by(STRIP) {
+            // SAFETY: the columns from c on lie in X.
+            unsafe {
+                let x = self.row(r0).add(c);
+                if end - c >= STRIP {
+                    self.strip(x, n, &t, &divisors, lower, STRIP);
+                } else {
+                    self.strip(x, n, &t, &divisors, lower, end - c);
                 }
             }
         }

@@ -30,13 +30,8 @@ unsafe impl<T: Scalar> Rows<T> for Circulant<'_, T> {
         self.n
     }
 
-    unsafe fn apply_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        x: *const T,
-        out: *mut T,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+        let RowPass { k, rows, side } = pass;
         let (plan, diagonal, adjoint) = (&raw const *self.plan, self.diagonal(k), side == Side::Adjoint);
         let (x, out) = (x.cast(), out.cast());
         // SAFETY: the contract of the trait; a complex number is two of its real type, and only complex types get here.
@@ -61,13 +56,7 @@ unsafe impl<T: Scalar> Rows<T> for Circulant<'_, T> {
         unsafe { PullCirculant { plan, diagonal, x, ct, rows, sums, x_bar, y, scratch }.call() }
     }
 
-    unsafe fn deal(
-        &self,
-        _k: usize,
-        sums: &mut [T::Real],
-        mut bars: MatrixBars<'_, T>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn deal(&self, _: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _: *mut T::Real) {
         if let Some(bar) = bars.real(0) {
             bar.copy_from_slice(sums);
         }

@@ -35,13 +35,8 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         sums(self.n)
     }
 
-    unsafe fn apply_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        x: *const T,
-        out: *mut T,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+        let RowPass { k, rows, side } = pass;
         let (factors, adjoint) = (self.factors(k), side == Side::Adjoint);
         // SAFETY: the contract of the trait; a complex number is two of its real type, and only complex types get here.
         unsafe { Apply { factors, x: x.cast(), rows, adjoint, out: out.cast(), scratch }.call() }

@@ -32,13 +32,8 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
         self.m
     }
 
-    unsafe fn apply_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        x: *const T,
-        out: *mut T,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+        let RowPass { k, rows, side } = pass;
         let (planes, adjoint) = (self.planes(k), side == Side::Adjoint);
         // SAFETY: the contract of the trait.
         unsafe { GivensTurn { planes, adjoint, x, rows, out, y: scratch }.call() }

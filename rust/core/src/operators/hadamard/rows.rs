@@ -116,13 +116,8 @@ unsafe impl<T: Scalar> Rows<T> for Hadamard<'_, T> {
         }
     }
 
-    unsafe fn apply_rows(
-        &self,
-        RowPass { rows, side, .. }: RowPass,
-        x: *const T,
-        out: *mut T,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+        let RowPass { rows, side, .. } = pass;
         let (len, one) = (self.len(), T::Real::one());
         let most = if self.signs.is_none() { rows } else { (BLOCK / (self.order.n * size_of::<T>())).max(1) };
         for first in (0..rows).step_by(most) {

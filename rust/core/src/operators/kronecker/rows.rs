@@ -92,13 +92,8 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         self.groups.iter().map(|group| work(&[group.p, group.q, T::PARTS])).sum()
     }
 
-    unsafe fn apply_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        x: *const T,
-        out: *mut T,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+        let RowPass { k, rows, side } = pass;
         let (into, from) = if side == Side::Forward { (self.p, self.q) } else { (self.q, self.p) };
         let (room, last) = (scratch.cast::<T>(), self.groups.len() - 1);
         for row in 0..rows {
@@ -158,13 +153,7 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         }
     }
 
-    unsafe fn deal(
-        &self,
-        k: usize,
-        sums: &mut [T::Real],
-        mut bars: MatrixBars<'_, T>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, scratch: *mut T::Real) {
         for group in &self.groups {
             let own = &sums[group.place * T::PARTS..][..group.p * group.q * T::PARTS];
             // SAFETY: the scratch has three times the elements of a group; zero bits are numbers.

@@ -82,13 +82,8 @@ unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         if T::PARTS == 1 { self.pairs } else { 2 * self.pairs + self.n }
     }
 
-    unsafe fn apply_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        x: *const T,
-        out: *mut T,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+        let RowPass { k, rows, side } = pass;
         let (n, adjoint, most) = (self.n, side == Side::Adjoint, self.block(rows, 1));
         let (none, d) = (std::ptr::null(), self.entries(k));
         for first in (0..rows).step_by(most) {

@@ -50,13 +50,8 @@ unsafe impl<T: Scalar> Rows<T> for Rotation<'_, T> {
         unsafe { Frame { n, start, end, frame }.call() };
     }
 
-    unsafe fn apply_rows(
-        &self,
-        RowPass { rows, side, .. }: RowPass,
-        x: *const T,
-        out: *mut T,
-        frame: *mut T::Real,
-    ) {
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, frame: *mut T::Real) {
+        let RowPass { rows, side, .. } = pass;
         let (n, forward) = (self.n, side == Side::Forward);
         // SAFETY: the contract of the trait.
         unsafe {

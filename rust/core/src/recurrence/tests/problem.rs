@@ -81,22 +81,6 @@ pub struct Problem<T: Scalar> {
     pub memory_ct: Vec<T>,
 }
 
-/// The sizes of an argument.
-fn shape(axes: &str, [steps, batch, features, n]: [usize; 4]) -> Vec<usize> {
-    let size = |axis: &str| {
-        let (times, name) = axis.split_at(axis.find(char::is_alphabetic).unwrap_or(axis.len()));
-        let own = match name {
-            "T" => steps,
-            "B" => batch,
-            "d" => features,
-            "n" => n,
-            _ => 1,
-        };
-        times.parse().unwrap_or(1) * own
-    };
-    axes.split_whitespace().map(size).collect()
-}
-
 pub fn wide<T: Scalar>(x: &[T]) -> Vec<f64> {
     parts(x).iter().map(|x| x.f64()).collect()
 }
@@ -117,7 +101,7 @@ impl<T: Scalar> Problem<T> {
         let marks: Vec<bool> = (0..steps * batch).map(|at| at * 7 % 5 == 1 || at % 11 == 3).collect();
         let per_unit = 1.0 / ((n * T::PARTS) as f64).sqrt();
         let draw = |(i, argument): (usize, &Argument)| {
-            let (mut shape, mut seed) = (shape(argument.axes, sizes), 10 + i as u64);
+            let (mut shape, mut seed) = (cell.shape(i, sizes).unwrap_or_default(), 10 + i as u64);
             let held = match argument.name {
                 "activation_bias" => {
                     // biases of both signs in half of the cases, so that modReLU takes both branches

@@ -26,6 +26,7 @@ pub struct Case {
     pub settings: &'static [f64],
     /// Also the arguments that may be left out.
     pub all: bool,
+    /// The longest first, as the core takes them; the device takes any order.
     pub lengths: Option<Vec<usize>>,
     pub reverse: bool,
     /// Numbers in place of those drawn.
@@ -47,16 +48,6 @@ pub struct Drawn<T: Scalar> {
     last_ct: Option<Vec<T>>,
 }
 
-/// An array (.., B, ..) with the sequences in that order.
-fn sorted(shape: &[usize], axis: usize, x: &[f64], order: &[usize]) -> Vec<f64> {
-    let each = x.len() / shape[..=axis].iter().product::<usize>().max(1);
-    let rows: Vec<_> = x.chunks(each.max(1) * shape[axis]).collect();
-    rows.iter()
-        .flat_map(|row| order.iter().flat_map(move |&b| &row[b * each..(b + 1) * each]))
-        .copied()
-        .collect()
-}
-
 impl Case {
     pub fn new(cell: &'static str, settings: &'static [f64]) -> Self {
         Case {
@@ -75,13 +66,6 @@ impl Case {
         }
     }
 
-    /// The order of the sequences by length, as the core takes them; the device takes any.
-    fn order(&self) -> Vec<usize> {
-        let mut order: Vec<_> = (0..self.sizes[1]).collect();
-        self.lengths.iter().for_each(|lengths| order.sort_by_key(|&b| std::cmp::Reverse(lengths[b])));
-        order
-    }
-
     /// `x` (T, B, m) with what stands past the ends.
     fn spoilt(&self, mut x: Vec<f64>) -> Vec<f64> {
         let [steps, batch, ..] = self.sizes;
@@ -94,9 +78,8 @@ impl Case {
         x
     }
 
-    pub fn drawn<T: Scalar>(&self, sort: bool) -> Drawn<T> {
+    pub fn drawn<T: Scalar>(&self) -> Drawn<T> {
         let (cell, [steps, batch, _, n]) = (declared(self.cell).unwrap(), self.sizes);
-        let order: Vec<_> = if sort { self.order() } else { (0..batch).collect() };
         let remembers = !cell.memory.is_empty() && self.settings[0] == 1.0;
         let mut seed = 0;
         let mut draw = |count: usize, scale: f64, field: Field| -> Vec<f64> {
@@ -125,9 +108,6 @@ impl Case {
             if argument.name == "x" {
                 drawn = self.spoilt(drawn);
             }
-            if let Some(axis) = argument.axes.split_whitespace().position(|axis| axis == "B") {
-                drawn = sorted(&shape, axis, &drawn, &order);
-            }
             let own = Numbers::new(argument.kind.real(), &drawn);
             arrays.push(given.then_some((shape, own)));
         }
@@ -135,16 +115,10 @@ impl Case {
         let (w, width) = (of_parts(&draw(n * n, scale, self.field)), n * cell.width);
         let ct = self.spoilt(draw(steps * batch * width, 1.0, self.field));
         let last_ct = draw(batch * n * n, 1.0, Field::Real);
-        Drawn {
-            arrays,
-            w,
-            square: [n, n],
-            ct: of_parts(&sorted(&[steps, batch], 1, &ct, &order)),
-            last_ct: remembers.then(|| of_parts(&sorted(&[batch], 0, &last_ct, &order))),
-        }
+        Drawn { arrays, w, square: [n, n], ct: of_parts(&ct), last_ct: remembers.then(|| of_parts(&last_ct)) }
     }
 
-    pub fn call<'a, T: Scalar>(&'a self, drawn: &'a Drawn<T>, lengths: Option<&'a [usize]>) -> Call<'a, T> {
+    pub fn call<'a, T: Scalar>(&'a self, drawn: &'a Drawn<T>) -> Call<'a, T> {
         let cell = declared(self.cell).unwrap();
         let given = drawn.arrays.iter().map(|array| match array {
             Some((shape, x)) => Given { shape, array: x.array() },
@@ -157,21 +131,17 @@ impl Case {
             transition: (cell.operator == "transition").then(|| ("dense", vec![w])),
             activation: self.activation,
             settings: self.settings,
-            lengths,
+            lengths: self.lengths.as_deref(),
             reverse: self.reverse,
             marks: None,
             packs: None,
         }
     }
 
-    /// States, memory and gradients by the core, the sequences in the order of this case.
+    /// States, memory and gradients by the core.
     fn by_core<T: Scalar>(&self) -> Results {
-        let (drawn, [steps, batch, _, n]) = (self.drawn::<T>(true), self.sizes);
-        let (order, mut inverse) = (self.order(), vec![0; batch]);
-        order.iter().enumerate().for_each(|(to, &from)| inverse[from] = to);
-        let lengths: Option<Vec<_>> =
-            self.lengths.as_ref().map(|lengths| order.iter().map(|&b| lengths[b]).collect());
-        let call = self.call(&drawn, lengths.as_deref());
+        let (drawn, [_, batch, _, n]) = (self.drawn::<T>(), self.sizes);
+        let call = self.call(&drawn);
         let (cell, budget) = (call.cell, Budget::of(1));
         let zeros = |len: usize| vec![T::zero(); len];
         let mut states = zeros(drawn.ct.len());
@@ -194,24 +164,19 @@ impl Case {
         sequence_vjp(call, &outcome, &mut bars, &mut of_operator, &budget).unwrap();
         drop((bars, of_operator));
         let mut all = vec![
-            ("states".into(), sorted(&[steps, batch], 1, &widened(&states), &inverse)),
-            ("memory".into(), sorted(&[batch], 0, &widened(&last), &inverse)),
+            ("states".into(), widened(&states)),
+            ("memory".into(), widened(&last)),
             ("transition_bar".into(), if cell.operator == "transition" { widened(&w_bar) } else { vec![] }),
         ];
-        for ((argument, room), array) in cell.arguments.iter().zip(&rooms).zip(&drawn.arrays) {
-            let (Some(room), Some((shape, _))) = (room, array) else { continue };
-            let found = room.widened();
-            let axis = argument.axes.split_whitespace().position(|axis| axis == "B");
-            let found = axis.map_or(found.clone(), |axis| sorted(shape, axis, &found, &inverse));
-            all.push((argument.bar.into(), found));
-        }
+        let each = cell.arguments.iter().zip(&rooms);
+        all.extend(each.filter_map(|(argument, room)| Some((argument.bar.into(), room.as_ref()?.widened()))));
         all
     }
 
     /// The same on the device.
     fn on_device<T: Scalar>(&self, route: Option<Route>) -> Result<Results> {
-        let (drawn, [steps, batch, _, n]) = (self.drawn::<T>(false), self.sizes);
-        let call = self.call(&drawn, self.lengths.as_deref());
+        let (drawn, [steps, batch, _, n]) = (self.drawn::<T>(), self.sizes);
+        let call = self.call(&drawn);
         let mut uploads = Uploads::new()?;
         let mut record = Record::new(uploads.context())?;
         let w = match &call.transition {

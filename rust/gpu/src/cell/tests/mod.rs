@@ -46,7 +46,7 @@ fn all_activations_and_options() {
         let only = if case.cell == "lstm" { &[Activation::Tanh] } else { &activations[..] };
         for (i, &activation) in only.iter().enumerate() {
             for (all, reverse) in [(true, false), (true, true), (false, false), (false, true)] {
-                for lengths in [None, Some(vec![3, 5, 0, 5])] {
+                for lengths in [None, Some(vec![5, 5, 3, 0])] {
                     if lengths.is_some() == (reverse == (i % 2 == 0)) || case.cell == "lstm" {
                         Case { activation, all, lengths, reverse, ..case.clone() }.check();
                     }
@@ -63,7 +63,7 @@ fn both_routes_of_the_affine_cell() {
         for activation in all(field, 6) {
             for option in 0..16 {
                 let on = |bit: usize| option >> bit & 1 == 1;
-                let lengths = on(1).then(|| vec![2, 5, 3, 1]);
+                let lengths = on(1).then(|| vec![5, 3, 2, 1]);
                 Case { reverse: on(2), lengths, all: on(3), ..affine(field, activation, on(0)) }
                     .check_on(&APART);
             }
@@ -73,7 +73,7 @@ fn both_routes_of_the_affine_cell() {
         {
             for activation in [Activation::Tanh, Activation::Modrelu] {
                 let [steps, batch, _, n] = sizes;
-                let lengths = Some((0..batch).map(|b| (b + 1) % steps + 1).collect());
+                let lengths = Some((0..batch).rev().map(|b| b * steps / batch + 1).collect());
                 let case = Case { sizes, lengths, reverse: n == 40, ..affine(field, activation, false) };
                 case.check_on(&[Some(Route::Together(512)), Some(Route::Together(1)), Some(Route::Apart)]);
             }
@@ -133,7 +133,7 @@ fn what_stands_past_the_ends_does_not_matter() {
     let Some(_) = device() else { return };
     each(|case| {
         for reverse in [false, true] {
-            let lengths = Some(vec![2, 5, 0, 3]);
+            let lengths = Some(vec![5, 3, 2, 0]);
             Case { past: f64::NAN, lengths, reverse, ..case.clone() }.check();
         }
     });
@@ -212,8 +212,8 @@ fn what_does_not_fit_is_refused() {
     let complex = crate::Array::upload(&context, Field::Complex, &[1], &[0.0; 2]).unwrap();
     let complex = crate::Room::from(complex);
     each(|case| {
-        let drawn = case.drawn::<f32>(false);
-        let call = case.call(&drawn, None);
+        let drawn = case.drawn::<f32>();
+        let call = case.call(&drawn);
         made(&call).unwrap();
         let refused = |changed: Call<'_, f32>, what: &str| {
             assert!(made(&changed).is_err(), "{what} of {}", case.cell);
@@ -240,8 +240,8 @@ fn what_does_not_fit_is_refused() {
         refused(Call { marks: Some(&[false; 20]), ..call.clone() }, "starts");
     });
     let refused = |case: Case, settings: &'static [f64]| {
-        let drawn = case.drawn::<f32>(false);
-        assert!(made(&Call { settings, ..case.call(&drawn, None) }).is_err(), "{case:?} {settings:?}");
+        let drawn = case.drawn::<f32>();
+        assert!(made(&Call { settings, ..case.call(&drawn) }).is_err(), "{case:?} {settings:?}");
     };
     refused(Case::new("gru", &[1.0]), &[0.0]); // a bias behind W_h, and the reset before it
     refused(Case::new("rum", &[1.0, f64::NAN]), &[0.0, f64::NAN]); // a memory, and none wanted
@@ -251,7 +251,7 @@ fn what_does_not_fit_is_refused() {
     let relu = Case { activation: Activation::Relu, ..Case::new("lstm", &[]) };
     refused(relu, &[]);
     let gru = Case::new("gru", &[0.0]);
-    let drawn = gru.drawn::<f32>(false);
-    let goru = Call { cell: declared("goru").unwrap(), ..gru.call(&drawn, None) };
+    let drawn = gru.drawn::<f32>();
+    let goru = Call { cell: declared("goru").unwrap(), ..gru.call(&drawn) };
     assert!(matches!(made(&goru), Err(Error::Unsupported(_))));
 }
