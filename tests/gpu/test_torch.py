@@ -6,37 +6,9 @@ import torch
 from torch.func import grad, jvp, vmap
 
 import isometry.torch as it
-from backends import SINGLE
 from gpu_tensors import B, D, N, T, close, draw, same, score
 
-KINDS = {"real": torch.float32, "complex": torch.complex64}
-each_kind = pytest.mark.parametrize("dtype", KINDS.values(), ids=KINDS)
-
-
 # ---------------------------------------------------------------- the numbers
-
-
-@pytest.mark.parametrize("batch", [(), (2,)], ids=["one", "stack"])
-def test_operators_are_those_of_the_cpu(case, batch, seed, calls):
-    """Every object: by its own kernels, or through its matrix."""
-    drawn = case.draw(seed, N, batch)
-    names, at = list(drawn), [torch.from_numpy(a) for a in drawn.values()]
-    build = lambda *given: case.build(it, dict(zip(names, given, strict=True)), N)
-    op = build(*at)
-    x, y = (draw(seed, 3, *op.batch_shape, k, dtype=op.dtype) for k in op.shape[::-1])
-    for call in (
-        lambda x, _, *at: build(*at).apply(x),
-        lambda _, y, *at: build(*at).apply_adjoint(y),
-        lambda _x, _y, *at: build(*at).matrix(),
-    ):
-        same(call, (x, y, *at))
-        made = calls.taken()
-        # the second half is the computation on the CPU; a dense matrix needs no kernel
-        assert [call.backend for call in made] == [*["gpu"] * (len(made) // 2), *["cpu"] * (len(made) // 2)]
-        assert made or case.stem == "dense"
-
-
-test_operators_are_those_of_the_cpu.select = lambda case: case.first and case.dtype in SINGLE
 
 
 def test_a_recurrence_on_the_gpu_takes_the_object_where_the_cpu_takes_its_matrix(seed, calls):
@@ -48,23 +20,6 @@ def test_a_recurrence_on_the_gpu_takes_the_object_where_the_cpu_takes_its_matrix
 
 
 # ---------------------------------------------------------------- derivatives
-
-
-@each_kind
-@pytest.mark.parametrize("kind", ["apply", "matrix", "recurrence"])
-def test_gradients_of_gradients(kind, dtype, seed):
-    u, x = draw(seed, N, 3, dtype=dtype), draw(seed, T, B, N, dtype=dtype)
-    v = torch.eye(N, dtype=dtype)
-    f = {
-        "apply": lambda u, x: it.Householder(u).apply(x),
-        "matrix": lambda u, x: it.Householder(u).matrix() + x[0, 0],
-        "recurrence": lambda u, x: it.recurrence(it.Householder(u), x, v),
-    }[kind]
-
-    def first(u, x):
-        return torch.autograd.grad(score(f(u, x)), u, create_graph=True)[0]
-
-    same(first, (u, x))
 
 
 @pytest.mark.parametrize("kind", ["apply", "recurrence"])
@@ -84,16 +39,6 @@ def test_transforms(kind, seed):
         expected = transformed(u)
         with it.use_backend("gpu"):
             close(transformed(u), expected)
-
-
-def test_no_gradients_no_elements_and_strides(seed):
-    op, x = it.Cayley(draw(seed, N * (N - 1) // 2)), draw(seed, 4, N)
-    with it.use_backend("gpu"), torch.no_grad():
-        assert op(x).grad_fn is None
-        assert op(x[:0]).shape == (0, N)
-        close(op(x.mT.contiguous().mT), op.apply(x, backend="cpu"))
-    with it.use_backend("gpu"), torch.inference_mode():
-        close(op(x), op.apply(x, backend="cpu"))
 
 
 # ---------------------------------------------------------------- where
