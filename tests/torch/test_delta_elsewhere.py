@@ -177,16 +177,6 @@ def test_what_the_library_does_not_take(sizes, dtype, library):
     assert not library
 
 
-def test_its_names(library):
-    """`it.fla` reaches the library too."""
-    q, k, v = torch.randn(3, 1, 7, 2, 8, dtype=torch.bfloat16).unbind()
-    with Elsewhere() as device:
-        q, k, v, beta = map(device.send, (q, k, v, torch.rand(1, 7, 2, dtype=torch.bfloat16)))
-        it.fla.chunk_gated_delta_rule(q, k, v, device.send(-torch.rand(1, 7, 2)), beta, use_qk_l2norm_in_kernel=True)
-        it.fla.chunk_delta_rule(q, k, v, beta)
-    assert library == ["chunk_gated_delta_rule", "chunk_delta_rule"]
-
-
 @pytest.mark.parametrize("broken", ["missing", "old"])
 def test_a_library_that_does_not_load(broken, library, monkeypatch):
     if broken == "old":

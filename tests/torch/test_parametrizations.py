@@ -130,13 +130,6 @@ def test_compiled(name):
     same_when_compiled(module.parametrizations.weight[0], [torch.randn(5, 3, dtype=torch.float64)])
 
 
-def test_autocast_keeps_the_precision_of_the_weight():
-    for name in MAPS:
-        module = it.parametrizations.orthogonal(linear(8, 5, dtype=torch.float32), orthogonal_map=name)
-        with torch.autocast("cpu", torch.bfloat16):
-            assert gap(module.weight) < 2e-6
-
-
 @pytest.mark.parametrize("name", ["cayley", "matrix_exp"])
 def test_thin_weights_that_are_nearly_square_are_columns_of_square_ones(name, monkeypatch):
     """By the kernels of the operators, which cost less than the maps of k x k matrices."""
