@@ -165,8 +165,8 @@ def test_the_extension_refuses_the_gradient_of_what_is_not_given(at):
 
 #: Gates that keep all, nothing, and what is between; e of some of them is no normal number.
 GATES = (0.0, -1e-3, -1.0, -50.0, -88.0, -200.0, -900.0, -1e5, -np.inf)
-#: Tokens on both sides of rows one by one, a chunk of wide gates, a chunk, and a segment.
-TOKENS = (1, 8, 9, 16, 17, 64, 65)
+#: Tokens on both sides of rows one by one, a chunk of wide gates, a chunk, and a segment; three chunks.
+TOKENS = (1, 8, 9, 16, 17, 64, 65, 130)
 #: Arrays of moderate size, whose errors are those of numbers of order 1.
 MODERATE = [name for name in structure.CLASSES if name not in ("huge_column", "huge_entry", "vandermonde")]
 

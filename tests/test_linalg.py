@@ -31,11 +31,6 @@ def problem(rng, *shape, dtype, kind="any"):
     return a, (times / size).astype(dtype)
 
 
-def stack(function, *arrays):
-    """A reference of single matrices on stacks with one batch axis."""
-    return np.stack([function(*each) for each in zip(*arrays, strict=True)])
-
-
 def bound(rule, dtype, a, tau):
     """Factors that are not orthogonal magnify rounding errors by their norms."""
     norm = np.prod([max(1.0, np.linalg.norm(f, 2)) for f in ref.reflector_factors(a, tau)])
@@ -77,35 +72,6 @@ def test_products_and_gradients(dtype, kind, seed):
                 expected = *own, p.conj().T @ way if left else way @ p.conj().T
                 for g, e in zip(iso.linalg.ormqr_vjp(a, tau, rows, way, left, transpose), expected, strict=True):
                     close(g, e, steep, what, floor=1.0)
-
-
-@DTYPE
-def test_geqrf_of_batches_and_larger_matrices(dtype, seed):
-    """Panels and products give the factors of the columns one by one; Q R is the matrix."""
-    for shape in ((3, 33, 20), (2, 2, 40, 7), (100, 70), (60, 90)):
-        x = ref.normal(seed, *shape, dtype=dtype)
-        m, k = shape[-2], min(shape[-2:])
-        a, tau = both(lambda f, x: f.geqrf(x), x)
-        q = iso.linalg.ormqr(a[..., :k], tau, np.triu(a))
-        close(q, x, forward(dtype, m), f"{shape}")
-        close(np.triu(a)[..., :k, :], np.triu(stack(lambda x: ref.geqrf(x)[0], *[x.reshape(-1, *shape[-2:])]))
-              .reshape(x.shape)[..., :k, :], forward(dtype, 64 * m), f"R {shape}")  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
-def test_geqrf_of_delicate_columns(dtype, seed):
-    """Zero ones, ones that are zero below the diagonal, tiny and huge ones; gradients are finite."""
-    tiny, huge = (1e-30, 1e30) if np.finfo(dtype).eps > 1e-10 else (1e-160, 1e150)
-    x = ref.normal(seed, 6, 4, dtype=dtype) * np.array([1, 0, tiny, huge], np.float64).astype(dtype)
-    x[1:, 0] = 0
-    x[0, 0] = -2
-    a, tau = iso.linalg.geqrf(x)
-    assert np.isfinite(a).all() and np.isfinite(tau).all() and tau[0] == 0 and a[0, 0] == -2
-    size = np.abs(ref.wide(x)).max(0)
-    size[1] = 1
-    back = ref.reflectors(a, tau) @ (np.triu(ref.wide(a)) / size)
-    close(back, ref.wide(x) / size, forward(dtype, 6))
-    assert np.isfinite(iso.linalg.geqrf_vjp(x[:, :2], x[:, :2], tau[:2])).all()
 
 
 @DTYPE

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from torch._dynamo.backends.common import aot_autograd
-from torch.export import Dim, export, load, save
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.library import opcheck
 
@@ -125,16 +124,6 @@ def test_inductor(seed):
     torch.compiler.reset()
     fast = torch.compile(layer, backend="inductor", fullgraph=True)
     torch.testing.assert_close(fast(x)[0], layer(x)[0])
-
-
-@pytest.mark.parametrize("name", ["ORNN", "EURNN", "GRU", "GORU", "RUM", "ScoRNN", "DeltaProduct"])
-def test_an_exported_layer_serves_any_number_of_steps_and_sequences(name, tmp_path):
-    """Exported, saved, loaded; `test_export_sizes` has every layer."""
-    layer = getattr(it.nn, name)(2, 6, 2, bidirectional=True)
-    sizes = {"input": {0: Dim("T", min=2), 1: Dim("B", min=2)}}
-    save(export(layer, (torch.randn(4, 3, 2),), dynamic_shapes=sizes), tmp_path / "layer.pt2")
-    loaded, x = load(tmp_path / "layer.pt2").module(), torch.randn(7, 5, 2)
-    torch.testing.assert_close(loaded(x)[0], layer(x)[0])
 
 
 @pytest.mark.parametrize("program", ["apply", "matrix", "recurrence, by factors", "gru, before"])

@@ -47,12 +47,6 @@ each_call = pytest.mark.parametrize(
     ("operator", "call"), [(case, call) for case in DOUBLE for call in CALLS if call != "det" or case.square], ids=str
 )
 each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
-each_activation = pytest.mark.parametrize(
-    ("name", "dtype"),
-    [(name, np.float64) for name in ref.NAMES]
-    + [(name, np.complex128) for name in ref.NAMES if name != "modrelu_realrep"],
-    ids=lambda v: v if isinstance(v, str) else np.dtype(v).name,
-)
 
 
 def problem(case, call, rng):
@@ -179,19 +173,6 @@ def test_compiled_for_any_size(seed):
 
 
 # ---------------------------------------------------------------- activations
-
-
-def activation(name, dtype, rng):
-    """phi of 3 rows of 6 numbers as a function of them and the bias, and a point away from every kink."""
-    units = {"modrelu": 6, "modrelu_realrep": 3}.get(name)
-    at = [draw(rng, 3, 6, dtype=dtype)] + ([] if units is None else [0.1 + 0.3 * draw(rng, units).abs()])
-    return lambda z, bias=None: it.activate(z, name, bias=bias), at
-
-
-@each_activation
-def test_derivatives_of_activations(name, dtype, seed):
-    """Reverse, forward, batched, and of the gradient, against differences."""
-    every_order(*activation(name, dtype, seed))
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-4, 1e-12, 1e-30])
