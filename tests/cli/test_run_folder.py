@@ -1,4 +1,4 @@
-"""The folder of a run: one process at a time, going on from its checkpoint, what is printed, and a disk without room."""
+"""The folder of a run: one process at a time, going on from its checkpoint, progress, a disk without room."""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""W is orthogonal, its methods and recurrences are those of the dense form, gradients those of formulas and differences."""
+"""W is orthogonal, methods and recurrences are those of the dense form, gradients those of formulas and differences."""
 
 import numpy as np
 import pytest
