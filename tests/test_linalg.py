@@ -1,4 +1,4 @@
-"""linalg of both faces: values and gradients for every tau, dtypes, batches and threads."""
+"""linalg of both faces: values and gradients for every tau, dtypes, batches, threads and structure; QR."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,12 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
+from reference.hadamard import entries
 from registry import DTYPES
 from subjects import fold
-from tolerance import TIGHT, UNITARITY, close, forward, gradient, identical
+from support import orthogonal, structure
+from support.sizes import sizes
+from tolerance import TIGHT, UNITARITY, close, eps, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 SIZES = ((1, 1), (5, 1), (5, 3), (4, 4), (4, 0), (33, 20), (70, 66))
@@ -26,11 +29,6 @@ def problem(rng, *shape, dtype, kind="any"):
     size = 1 + (np.abs(ref.wide(np.tril(a, -1))) ** 2).sum(-2)
     times = {"orthogonal": 2, "zero": 0, "projector": 1, "nearly a projector": 1 + 1e-6}[kind]
     return a, (times / size).astype(dtype)
-
-
-def stack(function, *arrays):
-    """A reference of single matrices on stacks with one batch axis."""
-    return np.stack([function(*each) for each in zip(*arrays, strict=True)])
 
 
 def bound(rule, dtype, a, tau):
@@ -74,35 +72,6 @@ def test_products_and_gradients(dtype, kind, seed):
                 expected = *own, p.conj().T @ way if left else way @ p.conj().T
                 for g, e in zip(iso.linalg.ormqr_vjp(a, tau, rows, way, left, transpose), expected, strict=True):
                     close(g, e, steep, what, floor=1.0)
-
-
-@DTYPE
-def test_geqrf_of_batches_and_larger_matrices(dtype, seed):
-    """Panels and products give the factors of the columns one by one; Q R is the matrix."""
-    for shape in ((3, 33, 20), (2, 2, 40, 7), (100, 70), (60, 90)):
-        x = ref.normal(seed, *shape, dtype=dtype)
-        m, k = shape[-2], min(shape[-2:])
-        a, tau = both(lambda f, x: f.geqrf(x), x)
-        q = iso.linalg.ormqr(a[..., :k], tau, np.triu(a))
-        close(q, x, forward(dtype, m), f"{shape}")
-        close(np.triu(a)[..., :k, :], np.triu(stack(lambda x: ref.geqrf(x)[0], *[x.reshape(-1, *shape[-2:])]))
-              .reshape(x.shape)[..., :k, :], forward(dtype, 64 * m), f"R {shape}")  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
-def test_geqrf_of_delicate_columns(dtype, seed):
-    """Zero ones, ones that are zero below the diagonal, tiny and huge ones; gradients are finite."""
-    tiny, huge = (1e-30, 1e30) if np.finfo(dtype).eps > 1e-10 else (1e-160, 1e150)
-    x = ref.normal(seed, 6, 4, dtype=dtype) * np.array([1, 0, tiny, huge], np.float64).astype(dtype)
-    x[1:, 0] = 0
-    x[0, 0] = -2
-    a, tau = iso.linalg.geqrf(x)
-    assert np.isfinite(a).all() and np.isfinite(tau).all() and tau[0] == 0 and a[0, 0] == -2
-    size = np.abs(ref.wide(x)).max(0)
-    size[1] = 1
-    back = ref.reflectors(a, tau) @ (np.triu(ref.wide(a)) / size)
-    close(back, ref.wide(x) / size, forward(dtype, 6))
-    assert np.isfinite(iso.linalg.geqrf_vjp(x[:, :2], x[:, :2], tau[:2])).all()
 
 
 @DTYPE
@@ -191,3 +160,180 @@ def test_infinities_reach_the_same_entries_with_any_number_of_threads(dtype):
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(np.isfinite(one), np.isfinite(two))
+
+
+OWN = sizes("qr", "qr_vjp", "reflectors", "wy")
+SMALL = [n for n in OWN if n <= 17]
+
+
+def drawn(rng, kind, shape, dtype):
+    return structure.draw(kind, rng, shape, dtype, rng.choice(["random", "none", "quarter"]))
+
+
+def shapes(rng, count=3):
+    """Of matrices: any two sizes, and a square."""
+    for k in range(count):
+        m, n = (int(n) for n in rng.choice(SMALL, 2))
+        yield (m, m) if k == 0 else (m, n)
+
+
+def parts(a):
+    """Q and R of the factors, after those of torch were found to be the same bits."""
+    factors, tau = iso.linalg.geqrf(a)
+    assert all(np.array_equal(*pair) for pair in zip(it.linalg.geqrf(torch.from_numpy(a)), (factors, tau), strict=True))
+    k = min(a.shape)
+    reflectors = np.ascontiguousarray(factors[:, :k])
+    q = iso.linalg.ormqr(reflectors, tau, np.eye(len(a), dtype=a.dtype))
+    close(iso.linalg.householder_product(reflectors, tau), q[:, :k], forward(a.dtype, len(a)), "thin Q")
+    return q, np.triu(factors)
+
+
+def multiplies_back(a):
+    """Q R = A column by column, where products of two columns are no denormals, Q unitary, the diagonal of R real."""
+    q, r = parts(a)
+    assert ref.orthogonality_error(q) <= UNITARITY
+    assert not np.diagonal(r).imag.any()
+    wide = ref.wide(a)
+    least = np.sqrt(np.finfo(a.dtype).tiny) * max(1.0, np.abs(wide).max())
+    gap = np.linalg.norm(ref.wide(q) @ ref.wide(r) - wide, axis=0)
+    worst = (gap / np.maximum(np.linalg.norm(wide, axis=0), least)).max()
+    assert worst <= forward(a.dtype, max(a.shape)), f"Q R - A: {worst:.1e}"
+
+
+def pulls_back(a, rng):
+    """Finite; where A has full rank, that of the loss <C, Q R>, which is <C, A>."""
+    m, n = a.shape
+    ct, tau_ct = ref.normal(rng, m, n, dtype=a.dtype), ref.normal(rng, min(m, n), dtype=a.dtype)
+    assert np.isfinite(iso.linalg.geqrf_vjp(a, ct, tau_ct)).all(), "the gradient is not finite"
+    if n > m:
+        return
+    s = np.linalg.svd(ref.wide(a), compute_uv=False)
+    below = [np.abs(column[j + 1 :]).max(initial=0) for j, column in enumerate(iso.linalg.geqrf(a)[0].T)]
+    if s[-1] * 1e3 < s[0] or m == n or min(below) < 1e-3:
+        return  # ill-conditioned, or a column that is its own factor, where Q R has no derivative
+    x = torch.from_numpy(a).requires_grad_()
+    factors, tau = it.linalg.geqrf(x)
+    product = it.linalg.householder_product(factors, tau) @ torch.triu(factors[:n])
+    (product * torch.from_numpy(ct).conj()).sum().real.backward()
+    close(x.grad.numpy(), ct, gradient(a.dtype, m, s[0] / s[-1]), "gradient of <C, Q R>")
+
+
+@DTYPE
+def test_factors_multiply_back(dtype, seed):
+    for kind in structure.CLASSES:
+        for shape in shapes(seed):
+            a = drawn(seed, kind, shape, dtype)
+            if np.abs(a).max(initial=0) < 1e20:
+                multiplies_back(a)
+            if kind not in structure.SCALED:
+                pulls_back(a, seed)
+
+
+@DTYPE
+def test_factors_of_larger_matrices_multiply_back(dtype, seed):
+    large = [n for n in OWN if n > 17]
+    for kind in seed.permutation(list(structure.CLASSES))[:6]:
+        a = drawn(seed, kind, (int(seed.choice(large)), int(seed.choice(large))), dtype)
+        multiplies_back(a)
+        if kind not in structure.SCALED:
+            pulls_back(a, seed)
+
+
+@DTYPE
+def test_steps_stay_on_the_manifold(dtype, seed):
+    """From structured W along structured gradients; without a gradient W stays."""
+    own = sizes("cayley", "lanes")
+    for k, kind in enumerate(structure.CLASSES):
+        n = own[k % len(own)]
+        g = drawn(seed, kind, (n, n), dtype)
+        w = orthogonal.draw(seed.choice(list(orthogonal.NAMED)), seed, n, dtype)
+        if np.abs(g).max(initial=0) > 1e3:
+            g = g / np.abs(g).max()  # e(W) grows like the step
+        for rate in (0.0, 0.1, 30.0):
+            found = iso.cayley_step(w, g, rate)
+            assert ref.orthogonality_error(found) <= UNITARITY * (2 + rate), f"{kind}, n = {n}, rate {rate}"
+            if rate == 0.0 or not np.any(g):
+                close(found, w, forward(dtype, 4), f"{kind} without a step")
+        x = [torch.from_numpy(a).requires_grad_() for a in (w, g)]
+        torch.view_as_real(it.cayley_step(*x, 0.1) + 0j).square().sum().backward()  # abs() has NaN of denormal numbers
+        assert all(torch.isfinite(t.grad).all() for t in x), f"{kind}, n = {n}: the gradient is not finite"
+
+
+@DTYPE
+def test_hadamard_transforms(dtype, seed):
+    orders = [n for n in sizes("hadamard", "lanes") if entries(n) is not None] + [12, 20, 64]
+    for k, kind in enumerate(structure.CLASSES):
+        n = orders[k % len(orders)]
+        x = drawn(seed, kind, (3, n), dtype)
+        size = np.abs(ref.wide(x)).sum(-1, keepdims=True)
+        gap = np.abs(ref.wide(iso.hadamard_transform(x)) - ref.wide(x) @ entries(n).T)
+        assert (gap <= 16 * eps(dtype) * size + n * np.finfo(dtype).tiny).all(), f"{kind}, n = {n}"
+
+
+MODES = ("reduced", "complete")
+SHAPES = ((1, 1), (5, 3), (3, 5), (4, 4), (2, 3, 6, 4), (0, 4, 3), (3, 0), (0, 3), (0, 0), (2, 40, 37), (33, 70))
+
+
+def cases(rng, shape, dtype):
+    """Dense matrices, and those with columns that are zero, copies, or multiples of a unit vector."""
+    a = ref.normal(rng, *shape, dtype=dtype)
+    yield a
+    yield np.zeros_like(a)
+    if min(shape[-2:]) > 1:
+        b = a.copy()
+        b[..., 0] = 0
+        b[..., -1] = b[..., 1]
+        yield b
+        yield np.triu(a)
+        yield np.asfortranarray(a)[..., ::-1]
+        yield np.broadcast_to(a[..., :1], a.shape)
+
+
+@DTYPE
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_values(dtype, shape, mode, seed):
+    for a in cases(seed, shape, dtype):
+        found = iso.linalg.qr(a, mode)
+        q, r = found
+        p, s = np.linalg.qr(a, mode)
+        assert q.shape == p.shape and r.shape == s.shape and q.dtype == r.dtype == a.dtype
+        assert found.Q is q and found.R is r
+        bound = 20 * np.finfo(dtype).eps * max(*shape[-2:], 1)
+        assert np.abs(q @ r - a).max(initial=0) <= bound * max(1, np.abs(a).max(initial=0))
+        assert np.abs(np.swapaxes(q, -1, -2).conj() @ q - np.eye(q.shape[-1])).max(initial=0) <= bound
+        assert not np.tril(r, -1).any()
+        factors, _ = iso.linalg.geqrf(a)
+        identical(np.diagonal(r, axis1=-2, axis2=-1), np.diagonal(factors, axis1=-2, axis2=-1))
+        other = it.linalg.qr(torch.from_numpy(np.array(a)), mode)
+        for one, two in zip(other, found, strict=True):
+            identical(one.numpy(), two)
+        assert other.Q is other[0] and other.R is other[1]
+
+
+@DTYPE
+def test_signs_are_those_of_numpy(dtype, seed):
+    """Both are LAPACK's."""
+    a = ref.normal(seed, 3, 6, 4, dtype=dtype)
+    for mode in MODES:
+        for one, two in zip(iso.linalg.qr(a, mode), np.linalg.qr(a, mode), strict=True):
+            assert np.abs(one - two).max() < 1e3 * np.finfo(dtype).eps
+
+
+def test_a_tall_matrix_has_no_complete_derivatives():
+    a = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="^A must have at least as many columns as rows with mode='complete'"):
+        it.linalg.qr(a, "complete")
+    with torch.no_grad():
+        it.linalg.qr(a, "complete")
+    it.linalg.qr(a.detach(), "complete")
+
+
+def test_tensors_for_the_results():
+    x = torch.randn(5, 4, dtype=torch.float64)
+    for mode in MODES:
+        out = torch.empty(0, dtype=x.dtype), torch.empty(0, dtype=x.dtype)
+        found = it.linalg.qr(x, mode, out=out)
+        assert found.Q is out[0] and torch.equal(out[1], it.linalg.qr(x, mode)[1])
+    with pytest.raises(RuntimeError, match="^out must be None"):
+        it.linalg.qr(torch.ones(2, 2, requires_grad=True), out=(torch.empty(0), torch.empty(0)))

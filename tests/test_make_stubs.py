@@ -30,7 +30,7 @@ FILES = {
 }
 LIBRARIES = (".so", ".dylib", ".dll")
 #: The tests that draw or list cells, besides the laws and those of layers.
-DERIVED = ("layout", "declarations", "odd_arguments", "empty_axes", "cells", "docs")
+DERIVED = ("layout", "declarations", "odd_arguments", "empty_axes", "recurrence", "docs")
 RUSTFMT = ["rustfmt", "--check", "--edition", "2024", "--config-path", str(ROOT / "rustfmt.toml")]
 
 

@@ -212,10 +212,6 @@ def test_calls_of_a_weight_on_another_device(name):
     assert (*calls, round(kept, 1)) == WEIGHTS[name]
 
 
-def test_calls_of_the_delta_rule_on_another_device():
-    assert device_calls.per_chunk(False) == (2, 7) and device_calls.per_chunk(True) == (3, 10)
-
-
 # ---------------------------------------------------------------- reliability.py
 
 

@@ -1,4 +1,4 @@
-"""Types survive expressions and calls, and words that are chosen from a few are checked."""
+"""Types survive expressions and calls, the stub of the compiled module matches it, words from a list are checked."""
 
 import sys
 
@@ -47,3 +47,11 @@ def test_words_outside_the_list_are_errors(tmp_path):
     lines = WRONG.splitlines()
     missed = [line for number, line in enumerate(lines, 1) if number > 3 and number not in found]
     assert not missed and min(found) > 3
+
+
+def test_stub(tmp_path):
+    allowed = tmp_path / "allowed"
+    allowed.write_text("isometry._core.__all__\n")  # PyO3 makes it of all names, of which each is compared
+    stubtest = "-m", "mypy.stubtest", "isometry._core", "--concise", "--allowlist", str(allowed)
+    out = run([sys.executable, *stubtest], timeout=280, cwd=ROOT)
+    assert "error" not in out.lower() or "no issues" in out.lower(), out

@@ -245,26 +245,6 @@ def test_what_would_lose_digits_is_refused(seed):
         )  # fmt: skip
 
 
-def test_arguments_are_checked_as_on_the_cpu(seed):
-    op, x = iso.Householder(Array(draw(seed, 12, 4))), Array(np.ones((4, 3, 2)))
-    bad, v = np.full((5, 12), np.nan, np.float32), draw(seed, 12, 2)
-    with iso.use_backend("gpu"):
-        for error, match, call in (
-            (TypeError, "check_finite", lambda: op.apply(bad, check_finite="no")),
-            (ValueError, "x .*NaN", lambda: op.apply(bad)),
-            (TypeError, "x", lambda: op.apply(None)),
-            (ValueError, "x must have shape", lambda: op.apply(np.ones((5, 4), np.float32))),
-            (TypeError, "transition", lambda: iso.recurrence(None, x, v)),
-            (TypeError, "input_weight", lambda: iso.recurrence(op, x, None)),
-            (ValueError, "input_weight .*NaN", lambda: iso.recurrence(op, x, np.full((12, 2), np.nan, np.float32))),
-            (ValueError, "activation", lambda: iso.recurrence(op, x, v, activation="none")),
-            (ValueError, "h0", lambda: iso.recurrence(op, x, v, h0=Array(np.ones(12)))),
-        ):
-            with pytest.raises(error, match=match):
-                call()
-        assert op.apply(bad, check_finite=False).shape == (5, 12)
-
-
 def test_nothing_of_an_ndarray_reads_them():
     x = Array(np.ones((3, 4)))
     for call in (lambda: x.T, lambda: x.real, lambda: x[0], lambda: x.astype(float), lambda: iso.Dense(np.eye(3)) @ x):
@@ -321,21 +301,6 @@ def test_sums_and_multiples_that_do_not_fit():
             call()
     with pytest.raises(ZeroDivisionError):
         a / 0
-
-
-def test_training_stays_on_the_gpu():
-    """Gradient descent on half the squared distance from the images of rows under another orthogonal map."""
-    rng = np.random.default_rng(3)
-    target = iso.Cayley(0.3 * rng.standard_normal(28).astype(np.float32))
-    x = rng.standard_normal((64, 8)).astype(np.float32)
-    y, rows = Array(target(x)), Array(x)
-    upper = Array(np.zeros(28))
-    with iso.use_backend("gpu"):
-        for _ in range(150):
-            op = iso.Cayley(upper)
-            grads, _ = op.apply_vjp(rows, op(rows) - y)
-            upper = upper - 0.002 * grads["upper"]
-    assert abs(upper.download() - target.upper).max() < 1e-5
 
 
 def test_the_example_of_its_docstring():

@@ -1,42 +1,19 @@
-"""Tensors with `backend="gpu"`: the numbers of the CPU, and the backend that a keyword or a block names."""
+"""Tensors and cells with `backend="gpu"`: where they are computed, and the backend that a keyword or a block names."""
 
 import numpy as np
 import pytest
 import torch
 from torch.func import grad, jvp, vmap
 
+import isometry as iso
 import isometry.torch as it
-from backends import SINGLE
 from gpu_tensors import B, D, N, T, close, draw, same, score
-
-KINDS = {"real": torch.float32, "complex": torch.complex64}
-each_kind = pytest.mark.parametrize("dtype", KINDS.values(), ids=KINDS)
-
+from isometry.gpu._coverage import has_cell
+from kernel_calls import recorded
+from registry.cells import CASES
+from support.cells import TorchCell
 
 # ---------------------------------------------------------------- the numbers
-
-
-@pytest.mark.parametrize("batch", [(), (2,)], ids=["one", "stack"])
-def test_operators_are_those_of_the_cpu(case, batch, seed, calls):
-    """Every object: by its own kernels, or through its matrix."""
-    drawn = case.draw(seed, N, batch)
-    names, at = list(drawn), [torch.from_numpy(a) for a in drawn.values()]
-    build = lambda *given: case.build(it, dict(zip(names, given, strict=True)), N)
-    op = build(*at)
-    x, y = (draw(seed, 3, *op.batch_shape, k, dtype=op.dtype) for k in op.shape[::-1])
-    for call in (
-        lambda x, _, *at: build(*at).apply(x),
-        lambda _, y, *at: build(*at).apply_adjoint(y),
-        lambda _x, _y, *at: build(*at).matrix(),
-    ):
-        same(call, (x, y, *at))
-        made = calls.taken()
-        # the second half is the computation on the CPU; a dense matrix needs no kernel
-        assert [call.backend for call in made] == [*["gpu"] * (len(made) // 2), *["cpu"] * (len(made) // 2)]
-        assert made or case.stem == "dense"
-
-
-test_operators_are_those_of_the_cpu.select = lambda case: case.first and case.dtype in SINGLE
 
 
 def test_a_recurrence_on_the_gpu_takes_the_object_where_the_cpu_takes_its_matrix(seed, calls):
@@ -48,23 +25,6 @@ def test_a_recurrence_on_the_gpu_takes_the_object_where_the_cpu_takes_its_matrix
 
 
 # ---------------------------------------------------------------- derivatives
-
-
-@each_kind
-@pytest.mark.parametrize("kind", ["apply", "matrix", "recurrence"])
-def test_gradients_of_gradients(kind, dtype, seed):
-    u, x = draw(seed, N, 3, dtype=dtype), draw(seed, T, B, N, dtype=dtype)
-    v = torch.eye(N, dtype=dtype)
-    f = {
-        "apply": lambda u, x: it.Householder(u).apply(x),
-        "matrix": lambda u, x: it.Householder(u).matrix() + x[0, 0],
-        "recurrence": lambda u, x: it.recurrence(it.Householder(u), x, v),
-    }[kind]
-
-    def first(u, x):
-        return torch.autograd.grad(score(f(u, x)), u, create_graph=True)[0]
-
-    same(first, (u, x))
 
 
 @pytest.mark.parametrize("kind", ["apply", "recurrence"])
@@ -84,16 +44,6 @@ def test_transforms(kind, seed):
         expected = transformed(u)
         with it.use_backend("gpu"):
             close(transformed(u), expected)
-
-
-def test_no_gradients_no_elements_and_strides(seed):
-    op, x = it.Cayley(draw(seed, N * (N - 1) // 2)), draw(seed, 4, N)
-    with it.use_backend("gpu"), torch.no_grad():
-        assert op(x).grad_fn is None
-        assert op(x[:0]).shape == (0, N)
-        close(op(x.mT.contiguous().mT), op.apply(x, backend="cpu"))
-    with it.use_backend("gpu"), torch.inference_mode():
-        close(op(x), op.apply(x, backend="cpu"))
 
 
 # ---------------------------------------------------------------- where
@@ -163,3 +113,59 @@ def test_activations_are_left_to_the_cpu(seed, calls):
         out.sum().backward()
     assert torch.equal(out, it.activate(z, "tanh"))
     assert calls.backends == {"cpu"}
+
+
+OPTIONS = {
+    "lengths": {"lengths": [2, T, 0], "reverse": True},
+    "last": {"output": "last", "lengths": [T, 0, 1]},
+    "checkpoint": {"checkpoint": "sqrt"},
+}
+
+
+def function(case, rng, single=True, **options):
+    return TorchCell(case).function(case.draw(rng, N, T, B, D, single=single), **options, **case.options())
+
+
+#: Without blocks, which are the members of an ensemble: the laws compare their numbers.
+SINGLE = [case for case in CASES if has_cell(case.cell.stem) and case.variant != "by blocks"]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("cell", SINGLE, ids=str)
+def test_cells_are_those_of_the_cpu(cell, option, seed, monkeypatch):
+    """Values, gradients, and where they were computed; what else there is the laws say on this backend."""
+    if cell.memory and option == "checkpoint":
+        return
+    calls = recorded(monkeypatch)
+    same(*function(cell, seed, **OPTIONS[option]))
+    stems = (cell.cell.stem, "gru") if cell.cell.stem == "goru" else (cell.cell.stem,)  # by W it is a GRU
+    taken = [c.backend for c in calls if c.kernel.removesuffix("_vjp") in stems]
+    assert taken == ["gpu", "gpu", "cpu", "cpu"]
+
+
+@pytest.mark.parametrize("cell", [c for c in CASES if c.cell.activations], ids=str)
+def test_cells_take_single_precision_and_no_starts(cell, seed):
+    starts = {"starts": np.ones((T, B), bool)}
+    for refused in ({"single": False}, starts):
+        if cell.memory and refused is starts:  # whose marks are computed by the formula
+            continue
+        f, at = function(cell, seed, **refused)
+        with (
+            it.use_backend("gpu"),
+            pytest.raises((TypeError, NotImplementedError), match="starts|float32 and complex64"),
+        ):
+            f(*at)
+        f, at = function(cell, seed, **refused, backend="cpu")
+        with it.use_backend("gpu"), torch.no_grad():
+            assert f(*at).isfinite().all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 31, 33, 64, 65, 130])
+def test_a_rotation_to_the_opposite_direction(n, seed):
+    """e = -tau at every step, in which a workgroup replaces the state that all of its threads have read."""
+    draw = lambda *shape: seed.standard_normal(shape).astype(np.float32)
+    embed = draw(n, 2)
+    arrays = {"x": draw(5, 3, 2), "w": np.zeros((2 * n, n), np.float32), "u": np.concatenate((draw(n, 2), -embed))}
+    arrays |= {"b": np.zeros(2 * n, np.float32), "embed_weight": embed, "embed_bias": None, "h0": draw(3, n)}
+    expected, found = (iso.rum(**arrays, backend=backend)[0] for backend in ("cpu", "gpu"))
+    assert np.abs(found - expected).max() < 1e-5

@@ -3,7 +3,7 @@
 import numpy as np
 
 from faces import NumpyFace
-from forms import formed, hermitian, of_matrices
+from forms import of_matrices
 from subjects import NumpySubject, TorchSubject
 from support.broken import broken, first_row, on_results
 
@@ -116,13 +116,7 @@ def keywords(change):
     return lambda function: lambda self, *arrays, **given: function(self, *arrays, **change(given))
 
 
-def last_step_skipped(states):
-    states[-1] = states[-2] if len(states) > 1 else states[-1]
-    return states
-
-
 InitialStateIgnored = broken(NumpySubject, keywords(lambda given: {**given, "h0": None}), "recurrence")
-LastStepSkipped = results(last_step_skipped, "recurrence")
 SequencesMixed = results(lambda states: states[:, ::-1].copy(), "recurrence")
 StateGradientZero = broken(
     NumpySubject,
@@ -138,40 +132,6 @@ InverseOfAnything = broken(NumpySubject, lambda _: lambda self: self.home(self.o
 
 # ---------------------------------------------------------------- expressions
 
-ADJOINT, PRODUCT, BLOCKS = (formed(form, "numpy") for form in ("adjoint", "product", "blocks"))
-
-
-def cotangent(change, form):
-    """The cotangent of W passes through `change`."""
-    return broken(form, lambda function: lambda self, ct: function(self, change(ct)), "matrix_vjp")
-
-
-def of_the_first_block(ct):
-    ct, (p, q) = ct.copy(), (size // 2 for size in ct.shape[-2:])
-    ct[..., p:, q:] = ct[..., :p, :q]
-    return ct
-
-
-def meeting(w):
-    """One number outside of the blocks."""
-    w[..., 0, -1] += 1
-    return w
-
-
-def in_wrong_order(subject, given=None):
-    """W^H R W."""
-    w = NumpySubject.operator(subject, given)
-    return w.H @ subject.package.Dense(subject.middle()) @ w
-
-
-AdjointForgetsToConjugate = broken(ADJOINT, conjugated, "operator")
-AdjointForgetsToTranspose = broken(ADJOINT, transposed, "operator")
-AdjointGradientOfTheOriginal = cotangent(hermitian, ADJOINT)
-ProductInWrongOrder = broken(PRODUCT, lambda _: in_wrong_order, "operator")
-ProductForgetsAGradient = broken(PRODUCT, lambda _: lambda *given: given[-1]["operators"][0], "joined")
-BlocksInTheOtherOrder = operator(lambda op: type(op)(op.operator[..., ::-1]), BLOCKS)
-BlocksMeet = broken(BLOCKS, on_results(meeting), "matrix")
-BlocksOfOneGradient = cotangent(of_the_first_block, BLOCKS)
 ColumnsTakenForRows = broken(NumpySubject, lambda function: lambda self, x: function(self, turned(x)), "times")
 RightProductWithTheAdjoint = broken(
     NumpySubject, lambda _: lambda self, x: self.home(self.given(x) @ conjugate(self)), "beside"
@@ -194,3 +154,40 @@ def picked(change):
 
 IndexedAlongTheLastAxis = picked(lambda w, rank: np.moveaxis(w, rank - 1, 0))
 FirstOfAStack = picked(lambda w, rank: np.broadcast_to(w[(0,) * rank], w.shape))
+
+
+# ---------------------------------------------------------------- right on dense random arguments alone
+
+
+def zeros(a):
+    """Some entries are exactly zero."""
+    return (np.asarray(a) == 0).any()
+
+
+def copies(a):
+    """Some entries are equal, or opposite."""
+    sizes = np.abs(np.asarray(a)).ravel()
+    return len(np.unique(sizes)) < len(sizes)
+
+
+def where(found, *names, **kinds):
+    """Results have a NaN where `found` says so of an argument."""
+
+    def fault(function):
+        def wrong(self, *arrays):
+            holds = any(found(a) for a in self.arguments.values() if np.ndim(a))
+            return (on_results(spoiled, **kinds)(function) if holds else function)(self, *arrays)
+
+        return wrong
+
+    return broken(NumpySubject, fault, *names)
+
+
+NanWhereZero = where(zeros, "matrix")
+GradientNanWhereCopied = where(copies, *GRADIENTS, arrays=False)
+#: One member's NaN reaches its neighbour.
+NanSpreads = broken(
+    NumpySubject,
+    on_results(lambda w: np.where(np.isnan(w).any((-2, -1), keepdims=True), np.nan, w + 0 * np.roll(w, 1, 0))),
+    "matrix",
+)

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from faces import NumpyFace
-from laws.test_precision import cast
 from subjects import NumpySubject, TorchSubject
 from support.broken import broken, nameless, on_results
 
@@ -44,22 +43,6 @@ LosesNan = broken(TorchSubject, on_results(np.nan_to_num), "apply")
 
 
 # ---------------------------------------------------------------- mixed precision
-
-
-class FirstArgumentDecides(NumpySubject):
-    """W has the dtype of the operator's first argument, rows that of W."""
-
-    def matrix(self):
-        return super().matrix().astype(next(iter(self.arguments.values())).dtype)
-
-    def apply(self, x):
-        return cast(super().apply(x), self.dtype)
-
-    def recurrence(self, x, v, **keywords):
-        return cast(super().recurrence(x, v, **keywords), self.dtype)
-
-    def activate(self, z, name, bias=None):
-        return super().activate(z, name, bias).astype(z.dtype)
 
 
 class PromotesInSilence(NumpySubject):
@@ -103,13 +86,6 @@ def with_changed_values(op):
     return twin
 
 
-def unfrozen(op):
-    """Of the same name and state, but with mutable attributes."""
-    twin = copy.deepcopy(op)
-    free = type(type(op).__name__, (type(op),), {"__setattr__": object.__setattr__})
-    return free(twin.upper, diagonal=twin.diagonal, phases=twin.phases)
-
-
 def without_buffers(layer):
     """The diagonal of D is not copied."""
     twin = copy.deepcopy(layer)
@@ -118,30 +94,12 @@ def without_buffers(layer):
     return twin
 
 
-def all_trainable(layer):
-    return copy.deepcopy(layer).requires_grad_()
-
-
 # ---------------------------------------------------------------- layers in single precision
 
 
-def on_gradients(change):
-    """A layer whose gradients pass through `change`."""
-
-    def broken(layer):
-        for p in layer.parameters():
-            p.register_hook(change)
-        return layer
-
-    return broken
-
-
-gradients_scaled = on_gradients(lambda g: 1.001 * g)
-
-
-def stands_still(layer):
-    for p in layer.recurrent_parameters():
-        p.requires_grad_(False)
+def gradients_scaled(layer):
+    for p in layer.parameters():
+        p.register_hook(lambda g: 1.001 * g)
     return layer
 
 

@@ -6,7 +6,7 @@ import pytest
 import reference as ref
 from forms import SQUARE, formed
 from laws.test_expressions import refused
-from laws.test_vjp import agree
+from laws.test_operators import agree
 from registry import is_complex
 from tolerance import close, gradient
 

@@ -6,12 +6,8 @@ import pytest
 import reference as ref
 from backends import served
 from forms import FORMS, SQUARE, formed, of_matrices
-from laws.test_adjoint import adjoint
-from laws.test_batch import broadcast, stacked
-from laws.test_buffers import overwritten
-from laws.test_dense import dense
-from laws.test_recurrence import bptt, loop
-from laws.test_vjp import differences, vjp
+from laws.test_layouts import broadcast, overwritten, stacked
+from laws.test_operators import adjoint, bptt, dense, differences, loop, vjp
 from registry import DTYPES, is_complex, members, real_of
 from tolerance import close, forward, identical
 

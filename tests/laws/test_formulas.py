@@ -10,7 +10,7 @@ import reference as ref
 from elsewhere import Elsewhere, ElsewhereSubject
 from faces import TorchFace
 from laws.calls import others
-from laws.test_batch import without_rows
+from laws.test_layouts import without_rows
 from registry import is_complex
 from subjects import TorchSubject
 from tolerance import close, gradient, sequence_gradient

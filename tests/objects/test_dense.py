@@ -1,12 +1,9 @@
-"""Specific properties of the dense operator: random ones, and rows that are refused."""
+"""The dense operator: rows that are refused."""
 
 import numpy as np
 import pytest
 
 import isometry as iso
-from registry import DTYPES
-
-DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 
 
 def test_rows_that_are_refused():

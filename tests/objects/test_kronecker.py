@@ -1,4 +1,4 @@
-"""The Kronecker product: factors of several dtypes, and random ones."""
+"""The Kronecker product: factors of several dtypes."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,6 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
-from registry import DTYPES
-
-DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 
 
 def test_factors_of_several_dtypes_promote():
@@ -19,11 +16,3 @@ def test_factors_of_several_dtypes_promote():
     assert it.Kronecker([torch.eye(2), torch.eye(2, dtype=torch.complex64)]).dtype == torch.complex64
     with pytest.raises(TypeError, match="same precision"):
         it.Kronecker([torch.eye(2), torch.eye(2, dtype=torch.float64)])
-
-
-@DTYPE
-def test_random_ones_are_unitary(dtype, seed):
-    op = iso.Kronecker.random(36, rng=seed, dtype=dtype)
-    assert [f.shape for f in op.factors] == [(2, 2), (2, 2), (3, 3), (3, 3)]
-    assert iso.orthogonality_error(op.matrix()) < 20
-    assert it.Kronecker.random(7, dtype=torch.complex64).factors[0].shape == (7, 7)

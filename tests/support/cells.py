@@ -86,7 +86,7 @@ def joined(g):
     return np.concatenate(g, -1) if isinstance(g, tuple) else g
 
 
-#: Every variant through both faces; a memory is an array of its own in NumPy (tests/test_cells.py).
+#: Every variant through both faces; a memory is an array of its own in NumPy (tests/test_recurrence.py).
 SUBJECTS = [
     *map(TorchCell, CASES),
     *(NumpyCell(c) for c in CASES if c.kind.numpy and not c.memory),

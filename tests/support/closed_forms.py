@@ -1,4 +1,4 @@
-"""The check of test_plane_and_space.py, run by `script` in a process of each path: real rotations of R^2 and R^3
+"""The check of test_space.py, run by `script` in a process of each path: real rotations of R^2 and R^3
 against their formulas in extended precision, derivatives by complex steps."""
 
 import numpy as np

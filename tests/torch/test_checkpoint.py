@@ -89,20 +89,6 @@ def test_a_long_sequence_in_single_precision_drifts_little(seed):
         assert (a - b).norm() <= 1e-3 * b.norm()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_change_no_bit(threads, seed):
-    """A single sequence, whose columns are shared, and more rows than halves."""
-    for batch, n in ((1, 96), (17, 8)):
-        at = [draw(seed, n, n) / n, draw(seed, 1100, batch, 1), draw(seed, n, 1)]
-        found = []
-        for mode, count in (("none", 1), ("sqrt", threads)):
-            run = lambda w, x, v: it.recurrence(it.Dense(w), x, v, checkpoint=mode)
-            torch.set_num_threads(count)
-            found.append(gradients(run, at))
-        for a, b in zip(*found, strict=True):
-            assert torch.equal(a, b)
-
-
 # ---------------------------------------------------------------- the last state
 
 

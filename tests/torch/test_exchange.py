@@ -9,7 +9,7 @@ import reference as ref
 from isometry import _core
 from isometry.torch._dispatch import function
 from laws.calls import others
-from laws.test_buffers import results
+from laws.test_layouts import results
 from subjects import TorchSubject
 from subprocesses import script
 from tolerance import identical

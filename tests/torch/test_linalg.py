@@ -139,7 +139,7 @@ def test_a_wide_factorisation(dtype, seed):
 
 
 def test_torchs_names_and_out(seed):
-    """Of tensors of the caller torch's samples have every shape, layout and dtype, in test_opinfo."""
+    """Tensors of the caller of any layout keep it, and get the values in a dtype that holds them."""
     x, other = draw(seed, 3, 5, 2), draw(seed, 3, 5, 4)
     a, tau = linalg.geqrf(input=x)
     for call, expected in (
@@ -147,10 +147,19 @@ def test_torchs_names_and_out(seed):
         (lambda out: (linalg.householder_product(A=a, tau=tau, out=out[0]),), (linalg.householder_product(a, tau),)),
         (lambda out: (linalg.ormqr(input=a, tau=tau, other=other, out=out[0]),), (linalg.ormqr(a, tau, other),)),
     ):
-        for make in (torch.empty_like, lambda t: t.new_empty(0)):
+        for make in (
+            torch.empty_like,
+            lambda t: t.new_empty(0),
+            lambda t: t.new_empty(*t.shape, 2)[..., 0],
+            lambda t: t.new_empty(t.shape[::-1]).permute(*range(t.dim())[::-1]),
+            lambda t: t.new_empty(t.shape, dtype=torch.complex128),
+        ):
             out = tuple(map(make, expected))
-            for t, own, result in zip(expected, out, call(out), strict=True):
-                assert result is own and torch.equal(t, own)
+            layouts = [t.numel() and (t.stride(), t.data_ptr()) for t in out]
+            for t, own, result, layout in zip(expected, out, call(out), layouts, strict=True):
+                assert result is own and torch.equal(t, own.real) and layout in (0, (own.stride(), own.data_ptr()))
+        with pytest.raises(ValueError, match="^out must have shape"):
+            call(tuple(t.new_empty(7, *t.shape) for t in expected))
         with pytest.raises(TypeError, match="^out must be of a dtype that holds float64, not int64$"):
             call(tuple(t.new_empty(0, dtype=torch.int64) for t in expected))
     with pytest.raises(RuntimeError, match="out must be None where a gradient is recorded"):

@@ -5,7 +5,6 @@ import torch
 
 import isometry.torch as it
 from isometry.torch import on_device
-from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
 from isometry.torch.formulas import recurrence, rum
 from isometry.torch.formulas.activation import activate
 from isometry.torch.formulas.sequence import Law, states
@@ -48,19 +47,6 @@ def test_activations_of_numbers_that_are_not_finite(name, dtype):
     if pull is not None:
         pull(slice(None), g, bar)
     torch.testing.assert_close(bar, torch.autograd.grad(y, z, g)[0], equal_nan=True)
-
-
-def test_the_mode_of_a_device():
-    meta, here = torch.empty(2, device="meta"), torch.empty(2)
-    assert mode(meta) is mode(meta, None, torch.nn.Parameter(meta)) is DEVICE
-    assert mode(here, meta) is DEVICE and mode(here) is not DEVICE
-    assert mode(meta, torch.Tensor._make_subclass(type("Own", (torch.Tensor,), {}), here)) is FORMULA
-    with torch.autograd.forward_ad.dual_level():
-        assert mode(meta) is FORMULA
-    assert torch.func.vmap(lambda x: torch.ones(()) * (mode(x) is FORMULA))(meta.new_empty(3)).device.type in (
-        "cpu",
-        "meta",
-    )
 
 
 def test_a_layer_on_a_device_is_compiled_with_one_loop_and_exported_in_operations_of_torch():

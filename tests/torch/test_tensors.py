@@ -200,18 +200,6 @@ def test_the_bias_of_no_features_stays_in_the_graph(name):
     assert bias.grad.shape == (0,)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
-def test_from_skew_is_differentiable(dtype, seed):
-    """The packed entries carry the gradient back to the full matrix."""
-    a = draw(seed, 2, 4, 4, dtype=dtype)
-    (a,) = leaves([a - a.mH])
-    w = it.Cayley.from_skew(a).matrix()
-    eye = torch.eye(4, dtype=a.dtype)
-    same(w, torch.linalg.solve(eye + a, eye - a))
-    w.abs().sum().backward()
-    assert a.grad.any()
-
-
 # ---------------------------------------------------------------- autocast
 
 U, V = torch.linspace(0.1, 1, 12).reshape(6, 2).cos(), torch.ones(6, 2)

@@ -1,4 +1,6 @@
-"""Operators and activations in every differentiation mode of torch: orders, directions, batches, compiled or not."""
+"""Operators and activations in every differentiation mode of torch: orders, directions, batches, large norms."""
+
+import math
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from torch.autograd import forward_ad
 from torch.func import jvp, vjp
 from torch.utils.checkpoint import checkpoint
 
+import isometry as iso
 import isometry.torch as it
 import reference as ref
 import tolerance
@@ -23,8 +26,8 @@ from derivatives import (
     score,
 )
 from faces import tensor
-from isometry.torch import formulas
-from registry import CASES, real_of
+from registry import CASES, DTYPES, is_complex, real_of
+from tolerance import UNITARITY, close, forward, gradient, identical
 
 DOUBLE = [case for case in CASES if real_of(case.dtype) is np.float64]
 REAL = [case for case in DOUBLE if case.first and case.dtype is np.float64]
@@ -44,12 +47,6 @@ each_call = pytest.mark.parametrize(
     ("operator", "call"), [(case, call) for case in DOUBLE for call in CALLS if call != "det" or case.square], ids=str
 )
 each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
-each_activation = pytest.mark.parametrize(
-    ("name", "dtype"),
-    [(name, np.float64) for name in ref.NAMES]
-    + [(name, np.complex128) for name in ref.NAMES if name != "modrelu_realrep"],
-    ids=lambda v: v if isinstance(v, str) else np.dtype(v).name,
-)
 
 
 def problem(case, call, rng):
@@ -178,25 +175,6 @@ def test_compiled_for_any_size(seed):
 # ---------------------------------------------------------------- activations
 
 
-def activation(name, dtype, rng):
-    """phi of 3 rows of 6 numbers as a function of them and the bias, and a point away from every kink."""
-    units = {"modrelu": 6, "modrelu_realrep": 3}.get(name)
-    at = [draw(rng, 3, 6, dtype=dtype)] + ([] if units is None else [0.1 + 0.3 * draw(rng, units).abs()])
-    return lambda z, bias=None: it.activate(z, name, bias=bias), at
-
-
-@each_activation
-def test_derivatives_of_activations(name, dtype, seed):
-    """Reverse, forward, batched, and of the gradient, against differences."""
-    every_order(*activation(name, dtype, seed))
-
-
-@each_activation
-def test_vmap_of_activations(name, dtype, seed):
-    """Over the numbers and over the bias."""
-    every_member(*activation(name, dtype, seed))
-
-
 @pytest.mark.parametrize("size", [1.0, 1e-4, 1e-12, 1e-30])
 @pytest.mark.parametrize("name", ["modrelu", "modrelu_realrep"])
 def test_modrelu_of_small_numbers_by_formula(name, size, seed):
@@ -225,14 +203,6 @@ def gradient_in_a_graph(f, z, bias, ct):
     return torch.autograd.grad(f(*at), at, ct, create_graph=True)
 
 
-@each_activation
-def test_activations_by_kernel_and_by_formula(name, dtype, seed):
-    """The kernel agrees with the formula that the modes above differentiate."""
-    f, at = activation(name, dtype, seed)
-    same(f(*at), formulas.activation.activate(at[0], name, *at[1:]))
-    same(gradients(f, at), gradients(f, at, create_graph=True), "gradient")
-
-
 @pytest.mark.parametrize(
     "program", [lambda op, x: op.apply(x), lambda op, x: op.matrix() @ x.mT], ids=["apply", "matrix"]
 )
@@ -248,3 +218,103 @@ def test_a_compiled_graph_calls_the_kernels(program, request):
     compiled = torch.compile(lambda a, x: program(it.Cayley(a), x), backend=backend, fullgraph=True)
     same(compiled(upper, x), program(it.Cayley(upper), x))
     assert any(f"isometry.{request.node.callspec.id}" in target for target in found), found
+
+
+DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+
+SIZES = (2, 3, 5, 8)
+
+
+def in_forward_mode(upper, tangent):
+    """W and its tangent."""
+    with forward_ad.dual_level():
+        w = it.Cayley(forward_ad.make_dual(torch.from_numpy(upper), torch.from_numpy(tangent))).matrix()
+        return tuple(t.numpy() for t in forward_ad.unpack_dual(w))
+
+
+@DTYPE
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+def test_forward_mode_of_large_norms(dtype, size, seed):
+    """The formula is as orthogonal as the kernel, and its tangent is dW = -2 S dA S."""
+    for n in SIZES:
+        length = n * (n - 1) // 2
+        upper, way = (s * ref.normal(seed, length, dtype=dtype).astype(dtype) for s in (real_of(dtype)(size), 1))
+        w, tangent = in_forward_mode(upper, way)
+        assert w.dtype == tangent.dtype == dtype
+        assert ref.orthogonality_error(w) <= UNITARITY
+        bound = forward(dtype, n) + forward(np.float64, n, size)
+        close(w, iso.Cayley(upper).matrix(), bound)
+        s = np.linalg.inv(np.eye(n) + ref.skew(upper))
+        expected = -2 * s @ ref.skew(way) @ s
+        close(tangent, expected, bound, "tangent", floor=0.0)
+
+
+@DTYPE
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_forward_mode_lets_through_what_is_not_finite(dtype, value):
+    upper = np.ones(3, dtype)
+    upper[1] = value
+    assert np.isnan(in_forward_mode(upper, np.ones_like(upper))[0]).any()
+
+
+MODES = {
+    "grad": lambda f: torch.func.grad(f),
+    "of a batch": lambda f: lambda u: torch.func.vmap(torch.func.grad(f))(torch.stack([u, 2 * u]))[0],
+    "forward": lambda f: torch.func.jacfwd(f),
+    "differentiable": lambda f: (
+        lambda u: torch.autograd.grad(f(v := u.clone().requires_grad_()), v, create_graph=True)[0]
+    ),
+    "compiled": lambda f: torch.compile(torch.func.grad(f), backend="aot_eager", fullgraph=True),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+def test_no_solve_serves_a_tensor_on_the_cpu(mode, dtype, seed):
+    """Batched solves of LAPACK depend on threads; every mode has the kernel's values."""
+    u, c, g = ref.normal(seed, 10, dtype=dtype), ref.normal(seed, 5, 5, dtype=dtype), ref.normal(seed, 5)
+    upper, w_bar = torch.from_numpy(u), torch.from_numpy(c)
+    if is_complex(dtype):
+        f = lambda g: (it.Cayley(upper, diagonal=g).matrix() * w_bar.conj()).real.sum()
+        at, expected = torch.from_numpy(g), ref.cayley_vjp(c, u, diagonal=g)["diagonal"]
+    else:
+        f = lambda u: (it.Cayley(u).matrix() * w_bar).sum()
+        at, expected = upper, ref.cayley_vjp(c, u)["upper"]
+    with torch.autograd.profiler.profile() as record:
+        found = MODES[mode](f)(at)
+    close(found.detach().numpy(), expected, gradient(dtype, 5, np.linalg.cond(np.eye(5) + ref.skew(u))))
+    assert not [event.key for event in record.key_averages() if "linalg" in event.key]
+
+
+@DTYPE
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e8, 1e12, 1e16, 1e20, 1e30])
+def test_any_size(dtype, size, seed):
+    """Members of a batch have the values of the kernel, W of forward mode is orthogonal, or an error names upper."""
+    for n in SIZES:
+        upper = (real_of(dtype)(size) * ref.normal(seed, 3, n * (n - 1) // 2, dtype=dtype)).astype(dtype)
+        try:
+            w = torch.func.vmap(lambda u: it.Cayley(u).matrix())(torch.from_numpy(upper)).numpy()
+            forward_w, _ = in_forward_mode(upper[0], np.ones_like(upper[0]))
+        except ValueError as error:
+            assert "upper" in str(error) and n % 2 and size > 1e15 and not is_complex(dtype)
+        else:
+            identical(w, iso.Cayley(upper).matrix())
+            assert ref.orthogonality_error(forward_w) <= UNITARITY
+
+
+@pytest.mark.slow
+def test_derivatives_up_to_order_seven():
+    """In the plane W[0, 0] = 2 / (1 + u^2) - 1, and 1 / (1 + u^2) = Im 1 / (u - i)."""
+    f, u = lambda u: it.Cayley(u.reshape(1)).matrix()[0, 0], torch.tensor(0.7, dtype=torch.float64)
+    for order in range(1, 8):
+        f = torch.func.jacfwd(f) if order % 2 else torch.func.grad(f)
+        expected = 2 * (-1) ** order * math.factorial(order) * ((0.7 - 1j) ** -(order + 1)).imag
+        assert float(f(u)) == pytest.approx(expected, rel=1e-12)
+    assert torch.func.jacfwd(f)(u).isnan() and torch.func.grad(f)(u).isnan()  # rather than wrong
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=["real", "complex"])
+def test_the_operation_of_transforms_keeps_torchs_rules(dtype):
+    upper = torch.randn(2, 6, dtype=dtype)
+    diagonal = torch.randn(2, 4, dtype=torch.float64) if dtype.is_complex else None
+    torch.library.opcheck(torch.ops.isometry.cayley_values, (upper, diagonal))

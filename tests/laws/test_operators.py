@@ -1,0 +1,185 @@
+"""W is orthogonal, methods and recurrences are those of the dense form, gradients those of formulas and differences."""
+
+import numpy as np
+import pytest
+
+import reference as ref
+from registry import members, real_of
+from tolerance import DIFFERENCES, UNITARITY, close, forward, gradient, sequence, sequence_gradient
+
+
+def vjp(subject, rng):
+    """Against the reference's formulas."""
+    w, tolerance = subject.reference(), gradient(subject.dtype, subject.factors)
+    x = ref.normal(rng, 3, *subject.batch_shape, w.shape[-1], dtype=subject.dtype)
+    ct = ref.normal(rng, 3, *subject.batch_shape, w.shape[-2], dtype=subject.dtype)
+    (grads, x_bar), (expected, expected_x) = subject.apply_vjp(x, ct), subject.reference_apply_vjp(x, ct)
+    close(x_bar, expected_x, tolerance, "x_bar")
+    agree(subject, grads, expected, tolerance, subject.floor(ct))
+    ct = ref.normal(rng, *w.shape, dtype=subject.dtype)
+    agree(subject, subject.matrix_vjp(ct), subject.reference_matrix_vjp(ct), tolerance, subject.floor(ct))
+
+
+def agree(subject, grads, expected, tolerance, floor):
+    assert set(grads) == set(expected), "one gradient per trainable argument"
+    for name, g in grads.items():
+        assert np.asarray(g).dtype == subject.arguments[name].dtype, f"gradient of {name} is {np.asarray(g).dtype}"
+        close(g, expected[name], tolerance, f"gradient of {name}", floor)
+
+
+def differences(subject, rng):
+    """Against five-point differences of the operator itself; for float64 and complex128."""
+    n_out, n_in = subject.reference().shape[-2:]
+    x = ref.normal(rng, 2, *subject.batch_shape, n_in, dtype=subject.dtype)
+    ct = ref.normal(rng, 2, *subject.batch_shape, n_out, dtype=subject.dtype)
+    grads, _ = subject.apply_vjp(x, ct)
+    for name in grads:
+        at = subject.arguments[name]
+        way = ref.normal(rng, *at.shape, dtype=at.dtype)
+        at = np.clip(at, -0.9, 0.9) if name == "sign" else at
+        moved = lambda t, name=name, at=at, way=way: subject.with_arguments(**{name: np.asarray(at + t * way)}).apply(x)
+        found = np.vdot(subject.with_arguments(**{name: at}).apply_vjp(x, ct)[0][name], way).real
+        expected = ref.slope_along(moved, ct)
+        assert abs(found - expected) <= DIFFERENCES * max(1.0, abs(expected)), f"gradient of {name}"
+
+
+def test_vjp(make, seed):
+    for n in (3, 4, 8, 17, 33):
+        vjp(make(n), seed)
+
+
+def test_vjp_stacks(make, seed):
+    for n, batch in ((4, (3,)), (8, (17,)), (5, (2, 1))):
+        vjp(make(n, batch), seed)
+
+
+@pytest.mark.cpu  # differences need double precision
+def test_vjp_against_differences(make, seed):
+    differences(make(5), seed)
+    differences(make(4, (2,)), seed)
+
+
+test_vjp_against_differences.select = lambda case: real_of(case.dtype) is np.float64
+
+
+def unitary(subject, rng):
+    w = subject.matrix()
+    assert w.dtype == subject.dtype
+    for index in members(subject.batch_shape):
+        assert ref.orthogonality_error(w[index]) <= UNITARITY, f"e(W) = {ref.orthogonality_error(w[index]):.3g}"
+    x = ref.normal(rng, 3, *subject.batch_shape, w.shape[-1], dtype=subject.dtype)
+    out = subject.apply(x)
+    assert out.dtype == subject.dtype
+    norms = np.linalg.norm(ref.wide(out), axis=-1), np.linalg.norm(ref.wide(x), axis=-1)
+    close(*norms, forward(subject.dtype, subject.factors), "norms")
+
+
+def test_unitary(make, seed):
+    for n in (1, 2, 5, 16, 33):
+        unitary(make(n), seed)
+    unitary(make(6, (3,)), seed)
+    unitary(make(64), seed)
+
+
+test_unitary.select = lambda case: case.object.declaration.unitary
+
+
+def adjoint(subject, rng):
+    n_out, n_in = subject.reference().shape[-2:]
+    x = ref.normal(rng, 3, *subject.batch_shape, n_in, dtype=subject.dtype)
+    y = ref.normal(rng, 3, *subject.batch_shape, n_out, dtype=subject.dtype)
+    image, back = ref.wide(subject.apply(x)), ref.wide(subject.apply_adjoint(y))
+    assert image.shape == y.shape
+    assert back.shape == x.shape
+    gap = abs(np.vdot(y, image) - np.vdot(back, x))
+    size = np.linalg.norm(image) * np.linalg.norm(y)
+    assert gap <= forward(subject.dtype, subject.factors) * size, f"<Wx, y> - <x, W^H y> = {gap:.2e}"
+
+
+def test_adjoint(make, seed):
+    for n in (3, 8, 33):
+        adjoint(make(n), seed)
+    adjoint(make(6, (2, 1)), seed)
+
+
+def dense(subject, rng):
+    w, tolerance = subject.reference(), forward(subject.dtype, subject.factors)
+    close(subject.matrix(), w, tolerance, "matrix")
+    x = ref.normal(rng, 4, *subject.batch_shape, w.shape[-1], dtype=subject.dtype)
+    y = ref.normal(rng, 4, *subject.batch_shape, w.shape[-2], dtype=subject.dtype)
+    close(subject.apply(x), np.einsum("...ij,...j->...i", w, x), tolerance, "apply")
+    close(subject.apply_adjoint(y), np.einsum("...ji,...j->...i", w.conj(), y), tolerance, "apply_adjoint")
+
+
+def test_dense(make, seed):
+    for n in (3, 4, 7, 8, 16, 17, 31, 32, 33, 50, 65):
+        dense(make(n), seed)
+
+
+def test_dense_stacks(make, seed):
+    for n, batch in ((4, (3,)), (8, (17,)), (6, (2, 3)), (5, (1,)), (16, (9,)), (32, (5,))):
+        dense(make(n, batch), seed)
+
+
+def problem(subject, rng, steps=7, batch=3, d=2):
+    n = subject.reference().shape[-1]
+    draw = lambda *shape: ref.normal(rng, *shape, dtype=subject.dtype) / 2
+    x, v = draw(steps, batch, d), draw(n, d)
+    bias = 0.1 * ref.normal(rng, n, dtype=real_of(subject.dtype))
+    return x, v, {"h0": draw(batch, n), "activation": "modrelu", "activation_bias": bias}
+
+
+def loop(subject, rng, **sizes):
+    """The product with W of every step through the operator's own apply, everything else by the reference."""
+    x, v, keywords = problem(subject, rng, **sizes)
+    h, states = keywords["h0"], []
+    for drive in np.einsum("nd,tbd->tbn", ref.wide(v), ref.wide(x)):
+        h = ref.activate(subject.apply(h.astype(subject.dtype)) + drive, "modrelu", keywords["activation_bias"])
+        states.append(h)
+    tolerance = sequence(subject.dtype, subject.factors, len(x))
+    close(subject.recurrence(x, v, **keywords), np.stack(states), tolerance, "states")
+
+
+def cut(subject, rng):
+    x, v, keywords = problem(subject, rng)
+    whole = subject.recurrence(x, v, **keywords)
+    tolerance = sequence(subject.dtype, subject.factors, len(x))
+    for at in (1, 4):
+        head = subject.recurrence(x[:at], v, **keywords)
+        tail = subject.recurrence(x[at:], v, **{**keywords, "h0": head[-1]})
+        close(np.concatenate([head, tail]), whole, tolerance, f"cut at {at}")
+
+
+def bptt(subject, rng, **sizes):
+    """Back-propagation through time by the reference, W_bar pulled back to the parameters by the reference."""
+    x, v, keywords = problem(subject, rng, **sizes)
+    ct = ref.normal(rng, len(x), x.shape[1], len(v), dtype=subject.dtype)
+    found = subject.recurrence_vjp(x, v, ct, **keywords)
+    expected = ref.recurrence_vjp(subject.reference(), x, v, ct, **keywords)
+    expected["transition"] = subject.reference_matrix_vjp(expected["w"])
+    tolerance = sequence_gradient(subject.dtype, subject.factors, len(x))
+    for name in ("x", "input_weight", "h0", "activation_bias"):
+        close(found[name], expected[name], tolerance, f"gradient of {name}", subject.floor(ct))
+    assert set(found["transition"]) == set(expected["transition"])
+    for name, g in found["transition"].items():
+        close(g, expected["transition"][name], tolerance, f"gradient of {name}", subject.floor(ct))
+
+
+def test_recurrence_equals_a_loop(make, seed):
+    for n in (3, 8, 20):
+        loop(make(n), seed)
+    loop(make(33), seed, steps=3, batch=9, d=5)
+
+
+def test_recurrence_cut_in_two(make, seed):
+    cut(make(6), seed)
+
+
+def test_recurrence_vjp(make, seed):
+    for n in (3, 8, 20):
+        bptt(make(n), seed)
+    bptt(make(33), seed, steps=3, batch=9, d=5)
+
+
+for law in (test_recurrence_equals_a_loop, test_recurrence_cut_in_two, test_recurrence_vjp):
+    law.select = lambda case: case.square
