@@ -9,7 +9,6 @@ import isometry.torch as it
 from isometry.integrations.torch import register
 from layers import B, D, N, close
 
-
 LIE = {
     "in order": lambda t: t,
     "turned": lambda t: t.transpose(0, -1).contiguous().transpose(0, -1),
