@@ -12,7 +12,7 @@ from reproduction.cell import CELLS, FACTS, longer_run, stem, title
 from reproduction.order import shown
 from reproduction.pictures import draw
 from reproduction.results import FOLDER, Entry, entries, read
-from reproduction.verdicts import AS_CLAIMED, KIND, cited, found, says, short, short_name, verdict
+from reproduction.verdicts import AS_CLAIMED, KIND, cited, found, says, short, verdict
 
 LONG = "†"
 COLUMNS = 6  # of tasks in a table
@@ -66,7 +66,7 @@ def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> l
         lines += _system(model, results)
     hours = _hours([entry for own in results.values() for entry in own if entry.seconds])
     lines += ["", "## Reading the tables", "", f"{TEXT['reading']} {hours}", "", "## Papers", ""]
-    lines += [f"- {short_name(key)}: {text}" for key, text in sorted(registry.papers()["paper"].items())]
+    lines += [f"- {text}" for _, text in sorted(registry.papers()["paper"].items())]
     return [*lines, "", "```{toctree}", ":hidden:", "", *(f"reproduction/{name}" for name in names), "```"]
 
 
@@ -97,7 +97,7 @@ def _hours(kept: Sequence[Entry]) -> str:
     """The time of all runs whose time is known."""
     runs, seconds = sum(entry.seeds for entry in kept), sum(entry.seconds for entry in kept)
     time = tasks.duration(seconds)
-    return f"The {runs} runs whose times were kept took {time} in all; some shared the machine with other programs."
+    return f"{runs} runs took {time}."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
