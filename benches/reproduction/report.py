@@ -9,13 +9,12 @@ from typing import Any
 from isometry.cli import registry
 from reproduction import tasks
 from reproduction.cell import CELLS, FACTS, longer_run, stem, title
-from reproduction.order import shown
 from reproduction.pictures import draw
 from reproduction.results import FOLDER, Entry, entries, read
 from reproduction.verdicts import AS_CLAIMED, KIND, cited, found, says, short, verdict
 
 LONG = "†"
-COLUMNS = 6  # of tasks in a table
+COLUMNS = 9  # of tasks in a table
 COUNTED = {
     "✓": "came out as claimed",
     "✗": "did not at this size",
@@ -103,7 +102,7 @@ def _hours(kept: Sequence[Entry]) -> str:
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
     """System by task."""
     heads = [f"[{cell}](reproduction/{CELLS[cell]['task']}.md#{stem(cell).lower()})" for cell in cells]
-    lines = [f"| | {' | '.join(heads)} |", "|---" + "|---:" * len(cells) + "|"]
+    lines = [f"| | {' | '.join(heads)} |", "|---" + "|:---:" * len(cells) + "|"]
     for model in models:
         row = [_mark(cell, model, results[cell]) for cell in cells]
         lines.append(f"| {title(model)} | {' | '.join(row)} |")
@@ -111,14 +110,13 @@ def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, S
 
 
 def _mark(cell: str, model: str, own: Sequence[Entry]) -> str:
-    """The verdict and the figure that it rests on."""
+    """The verdict, and whether it rests on a longer run."""
     results = found(cell, model, own)
     word, entry = verdict(cell, FACTS["claim"][model], results, short(own))
     mark = KIND[word.partition(",")[0]] if word else ""
     if entry is None:
         return mark
-    some = f", {entry.learnt}/{entry.seeds}" if 0 < entry.learnt < entry.seeds else ""
-    return f"{mark} {shown(cell, entry)}{'' if entry is results.short else LONG}{some}"
+    return mark + ("" if entry is results.short else LONG)
 
 
 def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
