@@ -65,7 +65,7 @@ def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> l
         lines += _system(model, results)
     hours = _hours([entry for own in results.values() for entry in own if entry.seconds])
     lines += ["", "## Reading the tables", "", f"{TEXT['reading']} {hours}", "", "## Papers", ""]
-    lines += [f"- {text}" for _, text in sorted(registry.papers()["paper"].items())]
+    lines += [f"- {text.partition('; ')[0]}" for _, text in sorted(registry.papers()["paper"].items())]
     return [*lines, "", "```{toctree}", ":hidden:", "", *(f"reproduction/{name}" for name in names), "```"]
 
 
@@ -96,7 +96,7 @@ def _hours(kept: Sequence[Entry]) -> str:
     """The time of all runs whose time is known."""
     runs, seconds = sum(entry.seeds for entry in kept), sum(entry.seconds for entry in kept)
     time = tasks.duration(seconds)
-    return f"{runs} runs took {time}."
+    return f"The {runs} runs whose times were kept took {time}."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
