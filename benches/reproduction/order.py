@@ -38,12 +38,6 @@ def spread(cell: str, tests: Mapping[str, float]) -> tuple[float, float] | None:
     return None if images is None or math.isnan(accuracy) else interval(accuracy, images)
 
 
-def shown(cell: str, entry: Entry) -> str:
-    """What the matrix shows of an entry: its accuracy where the task has test images, its loss elsewhere."""
-    found = spread(cell, entry.tests)
-    return figure(entry.ratio) if found is None else f"{100 * entry.tests['accuracy']:.1f} %"
-
-
 def with_interval(cell: str, tests: Mapping[str, float], name: str) -> str:
     """A score on test data, with its interval where it has one."""
     found = spread(cell, tests) if name == "accuracy" else None

@@ -9,13 +9,12 @@ from typing import Any
 from isometry.cli import registry
 from reproduction import tasks
 from reproduction.cell import CELLS, FACTS, longer_run, stem, title
-from reproduction.order import shown
 from reproduction.pictures import draw
 from reproduction.results import FOLDER, Entry, entries, read
-from reproduction.verdicts import AS_CLAIMED, KIND, cited, found, says, short, short_name, verdict
+from reproduction.verdicts import AS_CLAIMED, KIND, cited, found, says, short, verdict
 
 LONG = "†"
-COLUMNS = 6  # of tasks in a table
+COLUMNS = 9  # of tasks in a table
 COUNTED = {
     "✓": "came out as claimed",
     "✗": "did not at this size",
@@ -66,7 +65,7 @@ def _overview(results: Mapping[str, Sequence[Entry]], names: Sequence[str]) -> l
         lines += _system(model, results)
     hours = _hours([entry for own in results.values() for entry in own if entry.seconds])
     lines += ["", "## Reading the tables", "", f"{TEXT['reading']} {hours}", "", "## Papers", ""]
-    lines += [f"- {short_name(key)}: {text}" for key, text in sorted(registry.papers()["paper"].items())]
+    lines += [f"- {text.partition('; ')[0]}" for _, text in sorted(registry.papers()["paper"].items())]
     return [*lines, "", "```{toctree}", ":hidden:", "", *(f"reproduction/{name}" for name in names), "```"]
 
 
@@ -97,13 +96,13 @@ def _hours(kept: Sequence[Entry]) -> str:
     """The time of all runs whose time is known."""
     runs, seconds = sum(entry.seeds for entry in kept), sum(entry.seconds for entry in kept)
     time = tasks.duration(seconds)
-    return f"The {runs} runs whose times were kept took {time} in all; some shared the machine with other programs."
+    return f"The {runs} runs whose times were kept took {time}."
 
 
 def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, Sequence[Entry]]) -> list[str]:
     """System by task."""
     heads = [f"[{cell}](reproduction/{CELLS[cell]['task']}.md#{stem(cell).lower()})" for cell in cells]
-    lines = [f"| | {' | '.join(heads)} |", "|---" + "|---:" * len(cells) + "|"]
+    lines = [f"| | {' | '.join(heads)} |", "|---" + "|:---:" * len(cells) + "|"]
     for model in models:
         row = [_mark(cell, model, results[cell]) for cell in cells]
         lines.append(f"| {title(model)} | {' | '.join(row)} |")
@@ -111,14 +110,13 @@ def _matrix(cells: Sequence[str], models: Sequence[str], results: Mapping[str, S
 
 
 def _mark(cell: str, model: str, own: Sequence[Entry]) -> str:
-    """The verdict and the figure that it rests on."""
+    """The verdict, and whether it rests on a longer run."""
     results = found(cell, model, own)
     word, entry = verdict(cell, FACTS["claim"][model], results, short(own))
     mark = KIND[word.partition(",")[0]] if word else ""
     if entry is None:
         return mark
-    some = f", {entry.learnt}/{entry.seeds}" if 0 < entry.learnt < entry.seeds else ""
-    return f"{mark} {shown(cell, entry)}{'' if entry is results.short else LONG}{some}"
+    return mark + ("" if entry is results.short else LONG)
 
 
 def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:

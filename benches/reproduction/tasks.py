@@ -10,7 +10,7 @@ from reproduction.cell import CELLS, FACTS, PARAMETERS, SEEDS, stem, title
 from reproduction.cell import longer_run as plan
 from reproduction.order import compared, with_interval
 from reproduction.results import Entry, path
-from reproduction.verdicts import KIND, cited, found, says, short, verdict
+from reproduction.verdicts import cited, found, short
 
 RESULTS = "../../benches/reproduction/results"
 
@@ -34,8 +34,8 @@ def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -
     size = f"{facts['hidden']} units" if "hidden" in facts else f"{facts.get('parameters', PARAMETERS):,} parameters"
     seeds = facts.get("seeds", SEEDS)
     lines = [
-        f"{size}, {facts['updates']:,} updates, {seeds} seed{'s' if seeds > 1 else ''}. Learnt: below "
-        f"{facts['learnt']:g} of the baseline, {figure(baseline)}. {cited(facts['paper'])}.",
+        f"{size}, {facts['updates']:,} updates, {seeds} seed{'s' if seeds > 1 else ''}. Baseline: {figure(baseline)}. "
+        f"{cited(facts['paper'])}.",
         *(["", facts["about"]] if "about" in facts else []),
         "",
         *_table(cell, entries),
@@ -43,7 +43,10 @@ def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -
     if order := [line for model in short(entries) for line in _order(cell, model, entries)]:
         lines += ["", " ".join(order)]
     longer = [entry for entry in entries if entry.tier == "settle"]
-    sources = [f"{title(entry.model)}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
+    sources = [
+        f"{title(entry.model)}, {entry.parameters:,} parameters: {cited(plan(cell, entry.model).get('source', ''))}."
+        for entry in longer
+    ]
     lines += ["", "Longer runs:", "", *(f"- {source}" for source in sources)] if longer else []
     lines += [*_picture(cell, "", docs), *_picture(cell, "-settle", docs)]
     command = next(iter(short(entries).values()), entries[0]).command
@@ -81,21 +84,23 @@ def duration(seconds: float) -> str:
 
 def _table(cell: str, entries: Sequence[Entry]) -> list[str]:
     """A row for each system and one for each longer run: size, seeds, loss, scores on test data where there are any,
-    time, e(W), and what became of the claim, in the row that decides it.
+    time and e(W). Parameters stand where sizes are given instead.
     """
+    given = "hidden" in CELLS[cell] or any("hidden" in change for change in CELLS[cell].get("change", {}).values())
     kind = "tests" if any(entry.tests for entry in entries) else "scores"
     scores = list(dict.fromkeys(name for entry in entries for name in getattr(entry, kind)))
-    names = ["", "n", "parameters", "learnt", "over baseline"]
+    names = ["", "n", *(["parameters"] if given else []), "learnt", "over baseline"]
     names += [f"test {name}" if kind == "tests" else name for name in scores]
-    names += ["half", "ms", "e(W)", "claim"]
-    several = ["test accuracy"] if "images" in CELLS[cell] else []  # numbers that break into lines, and the claim
-    ends = ["---" if name in ("", "claim", *several) else "---:" for name in names]
+    names += ["half", "ms", "e(W)"]
+    several = ["test accuracy"] if "images" in CELLS[cell] else []  # numbers that break into lines
+    ends = ["---" if name in ("", *several) else "---:" for name in names]
     lines = [f"| {' | '.join(names)} |", f"|{'|'.join(ends)}|"]
     for entry in [*short(entries).values(), *(entry for entry in entries if entry.tier == "settle")]:
-        row = [_name(cell, entry), f"{entry.hidden:,}", f"{entry.parameters:,}", f"{entry.learnt}/{entry.seeds}"]
+        row = [_name(cell, entry), f"{entry.hidden:,}", *([f"{entry.parameters:,}"] if given else [])]
+        row += [f"{entry.learnt}/{entry.seeds}"]
         row += [figure(entry.ratio), *(_score(cell, getattr(entry, kind), name) for name in scores)]
         row += [figure(entry.half, digits=0), figure(entry.ms, digits=1), figure(entry.error)]
-        lines.append(f"| {' | '.join([*row, _claim(cell, entry, entries)])} |")
+        lines.append(f"| {' | '.join(row)} |")
     return lines
 
 
@@ -103,13 +108,6 @@ def _name(cell: str, entry: Entry) -> str:
     """Of a row: with the updates where they are not the cell's, and a star where the curves were not kept."""
     odd = entry.tier == "settle" or (entry.tier == "quick" and entry.updates != CELLS[cell]["updates"])
     return title(entry.model) + ("" if entry.curves else "\\*") + (f", {entry.updates:,} updates" if odd else "")
-
-
-def _claim(cell: str, entry: Entry, entries: Sequence[Entry]) -> str:
-    """The mark of a paper's claim, in the row that it rests on."""
-    claim = FACTS["claim"][entry.model]
-    word, decides = verdict(cell, claim, found(cell, entry.model, entries), short(entries))
-    return KIND[word.partition(",")[0]] if says(claim, cell) and decides is entry else ""
 
 
 def _score(cell: str, scores: Mapping[str, float], name: str) -> str:

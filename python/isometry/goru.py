@@ -69,9 +69,9 @@ def goru(
     lengths : array_like of int, shape (B,), optional
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
+        Whether each sequence is read from its own end; states keep the position of their input.
     starts : array_like of bool, shape (T, B), optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
+        Reset mask: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
     start_state : array_like, shape (T, B, n), (B, n) or (n,), optional
         The state before each marked step, entries of other steps not being read, or before all of them; zero if not
         given. With `reverse` start_state[t] is before the steps up to t - 1.
@@ -100,7 +100,7 @@ def goru(
     Notes
     -----
     An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; transition is then a stack, and the other arrays may have the members as a further first axis, w (E, 2,
+    replicas; transition is then a stack, and the other arrays may have the replicas as a further first axis, w (E, 2,
     n, n), h0 (E, B, n) and so on. Its states are (T, E, B, n).
 
     References

@@ -51,9 +51,9 @@ def lstm(
     lengths : array_like of int, shape (B,), optional
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
+        Whether each sequence is read from its own end; states keep the position of their input.
     starts : array_like of bool, shape (T, B), optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
+        Reset mask: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
     start_state : pair of array_like, (B, n) or (n,) each, optional
         The state before a marked step, zero if not given.
     backend : {"cpu", "gpu"}, optional
@@ -80,7 +80,7 @@ def lstm(
     Notes
     -----
     An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; the other arrays may have the members as a further first axis, w (E, 4, n, n), h0 (E, B, n) and so on.
+    replicas; the other arrays may have the replicas as a further first axis, w (E, 4, n, n), h0 (E, B, n) and so on.
     Its states are (T, E, B, n).
 
     References

@@ -48,8 +48,8 @@ def recurrence(
         W, one square operator of size n: `Householder`, `Cayley`, `Dense`, ...; or a stack of batch_shape (E,), an
         ensemble: E recurrences of the same sizes in one call.
     x
-        The input, shape (T, B, d); of an ensemble (T, E, B, d), or (T, 1, B, d) for all members. Its other arrays may
-        have the members as a further first axis: input_weight (E, n, d), h0 (E, B, n), biases (E, n).
+        The input, shape (T, B, d); of an ensemble (T, E, B, d), or (T, 1, B, d) for all replicas. Its other arrays may
+        have the replicas as a further first axis: input_weight (E, n, d), h0 (E, B, n), biases (E, n).
     input_weight
         V, shape (n, d).
     h0
@@ -69,9 +69,9 @@ def recurrence(
     reverse
         Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
     starts, start_state
-        Marks, bool (T, B): a sequence begins at step t of column b, from start_state, (B, n) or (n,), zero if None;
-        or (T, B, n), a state for each mark, other entries not being read. Results are those of separate calls; with
-        `reverse` the one with a column's last step starts from h0, and that of the steps up to t - 1 from
+        A reset mask, bool (T, B): a sequence begins at step t of column b, from start_state, (B, n) or (n,), zero if
+        None; or (T, B, n), a state for each reset, other entries not being read. Results are those of separate calls;
+        with `reverse` the one with a column's last step starts from h0, and that of the steps up to t - 1 from
         start_state[t].
     backend
         "cpu" or "gpu"; None: that of `use_backend`.
@@ -99,7 +99,7 @@ def recurrence(
     Notes
     -----
     Costs T B (cost of W on one vector + 2 n d) operations; memory T B n. An operator is applied by its factors at
-    each step if that is cheaper than forming its matrix once. Small members of an ensemble are computed one per
+    each step if that is cheaper than forming its matrix once. Small replicas of an ensemble are computed one per
     thread, large ones one after another, with the bits of a separate call on the same W (in a stack, W of up to 32
     rows may be rounded otherwise than alone). Ensembles do not take arrays on the GPU.
 

@@ -75,9 +75,9 @@ def rum(
     lengths : array_like of int, shape (B,), optional
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
+        Whether each sequence is read from its own end; states keep the position of their input.
     starts : array_like of bool, shape (T, B), optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
+        Reset mask: where starts[t, b] holds, a sequence begins at step t of column b, from start_state.
     start_state : array_like, shape (T, B, n), (B, n) or (n,), optional
         The state before each marked step, entries of other steps not being read, or before all of them; zero if not
         given. With `reverse` start_state[t] is before the steps up to t - 1.
@@ -108,7 +108,7 @@ def rum(
     Notes
     -----
     An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; the other arrays may have the members as a further first axis, w (E, 2n, n), h0 (E, B, n) and so on.
+    replicas; the other arrays may have the replicas as a further first axis, w (E, 2n, n), h0 (E, B, n) and so on.
     Its states are (T, E, B, n).
 
     References
@@ -226,5 +226,5 @@ def _settings(lam: int, eta: float | None, r0: object, starts: object) -> tuple[
     """Whether there is a memory, which takes no marks, and the length of the states."""
     found = setting(lam, eta, r0)
     if found[0] and starts is not None:
-        raise NotImplementedError("starts must not be given with lam 1: the kernels have no marks for a memory")
+        raise NotImplementedError("starts must not be given with lam 1: a memory cannot be reset")
     return found

@@ -198,7 +198,7 @@ def start_state(starts: object, shape: Shape, sizes: tuple[int, int, int], membe
 
 def needs_starts() -> NoReturn:
     """A state before marks without marks."""
-    raise ValueError("start_state must not be given without starts, the marks before which it is the state")
+    raise ValueError("start_state must not be given without starts, the reset mask that it belongs to")
 
 
 def starts_served(*, gpu: bool) -> None:

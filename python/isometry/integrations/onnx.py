@@ -66,7 +66,7 @@ def export(
     TypeError
         Complex states or operators: ONNX has no complex numbers.
     NotImplementedError
-        The model calls a layer with a PackedSequence, a mask or marks, or a recurrence with lengths; or it forms a
+        The model calls a layer with a PackedSequence, a mask or ``starts``, or a recurrence with lengths; or it forms a
         Cayley transform from its input, since ONNX has no linear solver.
 
     Notes

@@ -79,7 +79,7 @@ class RecurrentPolicy(_Policy):
     ``RecurrentPPO.load(path, custom_objects={"policy_class": RecurrentPolicy})``. Values, actions and updates are equal
     up to rounding. Other layers take the place of the LSTMs under the same names.
 
-    An update is one call of a layer over the whole batch, with the marks of its episodes; acting is one step of
+    An update is one call of a layer over the whole batch, with the starts of its episodes; acting is one step of
     ``layer.cached()``, whose matrices are formed once per update.
 
     Examples

@@ -30,7 +30,7 @@ class Adjoint(OfOne[Op]):
     Raises
     ------
     TypeError
-        If it is not an operator of this face.
+        If it is not an operator of the NumPy interface.
 
     Notes
     -----

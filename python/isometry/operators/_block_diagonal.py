@@ -35,7 +35,7 @@ class BlockDiagonal(OfOne[Op]):
     Raises
     ------
     TypeError
-        If it is not an operator of this face.
+        If it is not an operator of the NumPy interface.
     ValueError
         If it is a single operator, or a stack without members.
 

@@ -33,7 +33,7 @@ class Columns(OfOne[Op]):
     Raises
     ------
     TypeError
-        If it is not an operator of this face, or the count not an integer.
+        If it is not an operator of the NumPy interface, or the count not an integer.
     ValueError
         A count outside 1..n_in.
 

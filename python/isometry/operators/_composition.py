@@ -41,7 +41,7 @@ class Composition(Combined):
     ValueError
         If no operator is given, or the shapes do not fit.
     TypeError
-        If one of them is not an operator of this face.
+        If one of them is not an operator of the NumPy interface.
 
     Notes
     -----

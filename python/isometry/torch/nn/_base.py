@@ -210,13 +210,14 @@ class RecurrentLayer(Stepping, LayerParameters):
             Initial states (num_layers * directions, B, hidden_size), without B for unbatched input; by default zero,
             or the trained ones with ``trainable_h0``. A pair of them where the state is a pair, as in an `LSTM`.
         starts : Tensor, bool, optional
-            Marks of the steps at which another sequence begins, (T, B), shaped as ``input`` without its features: the
-            state before them is another, and no gradient crosses them. ``hx`` is the state before the first step,
-            unless that is marked. In the other direction each piece is read from its own end.
+            A reset mask (T, B), shaped as ``input`` without its features: True at the first step of each sequence.
+            There the state is reset, and no gradient flows across. ``hx`` is the state before the first step, unless
+            that is reset. In the other direction each sequence is read from its own end.
         start_state : Tensor, optional
-            The state before marked steps, shaped as ``hx``, or with the steps in front for a state of each mark, (T,
+            The state after a reset, shaped as ``hx``, or with the steps in front for a state of each reset, (T,
             num_layers * directions, B, hidden_size), whatever ``batch_first``; a pair where the state is one. Without
-            it they are zero, or the trained ones with ``trainable_h0``. Entries without a mark are not read.
+            it the state is zero, or the trained one with ``trainable_h0``. Entries where ``starts`` is False are not
+            read.
         mask : Tensor, bool, optional
             The steps that are part of each sequence, shaped as ``starts``; at the others, whose input is not read, the
             state and the output stay what they were. Not together with ``starts``.

@@ -100,7 +100,7 @@ class DeltaProduct(RecurrentLayer):
     ----------
     Siems, Carstensen, Zela, Hutter, Pontil, Grazzi. DeltaProduct: Improving state-tracking in linear RNNs via
     Householder products. NeurIPS 2025. Grazzi, Siems, Zela, Franke, Hutter, Pontil. Unlocking state-tracking in linear
-    RNNs through negative eigenvalues. ICLR 2025. The choices made here: docs/math/delta.md.
+    RNNs through negative eigenvalues. ICLR 2025. The documentation's mathematics of the delta rule lists the choices.
 
     Examples
     --------

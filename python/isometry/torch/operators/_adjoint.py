@@ -21,7 +21,7 @@ class Adjoint(OfOne[Op]):
     Raises
     ------
     TypeError
-        An argument that is not an operator of this face.
+        An argument that is not an operator of the torch interface.
 
     Notes
     -----

@@ -27,7 +27,7 @@ class BlockDiagonal(OfOne[Op]):
     Raises
     ------
     TypeError
-        An argument that is not an operator of this face.
+        An argument that is not an operator of the torch interface.
     ValueError
         A single operator, or a stack without members.
 

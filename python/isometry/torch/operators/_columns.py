@@ -26,7 +26,7 @@ class Columns(OfOne[Op]):
     Raises
     ------
     TypeError
-        An argument that is not an operator of this face, or a count that is no integer.
+        An argument that is not an operator of the torch interface, or a count that is no integer.
     ValueError
         A count outside 1..n_in.
 

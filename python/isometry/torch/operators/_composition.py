@@ -29,7 +29,7 @@ class Composition(Operator):
     ValueError
         No operator, or shapes that do not fit.
     TypeError
-        Arguments other than operators of this face, or of two precisions.
+        Arguments other than operators of the torch interface, or of two precisions.
 
     Notes
     -----

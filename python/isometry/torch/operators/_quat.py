@@ -1,4 +1,4 @@
-"""Unit quaternions (x, y, z, w) of rotations of space, as in the NumPy face, differentiable.
+"""Unit quaternions (x, y, z, w) of rotations of space, as in the NumPy interface, differentiable.
 
 Lengths are those of vectors divided by a number that is held constant, since results do not depend on it; at zero they
 are series, whose errors are of the order of eps^(3/2), and whose derivatives are right up to order 5.

@@ -48,7 +48,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
     Notes
     -----
     max|W^H W - I| stays below 20 n eps for all finite values, in every mode and on every device; angles, and gradients
-    relative to the cotangent, are accurate to about ||A|| eps. Costs are as in the NumPy face. In second
+    relative to the cotangent, are accurate to about ||A|| eps. Costs are as in the NumPy interface. In second
     derivatives, forward mode and on other devices the number of squarings cannot depend on ||A||: W then costs
     36 products in single precision, 73 in double precision, and its gradient twice as many.
 

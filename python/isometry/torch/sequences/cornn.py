@@ -55,7 +55,7 @@ def cornn(
     lengths : Tensor or sequence of int, shape (B,), optional
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
+        Whether each sequence is read from its own end; states keep the position of their input.
     backend : {"cpu"}, optional
         Where the kernels run; the GPU has none for this cell.
     checkpoint : {"none", "sqrt"}
@@ -64,7 +64,7 @@ def cornn(
     output : {"states", "last"}
         "last" returns only the last state of each sequence, (B, n): (y0, z0) for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
+        Reset mask: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from
         (y0, z0).
     start_state : pair of Tensor, (T, B, n), (B, n) or (n,) each, optional
@@ -91,7 +91,7 @@ def cornn(
     Per step and sequence 4 n^2 + 2 n d flops, backward twice that. Saved for backward are y, z and the tanh.
 
     An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; the other arrays may have the members as a further first axis, w (E, 2, n, n), y0 (E, B, n) and so on.
+    replicas; the other arrays may have the replicas as a further first axis, w (E, 2, n, n), y0 (E, B, n) and so on.
     Its states are (T, E, B, n). It takes no checkpoint.
 
     References

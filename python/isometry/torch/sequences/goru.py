@@ -75,7 +75,7 @@ def goru(
     lengths : Tensor or sequence of int, shape (B,), optional
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
+        Whether each sequence is read from its own end; states keep the position of their input.
     backend : {"cpu", "gpu"}, optional
         Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts, and W_h as a
         matrix.
@@ -85,7 +85,7 @@ def goru(
     output : {"states", "last"}
         "last" returns only the last state of each sequence, (B, n): h0 for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
+        Reset mask: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from h0.
     start_state : Tensor, shape (T, B, n), (B, n) or (n,), optional
         The state before each marked step, entries of other steps not being read, or before all of them; zero if not
@@ -110,7 +110,7 @@ def goru(
     Per step and state 4 n^2 + 6 n d flops and those of the transition, backward twice that.
 
     An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; transition is then a stack, and the other arrays may have the members as a further first axis, w (E, 2,
+    replicas; transition is then a stack, and the other arrays may have the replicas as a further first axis, w (E, 2,
     n, n), h0 (E, B, n) and so on. Its states are (T, E, B, n). It takes no checkpoint.
 
     References

@@ -53,7 +53,7 @@ def lstm(
     lengths : Tensor or sequence of int, shape (B,), optional
         The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
+        Whether each sequence is read from its own end; states keep the position of their input.
     backend : {"cpu", "gpu"}, optional
         Where the kernels run; by default as `use_backend` says. The GPU takes float32 and no starts.
     checkpoint : {"none", "sqrt"}
@@ -62,7 +62,7 @@ def lstm(
     output : {"states", "last"}
         "last" returns only the last state of each sequence, (B, n): (h0, c0) for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
+        Reset mask: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from
         (h0, c0).
     start_state : pair of Tensor, (T, B, n), (B, n) or (n,) each, optional
@@ -88,7 +88,7 @@ def lstm(
     Per step and sequence 8 n (n + d) flops, backward twice that. Saved for backward are h, c and the four gates.
 
     An ensemble is E recurrences of the same sizes in one call: x of shape (T, E, B, d), or (T, 1, B, d) for all
-    members; the other arrays may have the members as a further first axis, w (E, 4, n, n), h0 (E, B, n) and so on.
+    replicas; the other arrays may have the replicas as a further first axis, w (E, 4, n, n), h0 (E, B, n) and so on.
     Its states are (T, E, B, n). It takes no checkpoint.
 
     References

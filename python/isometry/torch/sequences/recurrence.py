@@ -42,7 +42,7 @@ def recurrence(
         W, square, one operator; or a stack of batch_shape (E,), an ensemble: E recurrences of the same sizes in one
         call.
     x : Tensor, shape (T, B, d)
-        The input; of an ensemble (T, E, B, d), or (T, 1, B, d) for all members. Its other arrays may have the members
+        The input; of an ensemble (T, E, B, d), or (T, 1, B, d) for all replicas. Its other arrays may have the replicas
         as a further first axis: input_weight (E, n, d), h0 (E, B, n), biases (E, n).
     input_weight : Tensor, shape (n, d)
         V.
@@ -61,7 +61,7 @@ def recurrence(
     lengths : Tensor or sequence of int, shape (B,), optional
         The length of each sequence, in 0..T; states past its end are zero.
     reverse : bool
-        Whether each sequence is read from its own end; states keep the place of their input.
+        Whether each sequence is read from its own end; states keep the position of their input.
     backend : {"cpu", "gpu"}, optional
         Where the kernels run; by default as `use_backend` says.
     checkpoint : {"none", "sqrt", "reversible"}
@@ -73,7 +73,7 @@ def recurrence(
     output : {"states", "last"}
         "last" returns only the last state of each sequence, (B, n): h0 for one of length 0.
     starts : Tensor, shape (T, B), bool, optional
-        Marks: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
+        Reset mask: where starts[t, b] holds, a sequence begins at step t of column b, from start_state. Values
         and gradients are those of separate calls; with `reverse` the piece with a column's last step starts from h0.
     start_state : Tensor, shape (T, B, n), (B, n) or (n,), optional
         The state before each marked step, entries of other steps not being read, or before all of them; zero if not
@@ -95,7 +95,7 @@ def recurrence(
 
     Notes
     -----
-    Small members of an ensemble are computed one per thread, large ones one after another, with the bits of a separate
+    Small replicas of an ensemble are computed one per thread, large ones one after another, with the bits of a separate
     call on the same W (in a stack, W of up to 32 rows may be rounded otherwise than alone). Graphs of torch.compile and
     formulas compute them one by one.
 
