@@ -70,6 +70,11 @@ class GORU(GatedLayer, TransitionLayer):
     signs_l{k}[_reverse] : buffer
         The last factor of a Cayley transform.
 
+    Notes
+    -----
+    W_z, W_r and U are drawn uniformly within +-sqrt(6 / (rows + columns)), the operator by the ``random`` of its
+    class; biases are zero.
+
     References
     ----------
     Jing et al. Gated orthogonal recurrent units: On learning to forget. Neural Computation 31 (2019).

@@ -46,6 +46,10 @@ class GRU(GatedLayer):
         With ``reset="after"``, torch's second bias b' (3, hidden_size); those of z and r add to b. From a state dict
         without second biases they are zero.
 
+    Notes
+    -----
+    W and U of each gate are drawn uniformly within +-sqrt(6 / (rows + columns)); biases are zero.
+
     References
     ----------
     Cho et al. Learning phrase representations using RNN encoder-decoder for statistical machine translation.

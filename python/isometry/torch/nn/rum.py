@@ -54,6 +54,10 @@ class RUM(CellLayer):
     embed_weight_l{k}[_reverse], embed_bias_l{k}[_reverse] : Parameter
         U_e (hidden_size, features) and b_e (hidden_size).
 
+    Notes
+    -----
+    W, U and U_e are drawn uniformly within +-sqrt(6 / (n + columns)); biases are zero. Every call starts from R = I.
+
     References
     ----------
     Dangovski, Jing, Nakov, Tatalović, Soljačić. Rotational unit of memory. TACL 2019.
