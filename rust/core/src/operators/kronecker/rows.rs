@@ -153,7 +153,13 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         }
     }
 
-    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, scratch: *mut T::Real) {
+    unsafe fn deal(
+        &self,
+        k: usize,
+        sums: &mut [T::Real],
+        mut bars: MatrixBars<'_, T>,
+        scratch: *mut T::Real,
+    ) {
         for group in &self.groups {
             let own = &sums[group.place * T::PARTS..][..group.p * group.q * T::PARTS];
             // SAFETY: the scratch has three times the elements of a group; zero bits are numbers.
