@@ -7,7 +7,8 @@ import reference as ref
 from backends import served
 from forms import FORMS, SQUARE, formed, of_matrices
 from laws.test_layouts import broadcast, overwritten, stacked
-from laws.test_operators import adjoint, bptt, dense, differences, loop, vjp
+from laws.test_operators import adjoint, dense, differences, vjp
+from laws.test_recurrence import bptt, loop
 from registry import DTYPES, is_complex, members, real_of
 from tolerance import close, forward, identical
 
