@@ -10,7 +10,8 @@ import isometry.torch as it
 import reference as ref
 from forms import hermitian
 from laws.test_layouts import results
-from laws.test_operators import agree, bptt, loop
+from laws.test_operators import agree
+from laws.test_recurrence import bptt, loop
 from registry import CASES, DTYPES, OBJECTS, is_complex, spread
 from subjects import NumpySubject, TorchSubject
 from tolerance import close, forward, gradient, identical
