@@ -17,8 +17,8 @@ from laws.test_expressions import converts, picks, products
 from laws.test_formulas import agree, agree_beside, agree_over_time
 from laws.test_layouts import broadcast, overwritten, same_bits, stacked, untouched
 from laws.test_operators import adjoint, dense, differences, unitary, vjp
-from laws.test_recurrence import bptt, cut, loop
 from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
+from laws.test_recurrence import bptt, cut, loop
 from laws.test_structure import apart as members_apart
 from laws.test_structure import everywhere
 from laws.test_threads import threaded
