@@ -134,7 +134,7 @@ pub fn locks(py: Python<'_>) -> bool {
     *LOCKS.get_or_init(py, || ask().unwrap_or(true))
 }
 
-/// The same while the interpreter's lock is held, within which the tensor gets no other memory: only the object is kept.
+/// The same for a call that keeps the interpreter's lock: no other thread can replace the memory of the tensor, so only the object is held.
 pub fn lent<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
     let Some(exchange) = exchange(object) else { return Ok(None) };
     let view = viewed(argument, object, exchange)?;

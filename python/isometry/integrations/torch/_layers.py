@@ -56,10 +56,12 @@ class Call(NamedTuple):
 
 def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Tensor, ...] | None:
     """The output and the last states for x (T, B, d), or for packed x (entries, d) with `counts` entries per step; None
-    where tensors of a call without gradients do not fit.
+    where the tensors do not fit.
     """
-    if not call.recorded and not call.dropout:
-        return _unrecorded(x, call, counts)
+    if not call.recorded and not call.dropout and (found := _unrecorded(x, call, counts)) is not None:
+        return found
+    if not _fits(x, call, x.shape[1] if counts is None else counts[0]):
+        return None
     if counts is None:
         output, last = _layers(x, call, None, lambda x, p: torch.dropout(x.contiguous(), p, True))
         return (output.clone(memory_format=torch.contiguous_format) if call.directions == 1 else output), *last
@@ -77,8 +79,24 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
     return gathered(output), *last
 
 
+def _fits(x: Tensor, call: Call, batch: int) -> bool:
+    """Whether all tensors are of one dtype on the CPU, and of the shapes that torch expects."""
+    kind, held, weights, each, directions, _, n, _ = call
+    count, rows = len(weights) // each, kind.gates * n
+    shapes = [x.shape, *[(count, batch, n)] * len(held)]
+    for i in range(count):
+        shapes += [(rows, x.shape[-1] if i < directions else directions * n), (rows, n)]
+        shapes += [(rows,)] * (each - 2)
+    for t, shape in zip((x, *held, *weights), shapes, strict=True):
+        if not (t.dtype is x.dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
+            return False
+    return True
+
+
 def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor, ...] | None:
-    """`results` without gradients and dropout."""
+    """`results` without gradients and dropout; None where the kernel reads no tensors (torch before 2.10), or refuses
+    these.
+    """
     kind, held, weights, each, directions, _, n, _ = call
     if not all(map(Tensor.is_contiguous, (*held, *weights))):
         held, weights = [t.contiguous() for t in held], [t.contiguous() for t in weights]

@@ -89,7 +89,7 @@ def _recorded(tensors: Sequence[Tensor]) -> bool:
 def _call(
     kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor], law: Sequence[Any], sizes: Sizes
 ) -> Call | None:
-    """A call that these kernels compute; else None: torch computes or refuses it."""
+    """A call for these kernels, if its tensors fit one another; else None: torch computes or refuses it."""
     biases, layers, dropout, train, bidirectional = law
     steps, batch, packed, always = sizes
     held = tuple(states) if kind.parts == 2 else (states,)
@@ -105,18 +105,7 @@ def _call(
         return None
     if not _ours(tensors):
         return None
-    call = Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
-    if not recorded and not call.dropout:
-        return call  # whose kernel says itself whether everything fits
-    rows = kind.gates * n
-    shapes = [x.shape, *[(count, batch, n)] * len(held)]
-    for i in range(count):
-        shapes += [(rows, features if i < directions else directions * n), (rows, n)]
-        shapes += [(rows,)] * (each - 2)
-    for t, shape in zip(tensors, shapes, strict=True):
-        if not (t.dtype is dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
-            return None
-    return call
+    return Call(kind, held, weights, each, directions, dropout if train else 0.0, n, recorded)
 
 
 def _of_padded(kind: Kind) -> Callable[[Any, bool], Any]:

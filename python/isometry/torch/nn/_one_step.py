@@ -32,7 +32,7 @@ def called(layer: Any, input: Any, hx: Any) -> tuple[Any, Any] | None:
     elif type(input) is Tensor and input.dim() in (2, 3):
         batched, counts = input.dim() == 3, None
         turned = batched and layer.batch_first
-        x = input.transpose(0, 1).contiguous() if turned else input if batched else input.unsqueeze(1)
+        x = input.transpose(0, 1) if turned else input if batched else input.unsqueeze(1)
         lead = (x.size(1),) if batched else ()
     else:
         return None

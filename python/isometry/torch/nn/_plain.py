@@ -35,7 +35,9 @@ def plain(
     steps, directions = len(counts) if counts else x.shape[0] if x.dim() == 3 else 1, layer._directions
     if not width or layer._separate is not (width > 1) or (packed and steps == 1 and lead > (_FEW,)):
         return None
-    if layer.num_layers > 1 and layer.dropout and layer.training:
+    if (layer.num_layers > 1 and layer.dropout and layer.training) or layer._as_given(layer._suffixes[0]) is None:
+        return None
+    if torch.is_grad_enabled() and layer.weight_ih_l0.requires_grad:
         return None
     if hx is not None and width > 1 and not isinstance(hx, (tuple, list)):
         return None
@@ -80,7 +82,7 @@ def _plain(
     own, (kernel, second) = layer._as_given(suffix), layer._apart(suffix)
     if own is None or (before is None and layer.trainable_h0):
         return None
-    arrays = (x, *[kernel.arrays.get(name) for name in NAMES[kernel.cell][1:]], None)
+    arrays = (x.contiguous(), *[kernel.arrays.get(name) for name in NAMES[kernel.cell][1:]], None)
     matrices = own[0] if own else None, second
     read = [t for t in (*arrays, *(before or ()), *matrices) if t is not None]
     if mode(*read) is not KERNEL or any(map(Tensor.is_neg, read)):
