@@ -11,6 +11,7 @@ import isometry.torch as it
 from agents import CRITICS, LAYERS, Spaces, blind_cartpole, policy, stored, weight_normed
 from isometry.integrations import sb3 as integration
 from isometry.integrations.sb3 import RecurrentPolicy, register
+from isometry.torch.nn._plain import _FEW
 from isometry.torch.nn._streaming import Held
 
 pytestmark = [
@@ -209,9 +210,9 @@ def test_matrices_are_packed_once_per_update(monkeypatch):
     packed = []
     prepare = Held._prepare
     monkeypatch.setattr(Held, "_prepare", lambda own: packed.append(1) or prepare(own))
-    spaces = Spaces("plain")
-    model, states = policy(RecurrentPolicy, spaces, layer="GRU"), stored(1, SEQUENCES)
-    seen, marks = spaces.seen(SEQUENCES, torch.Generator()), torch.zeros(SEQUENCES)
+    spaces, many = Spaces("plain"), _FEW + 1
+    model, states = policy(RecurrentPolicy, spaces, layer="GRU"), stored(1, many)
+    seen, marks = spaces.seen(many, torch.Generator()), torch.zeros(many)
 
     def act(each):
         with torch.no_grad():

@@ -11,6 +11,7 @@ import isometry.torch as it
 from agents import weight_normed
 from isometry.integrations import torchrl as integration
 from isometry.integrations.torchrl import register
+from isometry.torch.nn._plain import _FEW
 from isometry.torch.nn._streaming import Held
 from subprocesses import ROOT
 
@@ -215,7 +216,7 @@ def test_matrices_are_packed_once_while_collecting(monkeypatch):
     monkeypatch.setattr(Held, "_prepare", lambda own: packed.append(1) or prepare(own))
     for each in (module("gru"), module("gru", gru=it.nn.GRU(D, N, batch_first=True))):
         packed.clear()
-        given = batch("gru", torch.zeros(B, dtype=torch.bool))
+        given = batch("gru", torch.zeros(_FEW + 1, dtype=torch.bool))
         with register(), torch.no_grad():
             before, _, _ = (each(given.clone())["y"] for _ in range(3))
             assert len(packed) == 1
