@@ -2,6 +2,7 @@
 //! tests. It changes without notice, and its functions on pointers trust their callers.
 
 pub use crate::cpu::Blocks;
+pub use crate::kernels::Buffer;
 pub use crate::recurrence::beside::{Beside, BesideMut};
 pub use crate::task::Task;
 

@@ -177,7 +177,18 @@ impl<A> Held<'_, A> {
 impl<'py, T: Typed> Input<'py, T> {
     /// Borrows the array.
     pub fn new(argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Some(tensor) = tensor(argument, array)? {
+        Self::at(Place::Threads(1), argument, array)
+    }
+
+    /// Borrows the array, which may be on the GPU if the call is there.
+    pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        #[cfg(feature = "gpu")]
+        if let Some(array) = resident::<T>(place, argument, array)? {
+            let data: *const [T] = &[];
+            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, false)?);
+            return Ok(Input { data, shape, _claim, _array: Held::Resident(array) });
+        }
+        if let Some(tensor) = tensor(place, argument, array)? {
             let data = elements::<T>(argument, &tensor)?;
             let _claim = Claim::of(argument, data, false)?;
             return Ok(Input { data, shape: tensor.shape, _claim, _array: Held::Storage(tensor.storage) });
@@ -191,18 +202,6 @@ impl<'py, T: Typed> Input<'py, T> {
         let data: *const [T] = input.as_slice().map_err(|_| layout(argument))?;
         let _claim = Claim::of(argument, data, false)?;
         Ok(Input { data, shape: input.shape().to_vec(), _claim, _array: Held::Array(input) })
-    }
-
-    /// Borrows the array, which may be on the GPU if the call is there.
-    pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        #[cfg(feature = "gpu")]
-        if let Some(array) = resident::<T>(place, argument, array)? {
-            let data: *const [T] = &[];
-            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, false)?);
-            return Ok(Input { data, shape, _claim, _array: Held::Resident(array) });
-        }
-        let _ = place;
-        Self::new(argument, array)
     }
 
     /// Borrows the array and checks its shape.
@@ -287,7 +286,18 @@ pub struct Output<'py, T: Element> {
 impl<'py, T: Typed> Output<'py, T> {
     /// Borrows the array for writing.
     pub fn new(argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Some(tensor) = tensor(argument, array)? {
+        Self::at(Place::Threads(1), argument, array)
+    }
+
+    /// Borrows the array, or room for one on the GPU if the call is there.
+    pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        #[cfg(feature = "gpu")]
+        if let Some(array) = resident::<T>(place, argument, array)? {
+            let data: *mut [T] = &mut [];
+            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, true)?);
+            return Ok(Output { data, shape, _claim, _array: Held::Resident(array) });
+        }
+        if let Some(tensor) = tensor(place, argument, array)? {
             let data = elements::<T>(argument, &tensor)?;
             let _claim = Claim::of(argument, data, true)?;
             return Ok(Output { data, shape: tensor.shape, _claim, _array: Held::Storage(tensor.storage) });
@@ -303,18 +313,6 @@ impl<'py, T: Typed> Output<'py, T> {
             typed.try_readwrite().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
         let data: *mut [T] = output.as_slice_mut().map_err(|_| layout(argument))?;
         Ok(Output { data, shape: typed.shape().to_vec(), _claim, _array: Held::Array(output) })
-    }
-
-    /// Borrows the array, or room for one on the GPU if the call is there.
-    pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        #[cfg(feature = "gpu")]
-        if let Some(array) = resident::<T>(place, argument, array)? {
-            let data: *mut [T] = &mut [];
-            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, true)?);
-            return Ok(Output { data, shape, _claim, _array: Held::Resident(array) });
-        }
-        let _ = place;
-        Self::new(argument, array)
     }
 
     /// Borrows the array and checks its shape.

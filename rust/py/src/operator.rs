@@ -180,8 +180,8 @@ fn run<T: Number>(
     save: bool,
 ) -> PyResult<SavedValues> {
     match place {
-        Place::Threads(threads) => {
-            detached::run(py, |_| on_threads(object, given, task, out, save, &Budget::of(threads)))
+        Place::Threads(_) | Place::Here => {
+            detached::run(py, |_| on_threads(object, given, task, out, save, &Budget::of(place.threads())))
         }
         #[cfg(feature = "gpu")]
         Place::Gpu => {

@@ -11,6 +11,8 @@ use pyo3::types::PyString;
 pub enum Place {
     /// Threads of the CPU.
     Threads(usize),
+    /// The thread of the caller, which keeps the interpreter's lock: it holds tensors, not their memory.
+    Here,
     /// The GPU.
     #[cfg(feature = "gpu")]
     Gpu,
@@ -40,6 +42,7 @@ impl Place {
     pub fn threads(self) -> usize {
         match self {
             Place::Threads(threads) => threads,
+            Place::Here => 1,
             #[cfg(feature = "gpu")]
             Place::Gpu => isometry_core::internal::parallel::available(),
         }

@@ -11,6 +11,7 @@
 
 use crate::dtype::Dtype;
 use crate::error::layout;
+use crate::place::Place;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -111,10 +112,18 @@ pub struct Tensor<'py> {
     pub storage: Bound<'py, PyAny>,
 }
 
-/// The tensor, if the object is one.
-pub fn tensor<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
+/// The tensor, if the object is one. No other thread can replace its memory while a call keeps the interpreter's lock.
+pub fn tensor<'py>(
+    place: Place,
+    argument: &str,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<Tensor<'py>>> {
     let Some(exchange) = exchange(object) else { return Ok(None) };
     let mut view = viewed(argument, object, exchange)?;
+    if let Place::Here = place {
+        let (data, shape) = contiguous(argument, &view)?;
+        return Ok(Some(Tensor { data, dtype: element(&view), shape, storage: object.clone() }));
+    }
     loop {
         let storage = exchange.storage.bind(object.py()).call1((object,))?;
         let again = viewed(argument, object, exchange)?;
@@ -132,14 +141,6 @@ pub fn locks(py: Python<'_>) -> bool {
     static LOCKS: PyOnceLock<bool> = PyOnceLock::new();
     let ask = || py.import("sys")?.call_method0("_is_gil_enabled")?.extract();
     *LOCKS.get_or_init(py, || ask().unwrap_or(true))
-}
-
-/// The same for a call that keeps the interpreter's lock: no other thread can replace the memory of the tensor, so only the object is held.
-pub fn lent<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
-    let Some(exchange) = exchange(object) else { return Ok(None) };
-    let view = viewed(argument, object, exchange)?;
-    let (data, shape) = contiguous(argument, &view)?;
-    Ok(Some(Tensor { data, dtype: element(&view), shape, storage: object.clone() }))
 }
 
 /// The element type of a tensor, if the object is one; None inside where no kernel has it.

@@ -17,6 +17,9 @@ pub struct Buffer<T: Plain> {
 
 impl<T: Plain> Buffer<T> {
     /// `len` zeros.
+    ///
+    /// # Errors
+    /// Where there is no memory.
     pub fn zeroed(len: usize) -> Result<Self> {
         let bytes = len.saturating_mul(size_of::<T>());
         let memory = if bytes == 0 {

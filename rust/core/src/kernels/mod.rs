@@ -16,7 +16,8 @@ mod unitarity;
 pub(crate) mod wy;
 
 pub(crate) use balance::{Balanced, balance};
-pub(crate) use buffer::{Buffer, collected, reserved};
+pub use buffer::Buffer;
+pub(crate) use buffer::{collected, reserved};
 pub(crate) use identity::identity;
 pub(crate) use inverse::{InverseOwn, inverse_shared, invert};
 pub(crate) use isometry_kernels::lanes;
