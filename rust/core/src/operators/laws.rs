@@ -5,7 +5,7 @@ use super::stacks::SHAPES;
 use super::view;
 use crate::argument::Array;
 use crate::budget::Budget;
-use crate::scalar::Scalar;
+use crate::scalar::{Real, Scalar};
 use crate::testing::drawn::Drawn;
 use crate::testing::rows::{self, Numbers};
 use crate::testing::square::unitarity;
@@ -172,19 +172,40 @@ fn check<T: Scalar>((object, shapes, [batch, rows]): Case<'_>) {
         // every one of m reflections rounds
         let bound =
             if object == "householder" { 20.0 * (1.0 + shapes[0][1] as f64 / n as f64) } else { 20.0 };
+        // all together: matrices of a stack may be computed in another way than one
         let unitary = |drawn: &Drawn<T>| {
-            for w in matrices(drawn, batch).chunks(n * n) {
+            let mut all = vec![T::zero(); batch * n * n];
+            view(object, &drawn.given()).unwrap().matrix(&mut all, None, &Budget::of(2)).unwrap();
+            for w in all.chunks(n * n) {
                 assert!(unitarity(w, n) < bound, "{what}: not unitary");
             }
+            all
         };
         unitary(&drawn);
         if object == "cayley" {
-            // entries over many orders of magnitude, which elimination takes in another order
-            let (mut spread, mut random) = (drawn.clone(), Random::new(n as u64));
-            let numbers = spread.held[0].1.numbers();
-            let numbers: Vec<_> = numbers.iter().map(|x| x * (9.0 * random.number()).exp()).collect();
-            spread.held[0].1.set(&numbers);
-            unitary(&spread);
+            // A of many orders of magnitude, which elimination takes in another order; of small entries beside larger ones
+            let mut random = Random::new(n as u64);
+            let mut magnitudes = || (9.0 * random.number()).exp();
+            for small in [false, true] {
+                let mut spread = drawn.clone();
+                for (i, (_, held)) in spread.held.iter_mut().enumerate().take(2) {
+                    let by = |_: &f64| match (small, magnitudes()) {
+                        (false, size) => [size, 1.0][i],
+                        (true, size) => [1e-3, 0.1][usize::from(i == 1 || size > 1e3)],
+                    };
+                    let numbers = held.numbers();
+                    let by: Vec<f64> = numbers.iter().map(by).collect();
+                    held.set(&numbers.iter().zip(by).map(|(x, by)| x * by).collect::<Vec<_>>());
+                }
+                let (all, each) = (unitary(&spread), matrices(&spread, batch));
+                let near = |(x, y): (&T, &T)| {
+                    (*x - *y).widen().abs2().sqrt() < 100.0 * n as f64 * T::Real::EPS.f64()
+                };
+                assert!(
+                    !small || all.iter().zip(&each).all(near),
+                    "{what}: the matrices of a stack are not those of each"
+                );
+            }
         }
     }
     let dense = |numbers: &Numbers| {

@@ -30,11 +30,11 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
         bar: Option<Shared<T>>,
         uses: Uses<'_, T::Real>,
     ) -> Self {
-        let Uses { forward, backward, given, once } = uses;
+        let Uses { forward, backward, given, products } = uses;
         let w = Operand::new(weight.as_ptr(), q);
-        let forward = forward.then(|| Packed::of(arena, [q, p], given, (w.t(), once)));
+        let forward = forward.then(|| Packed::of(arena, [q, p], given, (w.t(), products)));
         let outer = Outer::carve(arena, [p, q], bar.filter(|_| backward.is_some()), backward.unwrap_or(1));
-        let backward = backward.map(|_| Packed::of(arena, [p, q], None, (w.conj(), once)));
+        let backward = backward.map(|_| Packed::of(arena, [p, q], None, (w.conj(), products)));
         DenseStep { p, q, apart: q * T::PARTS, weight, forward, backward, outer }
     }
 

@@ -15,6 +15,8 @@ mod step;
 pub(crate) use component::{Component, Needs};
 pub(crate) use dense::DenseStep;
 pub(crate) use outer::Outer;
+#[cfg(test)]
+pub(crate) use packed::SHORT;
 pub(crate) use packed::{Packed, next_pack};
 pub use packed::{pack, packed};
 pub(crate) use part::Part;

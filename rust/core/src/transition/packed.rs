@@ -13,6 +13,9 @@ use isometry_kernels::tile::Term;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Multiplications up to which few rows read an operand in place in less time than it takes to pack it and to read it packed.
+pub const SHORT: usize = 8;
+
 /// A k x n operand in panels of two vectors of columns.
 pub struct Packed<T: Scalar> {
     k: usize,
@@ -42,8 +45,8 @@ pub fn packed<T: Scalar>(n: usize, k: usize) -> usize {
 
 /// Packs W (n, k) for W h, into [`packed`] numbers.
 ///
-/// A program that makes many calls of few steps packs once. (Without packs a single step of up to three sequences reads W in
-/// place, and rounds differently.)
+/// A program that makes many calls of few steps packs once. (Without packs up to eight steps of up to three sequences read W
+/// in place, and round differently.)
 ///
 /// ```
 /// use isometry_core::operators::dense::Dense;
@@ -104,16 +107,17 @@ impl<T: Scalar> Packed<T> {
         Packed { k, n, data, given, once: None, in_place: false, late: AtomicBool::new(false) }
     }
 
-    /// The same for the operand b, which is multiplied once if the rows of the only step are given.
+    /// The same for the operand b, by which so many rows are multiplied, so many times.
     pub fn of(
         arena: &mut Arena,
         [k, n]: [usize; 2],
         given: Option<&[T::Real]>,
-        (b, once): (Operand<T>, Option<usize>),
+        (b, [rows, times]): (Operand<T>, [usize; 2]),
     ) -> Self {
-        let rows = once.filter(|_| T::PARTS == 1 && given.is_none());
-        let once = rows.map(|_| (Shared(b.data.cast_mut().cast()), [b.rows, b.cols]));
-        let in_place = b.rows == 1 && rows.is_some_and(|rows| rows <= FEW);
+        let own = T::PARTS == 1 && given.is_none();
+        let in_place = own && b.rows == 1 && rows <= FEW && times <= SHORT;
+        let once =
+            (in_place || (own && times == 1)).then_some((Shared(b.data.cast_mut().cast()), [b.rows, b.cols]));
         let none = Shared(std::ptr::null_mut());
         let own = if in_place { Packed::at([k, n], none, false) } else { Packed::new(arena, k, n, given) };
         Packed { once, in_place, ..own }

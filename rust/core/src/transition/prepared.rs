@@ -21,19 +21,19 @@ pub struct Uses<'p, R> {
     pub given: Option<&'p [R]>,
     /// They multiply by W^H, and sum gradients in so many halves of the batch.
     pub backward: Option<usize>,
-    /// The rows of the only step.
-    pub once: Option<usize>,
+    /// The rows of a step, and the steps.
+    pub products: [usize; 2],
 }
 
 impl<'p, R> Uses<'p, R> {
     /// Those of a forward pass.
-    pub fn forward(given: Option<&'p [R]>, once: Option<usize>) -> Self {
-        Uses { forward: true, given, backward: None, once }
+    pub fn forward(given: Option<&'p [R]>, products: [usize; 2]) -> Self {
+        Uses { forward: true, given, backward: None, products }
     }
 
     /// Those of a backward pass.
-    pub fn backward(halves: usize, once: Option<usize>) -> Self {
-        Uses { forward: false, given: None, backward: Some(halves), once }
+    pub fn backward(halves: usize, products: [usize; 2]) -> Self {
+        Uses { forward: false, given: None, backward: Some(halves), products }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct AffineCell<'s, T: Scalar> {
 impl<'s, T: Scalar> AffineCell<'s, T> {
     /// For a forward pass.
     pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, T>) -> Self {
-        AffineCell::used(arena, setting, Uses::forward(setting.packs[1], setting.line.schedule.once()))
+        AffineCell::used(arena, setting, Uses::forward(setting.packs[1], setting.line.schedule.products()))
     }
 
     /// For these uses of W.

@@ -87,7 +87,7 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
         let Bars { ct, inputs, activation_bias, .. } = bars;
         let Setting { line, phi, sequence: Sequence { input_weight, run: Run { n, .. }, .. }, .. } = setting;
         let forward = checkpoint == Some(Checkpoint::Sqrt) || setting.recomputes();
-        let uses = Uses::backward(halves, line.schedule.once());
+        let uses = Uses::backward(halves, line.schedule.products());
         let cell = AffineCell::used(arena, setting, Uses { forward, ..uses });
         let undone = checkpoint == Some(Checkpoint::Reversible);
         AffinePull {

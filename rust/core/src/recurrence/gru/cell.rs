@@ -35,7 +35,7 @@ impl<'s, R: Real> GruCell<'s, R> {
         GruCell {
             setting,
             operands: Operands::carve(arena, gates),
-            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given, schedule.once())),
+            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given, schedule.products())),
             reset: arena.take(&[before, schedule.batch, gates.n]),
         }
     }

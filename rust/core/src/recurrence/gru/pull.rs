@@ -46,7 +46,7 @@ impl<'s, R: Real> GruPull<'s, R> {
         let (n, schedule) = (of.n, &of.line.schedule);
         let before = *reset == Reset::Before;
         let gates = GatePull::carve(arena, of, bars);
-        let uses = Uses::backward(gates.halves, schedule.once());
+        let uses = Uses::backward(gates.halves, schedule.products());
         GruPull {
             setting,
             own: own.carve(arena, n, schedule.extent(), uses),

@@ -19,9 +19,10 @@ pub struct PairCell<'s, R: Real, L, const N: usize> {
 
 impl<'s, R: Real, L: Law<R, N>, const N: usize> PairCell<'s, R, L, N> {
     pub fn carve(arena: &mut Arena, pairs: &'s Pairs<'s, R, L, N>) -> Self {
-        let (n, once) = (pairs.n, pairs.line.schedule.once());
+        let (n, products) = (pairs.n, pairs.line.schedule.products());
         let products = std::array::from_fn(|i| {
-            let (size, uses) = ((L::PRODUCTS[i].gates.len() * n, n), Uses::forward(pairs.packs[0][i], once));
+            let (size, uses) =
+                ((L::PRODUCTS[i].gates.len() * n, n), Uses::forward(pairs.packs[0][i], products));
             let w = DenseStep::carve(arena, size, pairs.w[i], None, uses).apart(2 * n);
             (w, pairs.drive(arena, i))
         });

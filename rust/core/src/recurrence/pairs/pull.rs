@@ -55,7 +55,7 @@ impl<'s, R: Real, L: Law<R, N>, const N: usize> PairPull<'s, R, L, N> {
             pairs,
             halves,
             w: std::array::from_fn(|i| {
-                let uses = Uses::backward(halves, schedule.once());
+                let uses = Uses::backward(halves, schedule.products());
                 let bar = bars.w.map(|bar| Shared(bar.at(before)));
                 before += pairs.w[i].len();
                 DenseStep::carve(arena, (pairs.w[i].len() / n, n), pairs.w[i], bar, uses).apart(2 * n)

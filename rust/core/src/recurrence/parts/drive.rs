@@ -56,16 +56,14 @@ impl<'s, T: Scalar> Drive<'s, T> {
         given: Option<&[T::Real]>,
     ) -> Self {
         let (features, batch, width) = (line.features / T::PARTS, line.schedule.batch, rows * T::PARTS);
-        let span = span([line.schedule.steps, batch, features]);
+        let [_, steps] = line.schedule.products();
+        let span = span([steps, batch, features]);
+        let products =
+            if span > 0 { [span.min(steps) * batch, steps.div_ceil(span)] } else { [batch, steps] };
         Drive {
             line,
             u,
-            packed: Packed::of(
-                arena,
-                [features, rows],
-                given,
-                (transposed(u, features), line.schedule.once()),
-            ),
+            packed: Packed::of(arena, [features, rows], given, (transposed(u, features), products)),
             bias,
             width,
             span,

@@ -90,7 +90,13 @@ impl<'s, R: Real> Operands<'s, R> {
         let of_candidate = &u[2 * n * line.features..];
         Operands {
             gates,
-            w: DenseStep::carve(arena, (2 * n, n), gates.w, None, Uses::forward(*w, line.schedule.once())),
+            w: DenseStep::carve(
+                arena,
+                (2 * n, n),
+                gates.w,
+                None,
+                Uses::forward(*w, line.schedule.products()),
+            ),
             drives: [(*u, 2 * n, b, of_gates), (of_candidate, n, own, of_own)]
                 .map(|(u, rows, bias, given)| Drive::carve(arena, line, (u, rows), bias, *given)),
             value: arena.take(&[apart, line.schedule.batch, n]),
@@ -166,7 +172,7 @@ impl<'s, R: Real> GatePull<'s, R> {
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), line.schedule.batch, n]);
         let [g, carry, c_bar] = [(); 3].map(|()| step(true));
         let c = step(!phi.readable());
-        let uses = Uses::backward(halves, line.schedule.once());
+        let uses = Uses::backward(halves, line.schedule.products());
         GatePull {
             gates,
             halves,

@@ -39,9 +39,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The rows of the only step; None where there are more.
-    pub fn once(&self) -> Option<usize> {
-        (self.steps == 1).then_some(self.batch)
+    /// The rows that a step multiplies by a matrix, and the steps.
+    pub fn products(&self) -> [usize; 2] {
+        [self.batch, self.steps]
     }
 
     /// Refuses lengths above T, or that increase.
