@@ -31,11 +31,15 @@ SHOWN: dict[str, tuple[str, ...]] = {
 }
 GROUPS = (
     SHOWN
-    | {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
+    | {
+        name: (f"rows.{name}:rows",)
+        for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu", "engines")
+    }
     | {name: (f"rows.torch.{name}:rows",) for name in ("one", "limits")}
     | {
         "rivals": (_CELLS + "rivals",),
         "rl": ("rows.agents:rows",),
+        "engines": ("rows.engines:rows",),
         "published": ("rows.torch.dropin.layers:published",),
         "within": ("rows.torch.dropin.layers:within",),
     }
@@ -44,5 +48,5 @@ GROUPS = (
 APART = {"numpy": "rows.numpy.process:entries"}
 NAMES = (*GROUPS, *APART)
 # Run only if they are named: they need other packages, an adapter, or have no bar.
-NAMED = ("qwen", "rl", "gpu", "one", "limits", "published", "within")
+NAMED = ("qwen", "rl", "gpu", "one", "limits", "published", "within", "engines")
 CORES = (*SHOWN, "one")  # what `--cores` times
