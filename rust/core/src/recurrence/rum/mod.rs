@@ -155,8 +155,9 @@ impl<'a, R: Real> Unit<'a, R> for Rum<'a, R> {
         refuse_undoing(checkpoint)
     }
 
-    unsafe fn steps(&self, call: Forward<'_, R>) -> Result<()> {
-        let (checkpoint, last) = (call.written.checkpoint(), &mut *call.last);
+    unsafe fn steps(&self, mut call: Forward<'_, R>) -> Result<()> {
+        // taken: the call moves, and moving it would end what is written through its memory
+        let (checkpoint, last) = (call.written.checkpoint(), take(&mut call.last));
         self.refuse_checkpoint(checkpoint)?;
         self.check_last("last", last.len())?;
         let setting = Setting::new(self, checkpoint)?;
