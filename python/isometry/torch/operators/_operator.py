@@ -99,6 +99,11 @@ def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:
 class Operator(Expressions):
     """A linear map on the last axis, or a stack of them.
 
+    See Also
+    --------
+    Composition, Adjoint, Columns, BlockDiagonal : operators made of operators.
+    :doc:`choosing` : which operator.
+
     Notes
     -----
     A subclass of your own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
