@@ -240,7 +240,7 @@ class Operator(Expressions):
         backend : {"cpu", "gpu"}, optional
             Where the kernels run; by default as `use_backend` says.
         check_finite : bool
-            Without effect: NaN and infinity pass. It exists for programs that use both interfaces.
+            Has no effect: NaN and infinity are never refused here. It is there for programs that use both interfaces.
         """
         raise NotImplementedError(f"{type(self).__name__} must define matrix()")
 
