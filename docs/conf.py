@@ -38,7 +38,7 @@ html_context = {
     "trained, rotations by the million, recurrent networks with memory.",
     #: Name, page, and the pages or folders of the section.
     "sections": [
-        ("Start", "index", ("index", "tutorial", "faq", "limits")),
+        ("Start", "index", ("index", "install", "tutorial", "faq", "not-learning", "limits")),
         ("Which layer?", "choosing", ("choosing",)),
         ("Examples", "examples", ("examples",)),
         ("Guides", "README", ("README", *GUIDES)),

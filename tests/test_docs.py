@@ -66,6 +66,13 @@ def test_links_out_are_secure(path):
     assert not [target for target in links(path.read_text()) if "://" in target and not target.startswith("https://")]
 
 
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.stem)
+def test_python_is_read_without_scrolling(path):
+    """As much as a page of the site shows at 1280 pixels, with comments on lines of their own."""
+    for block in re.findall(r"^```python.*\n([\s\S]*?)^```", path.read_text(), re.MULTILINE):
+        assert not [line for line in block.splitlines() if len(line) > 88 or re.search(r"\S +# ", line)]
+
+
 def test_the_readme_is_read_in_minutes():
     assert len((ROOT / "README.md").read_text().split()) <= 900
 

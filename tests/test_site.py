@@ -4,6 +4,8 @@
 """
 
 import importlib
+import inspect
+import pkgutil
 import re
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from subprocesses import ROOT
 DOCS = ROOT / "docs"
 OUT = Path("/pages")
 BUDGET = 36_000  # words of all pages
+YEAR = r"\b(19|20)\d\d\b"
 #: Packages whose `__all__` the reference must have; what names another package is not a page entry itself.
 PACKAGES = (
     "isometry",
@@ -130,7 +133,7 @@ def test_every_name_has_a_page_with_its_own_summary(site):
                 assert text.startswith(f"{name}\n=") and len(re.findall(r"^\.\. auto", text, re.MULTILINE)) == 1
                 assert f"<{module}.{name}>" in pages[f"{group}.rst"]
     assert site["entries"].summary("isometry.torch.nn", "GRU") == (
-        "Gated recurrent layer (GRU) with unconstrained matrices: a baseline for the orthogonal layers."
+        "Gated recurrent layer (GRU) with unconstrained matrices."
     )
     layers = pages["torch-layers.rst"]
     said = re.findall(r"^     - (.*)$", layers, re.MULTILINE)
@@ -144,6 +147,26 @@ def test_no_summary_is_cut_at_dots_of_a_formula(site):
     entries = site["entries"]
     names = [(m, name) for _, _, modules in entries.GROUPS.values() for m, own in modules.items() for name in own]
     assert not [name for m, name in names if re.search(r"[.\s]\.$", entries.summary(m, name))]
+
+
+def test_what_has_a_page_leads_further(site):
+    """Classes and parametrisations name guides and what stands beside them; layers and operators also when to use them,
+    when not, and their papers by year."""
+    names = [(m, name) for _, _, own in site["entries"].GROUPS.values() for m, names in own.items() for name in names]
+    for module, name in names:
+        value = pkgutil.resolve_name(f"{module}:{name}")
+        if not isinstance(value, type) and module not in ("isometry.torch.parametrizations", "isometry.torch.init"):
+            continue
+        text = inspect.getdoc(value)
+        also = text.partition("See Also\n--------\n")[2].partition("\n\n")[0]
+        named = [path for line in also.splitlines() for path in line.partition(" : ")[0].split(", ")]
+        guides = [path[6:-1] for path in named if path.startswith(":doc:")]
+        siblings = [path for path in named if not path.startswith(":doc:")]
+        assert guides and siblings and all((DOCS / f"{guide}.md").is_file() for guide in guides), name
+        assert all(pkgutil.resolve_name(path if "." in path else f"{module}.{path}") for path in siblings), name
+        if hasattr(value, "cached") or getattr(value, "_declaration", None):
+            said = text.partition("\nReferences\n")[2].partition("\nExamples\n")[0]
+            assert "\nUse it " in text and "Do not use it " in " ".join(text.split()) and re.search(YEAR, said), name
 
 
 def test_methods_that_torch_calls_are_no_part_of_the_reference(site):

@@ -36,6 +36,12 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
     lines[:] = escaped(lines)
 
 
+def linked(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Guides, whose names in "See Also" numpydoc reads without a path, are at the root of the site."""
+    del app, what, name, obj, options
+    lines[:] = [re.sub(r":doc:`(?=[\w-]+`)", ":doc:`/", line) for line in lines]
+
+
 def skipped(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Properties that return an argument are in their class's list of attributes; torch calls `extra_repr`."""
     del app, what, skip, options
@@ -46,5 +52,6 @@ def skipped(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) 
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", process, priority=100)  # numpydoc comes after it
+    app.connect("autodoc-process-docstring", linked, priority=900)
     app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True}

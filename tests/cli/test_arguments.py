@@ -18,7 +18,7 @@ WRONG = {
     "no command": ((), "COMMAND"),
     "unknown command": (("fly",), "fly"),
     "no task": (("train", "--model", "scornn"), "TASK"),
-    "unknown task": (("train", "flying", "--model", "scornn"), "flying"),
+    "unknown task": (("train", "Copyin", "--model", "scornn"), "not 'Copyin'. Did you mean 'copying'?"),
     "no model": (("train", "copying"), "--model"),
     "unknown model": (("train", "copying", "--model", "gpt"), "gpt"),
     "negative rate": ((*TRAIN, "--lr", "-1"), "--lr"),
@@ -135,6 +135,7 @@ def test_help_and_version(isometry):
     for arguments in (("--help",), ("train", "--help"), ("compare", "--help"), ("info", "--help"), ("--version",)):
         status, out, err = isometry(*arguments)
         assert (status, err) == (0, []) and "isometry" in out
+        assert ("copying         --length 1000, --batch 20, --iterations 10000" in out) == (arguments[0] == "train")
 
 
 def test_a_warning_is_one_line(isometry):

@@ -12,11 +12,13 @@ import sys
 import termios
 
 import pytest
+from tqdm import tqdm
 
 from cli_runs import FILES, TINY, metrics, same_run, wait
 from isometry.cli import checkpoint, plots
 from isometry.cli.errors import Failure, UsageError
 from isometry.cli.files import write_text
+from isometry.cli.progress import BAR, figures, scores_first
 from isometry.cli.run_folder import RunFolder
 from subprocesses import run, script
 
@@ -296,8 +298,20 @@ def test_a_terminal_gets_a_bar(tmp_path):
             text = read_all(master)
         assert process.returncode == 0, text
         bar = next(line for line in reversed(text.replace("\r", "\n").splitlines()) if "30/30" in line)
-        assert "copying-scornn-0: 100%" in bar and "it/s" in bar
+        assert "100%, " in bar and "it/s" in bar and "copying-scornn-0" in bar
         assert all(word in bar for word in ("loss", "baseline", "e(W)"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "rest"),
+    [(80, "loss 1.25 bas"), (100, "loss 1.25 baseline 4.79 e(W) 0.5 ")],
+)
+def test_a_narrow_terminal_shows_the_scores(columns, rest):
+    row = {"loss": 1.25, "baseline": 4.787, "orthogonality_error": 0.5, "accuracy": 0.0123}
+    row |= {"accuracy_within": 0.0123, "accuracy_beyond": 0.0123}
+    said = {"postfix": figures(scores_first(row)), "prefix": "permutations-deltaproduct-0", "bar_format": BAR}
+    text = tqdm.format_meter(50, 100, 10.0, ncols=columns, **said)
+    assert text == f" 50%, accuracy 0.0123 accuracy_within 0.0123 accuracy_beyond 0.0123 {rest}"
 
 
 def read_all(descriptor):

@@ -8,6 +8,13 @@ import site_widths
 from site_widths import BUILT
 
 TELEPHONE, SCREEN = 390, 1280  # pixels
+FIRST = {
+    "install": "install",
+    "which layer": "choosing",
+    "nan loss": "not-learning",
+    "reset state": "recurrent-layers",
+    "stiefel": "math/stiefel",
+}
 EMPHASIS = re.compile(r"<(em|strong)>(.*?)</\1>", re.DOTALL)
 
 
@@ -61,13 +68,14 @@ def widths(browser):
 
 
 def test_a_screen_shows_text_contents_and_place(widths):
-    """No page scrolls to the side, nor does a formula up and down; contents stand beside the text, and the page's own
-    line is seen in the sidebar.
+    """No page scrolls to the side, nor do Python and tables of guides, nor a formula up and down; contents stand beside
+    the text, and the page's own line is seen in the sidebar.
     """
     found = widths(html(), SCREEN)
     for path, page in found.items():
         assert page["scroll"] <= SCREEN and not page["found"] and not page["bars"], (path, page)
         assert page["contents"] is not False and page["here"] is not False, (path, page)
+        assert path.parent != BUILT or not page["cut"], (path, page["cut"])
     assert (
         sum(page["contents"] is True for page in found.values()) > 40 < sum(p["here"] is True for p in found.values())
     )
@@ -83,6 +91,11 @@ def test_a_search_finds_guides_before_pages_of_the_project(browser):
         assert guide in found[:6], (query, found)
         project = [name for name in found if name.startswith("project/") or name == "README"]
         assert all(found.index(guide) < found.index(name) for name in project), (query, found)
+
+
+def test_a_search_for_a_first_question_finds_its_page(browser):
+    for query, page in FIRST.items():
+        assert browser(site_widths.results, query)[0] == page, query
 
 
 def test_nothing_is_wider_than_a_telephone(widths):

@@ -43,13 +43,16 @@ async function wide(page) {
     const name = `${element.tagName.toLowerCase()}.${element.className}`;
     if (down || across && !element.closest("article")) bars.push(name);
   }
+  const cut = [...inside.querySelectorAll("article .highlight-python pre, article .table-wrapper")]
+    .filter(element => element.scrollWidth > element.clientWidth)
+    .map(element => `${element.scrollWidth} in ${element.clientWidth}: ${element.textContent.trim().slice(0, 60)}`);
   const seen = selector => {
     const element = inside.querySelector(selector);
     if (!element) return null;
     const box = element.getBoundingClientRect();
     return box.width > 0 && box.left >= 0 && box.right <= WIDTH && box.top >= 0 && box.bottom <= 900;
   };
-  const result = {elements: inside.querySelectorAll("article *").length, found, scroll, bars,
+  const result = {elements: inside.querySelectorAll("article *").length, found, scroll, bars, cut,
     contents: seen(".toc-title"), here: seen(".sidebar-tree .current-page > .reference")};
   frame.remove();
   return result;
@@ -70,8 +73,8 @@ def browser() -> str | None:
 
 def measured(pages: Sequence[Path], width: int, folder: Path) -> dict[Path, dict[str, Any]]:
     """By page: the number of its elements, those wider than `width` unless a box scrolls them, which no picture may
-    need, the page's own width, boxes with a scrollbar that no page needs, and whether the heading of its contents
-    and its own line in the sidebar are seen (None: there is none).
+    need, the page's own width, boxes with a scrollbar that no page needs, blocks of Python and tables that scroll, and
+    whether the heading of its contents and its own line in the sidebar are seen (None: there is none).
     """
     urls = {page.as_uri(): page for page in pages}
     text = f"const WIDTH = {width}, PAGES = {json.dumps(list(urls))};{SCRIPT}"

@@ -43,11 +43,15 @@ def article(name: str) -> str:
     return f"{'an' if vowel else 'a'} {name}"
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What a message about an unknown name ends with: the nearest known one, if one is near."""
+    near = get_close_matches(name, known, 1)
+    return f". Did you mean {near[0]!r}?" if near else ""
+
+
 def unknown_keyword(call: str, name: str, known: Iterable[str]) -> NoReturn:
     """A keyword that a call does not have, in Python's words, with the nearest one."""
-    near = get_close_matches(name, known, 1)
-    asked = f". Did you mean {near[0]!r}?" if near else ""
-    raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{asked}")
+    raise TypeError(f"{call}() got an unexpected keyword argument {name!r}{nearest(name, known)}")
 
 
 def floating(argument: str, dtype: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from isometry.cli import compare, info, registry, train
 from isometry.cli.errors import UsageError
+from isometry.cli.resolve import WITHOUT_DATA
 from isometry.cli.settings import SETTINGS, option
 
 
@@ -63,7 +64,14 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--resume", type=filled, metavar="FOLDER", help="go on with the run in FOLDER")
     parser.add_argument("--config", type=filled, metavar="FILE.toml", help="start from the settings of a config.toml")
+    parser.epilog = "tasks use (without --data):\n" + "\n".join(map(used, registry.names("task")))
     parser.set_defaults(run=train.run)
+
+
+def used(task: str) -> str:
+    """A line with the settings of a task that are not those of all."""
+    found = registry.find("task", task).defaults(WITHOUT_DATA).items()
+    return f"  {task:16}" + ", ".join(f"{option(name)} {value}" for name, value in found if name in SETTINGS)
 
 
 def _add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import TracebackType
 
 LINE_SECONDS = 10.0  # without a terminal: a line at least this often, and after every tenth of the run
+#: A narrow terminal cuts the end: scores come first, then loss and e(W), speed, the time left, the run and a bar.
+BAR = "{percentage:3.0f}%{postfix} {rate_fmt} {remaining} {n_fmt}/{total_fmt} {desc} |{bar}|"
 
 
 class Progress:
@@ -20,7 +22,7 @@ class Progress:
         if shown and sys.stderr.isatty():
             from tqdm import tqdm
 
-            self.bar = tqdm(total=total, initial=done, desc=label, unit="it", **_width())
+            self.bar = tqdm(total=total, initial=done, desc=label, unit="it", bar_format=BAR, **_width())
         self.started = self.last_line = time.perf_counter()
         self.first, self.shown = done, 0
 
@@ -37,7 +39,7 @@ class Progress:
         """After every iteration, with the row of metrics.csv where one has just been written."""
         if self.bar is not None:
             if row is not None:
-                self.bar.set_postfix_str(figures(row), refresh=False)
+                self.bar.set_postfix_str(figures(scores_first(row)), refresh=False)
             self.bar.update(iteration - self.done)
         elif row is not None and self._due(iteration):
             speed = (iteration - self.first) / max(time.perf_counter() - self.started, 1e-9)
@@ -51,6 +53,11 @@ class Progress:
         if due:
             self.shown = iteration
         return due
+
+
+def scores_first(row: Mapping[str, float]) -> dict[str, float]:
+    """The row with what every task has behind the scores of this one."""
+    return dict(sorted(row.items(), key=lambda item: item[0] in ("loss", "baseline", "orthogonality_error")))
 
 
 def figures(row: Mapping[str, float]) -> str:

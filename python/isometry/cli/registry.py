@@ -12,6 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Never
 
+from isometry._rules import check
 from isometry.cli.errors import UsageError
 
 OWN = "package.module:Class"
@@ -89,7 +90,8 @@ def find(kind: str, name: Any, option: str = "") -> Entry:
     if isinstance(name, str) and (name in papers()[kind] or re.fullmatch(r"\w+(\.\w+)*:\w+", name)):
         return Entry(kind, name)
     known = f"one of {', '.join(names(kind))}, or {OWN}"
-    raise UsageError(f"{option} is missing: {known}" if name is None else f"{option} must be {known}, not {name!r}")
+    said = f"must be {known}, not {name!r}{check.nearest(str(name).lower(), names(kind))}"
+    raise UsageError(f"{option} is missing: {known}" if name is None else f"{option} {said}")
 
 
 @dataclass

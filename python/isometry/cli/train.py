@@ -1,12 +1,20 @@
 """Train a recurrent network on a task.
 
-Settings not given are the papers' for this task and model; the defaults below hold where no paper says more.
+Settings not given are the papers' for this task and model: those of tasks are listed at the end, and config.toml has
+all of a run. The defaults of the options hold where no paper says more.
 The run's folder receives config.toml, metrics.csv, curves.png and checkpoint.safetensors, and at the end scores.toml:
 for a task with validation data the network that did best on them is kept and tested. --resume FOLDER continues from
 there bit for bit, also after ctrl-C (or SIGTERM); a larger --iterations extends a finished run. With another --threads
 torch's own operations may round differently, with another --backend or --device every result. torchrun --nproc-per-node
 N -m isometry train ... trains in N processes that share every batch. e(W) = max|W^H W - I| / (n eps) measures how far W
 is from orthogonal; values below 20 are rounding.
+
+Examples:
+
+    isometry train copying --model scornn --length 200 --iterations 1000
+    isometry train digits --model rum --set nonlinearity=tanh --hidden 64
+    isometry train characters --model gru --data book.txt --out runs/book
+    isometry train --resume runs/book --iterations 4000
 """
 
 from __future__ import annotations
@@ -131,6 +139,7 @@ def summary(folder: RunFolder) -> str:
     """A line about the run, from its last row, and one about its test."""
     last = {name: column[-1] for name, column in folder.columns().items()}
     text = f"{folder.path}: {figures(last)} after {last['iteration']:.0f} iterations, {last['seconds']:.1f} s"
+    text += f"; curves: {folder.curves}"
     scores = folder.read_scores()
     if scores.get("test"):
         text += f"\n{folder.path}: test {listed(scores['test'])}, of the network after {scores['iteration']} iterations"

@@ -43,6 +43,11 @@ class Array(_Memory):
     RuntimeError
         If the array is too large, there is not enough memory, or the device was lost.
 
+    See Also
+    --------
+    Adapter : the GPU that holds it.
+    :doc:`gpu` : what runs there.
+
     Examples
     --------
     >>> import numpy as np

@@ -6,7 +6,13 @@ from isometry import _core
 
 
 class Adapter(NamedTuple):
-    """A GPU as its driver describes it."""
+    """A GPU as its driver describes it.
+
+    See Also
+    --------
+    adapters : the list of them.
+    :doc:`gpu` : how one is chosen.
+    """
 
     name: str
     kind: str  # "discrete GPU", "integrated GPU", "virtual GPU", "CPU" or "other"

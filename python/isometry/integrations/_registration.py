@@ -26,7 +26,13 @@ class Swap(NamedTuple):
 
 
 class Registration:
-    """The result of `register`: `remove()`, or the end of a `with` block, restores the functions of the package."""
+    """The result of `register`: `remove()`, or the end of a `with` block, restores the functions of the package.
+
+    See Also
+    --------
+    register : makes one.
+    :doc:`delta-rule` : models of transformers on these kernels.
+    """
 
     def __init__(self, end: Callable[[Any], None]) -> None:
         self._end = end

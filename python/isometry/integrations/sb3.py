@@ -72,6 +72,11 @@ class RecurrentPolicy(_Policy):
         The name of no such layer, or a layer whose state is more than two vectors (DeltaProduct, RUM with a memory);
         ``bidirectional``, ``batch_first`` or ``last_only`` in lstm_kwargs.
 
+    See Also
+    --------
+    register : the policy under its name.
+    :doc:`agents` : agents with memory.
+
     Notes
     -----
     With "LSTM", names and shapes of parameters, their order in the optimiser and the initial draws are those of sb3's

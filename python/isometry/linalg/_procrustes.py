@@ -29,8 +29,8 @@ def procrustes(
 ) -> Array | tuple[Array, Array]:
     """The nearest matrix with orthonormal columns: the polar factor W = U V^H of A = U S V^H.
 
-    It minimises the Frobenius norm ||A - W||. With A = Q^T P for points P and Q it is the rotation between them
-    (Kabsch; Wahba's problem).
+    It minimises the Frobenius norm ||A - W||. For points as rows of P and Q, A = Q^T P gives the rotation that turns
+    P into Q, W p_i = q_i (Kabsch; Wahba's problem). `scipy.linalg.orthogonal_procrustes` returns its transpose.
 
     Parameters
     ----------
@@ -59,6 +59,12 @@ def procrustes(
         or infinity.
     TypeError
         If a has an unsupported dtype, or for `special` of complex matrices.
+
+    See Also
+    --------
+    qr : orthonormal columns, not the nearest.
+    :doc:`numpy-scipy` : SciPy's names and ours.
+    :doc:`rotations` : matrices from points.
 
     Notes
     -----

@@ -32,6 +32,11 @@ class Adjoint(OfOne[Op]):
     TypeError
         If it is not an operator of the NumPy interface.
 
+    See Also
+    --------
+    Composition : the product of operators.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     Gradients are those of the original's arguments, under their names: `matrix_vjp` pulls the conjugate transpose of

@@ -21,6 +21,9 @@ class BlockDiagonal(OfOne[Op]):
 
     A vector is cut into h pieces, one for each member: c = (W_1 x_1, ..., W_h x_h).
 
+    Use it for several blocks in place of one matrix: parameters and costs are those of the blocks. Do not use it where
+    every coordinate must reach every other in one product.
+
     Parameters
     ----------
     operator
@@ -38,6 +41,11 @@ class BlockDiagonal(OfOne[Op]):
         If it is not an operator of the NumPy interface.
     ValueError
         If it is a single operator, or a stack without members.
+
+    See Also
+    --------
+    Kronecker : a product of small matrices that mixes all coordinates.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     Notes
     -----

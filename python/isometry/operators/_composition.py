@@ -43,6 +43,11 @@ class Composition(Combined):
     TypeError
         If one of them is not an operator of the NumPy interface.
 
+    See Also
+    --------
+    Adjoint : the conjugate transpose.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     Rows go through the factors one by one, the last one first; the matrix is that of the first factor with the others

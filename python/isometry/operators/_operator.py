@@ -46,13 +46,17 @@ class Operator(Expressions):
     dtype
         The NumPy dtype of the matrix.
 
+    See Also
+    --------
+    Composition, Adjoint, Columns, BlockDiagonal : operators made of operators.
+    :doc:`choosing` : which operator.
+
     Notes
     -----
     A subclass of your own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
-    ``matrix(self, *, backend=None, check_finite=True)`` and, if it is to have gradients,
-    ``matrix_vjp(self, ct, *, backend=None, check_finite=True)``. Everything else follows: it is applied through its
-    matrix, composes, has an adjoint and works in `recurrence`. Conversions and members of a stack raise a TypeError
-    unless it defines ``astype`` and ``__getitem__``.
+    ``matrix(self, *, backend=None, check_finite=True)`` and, for gradients, ``matrix_vjp(self, ct, *, backend=None,
+    check_finite=True)``. Everything else follows: it is applied through its matrix, composes, has an adjoint and works
+    in `recurrence`. Conversions and members of a stack need its ``astype`` and ``__getitem__``, or are a TypeError.
 
     In expressions ``op(x)`` is ``op.apply(x)``, on vectors in the last axis; ``op @ x`` and ``x @ op`` are NumPy's
     matmul of ``op.matrix()`` and x; ``op1 @ op2`` is a `Composition`, ``op.H`` an `Adjoint`, ``op.T`` the same for a

@@ -21,6 +21,10 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     have orthonormal columns, which the operator does not enforce. With margin 0, or p = 0, W is then orthogonal or
     unitary.
 
+    Use it for a matrix that may be a little off orthogonal: its singular values lie within a margin of 1. Do not use it
+    for one that must be orthogonal: U and V are free matrices, and `Householder` or `Cayley` takes n^2 parameters or
+    fewer instead of 2 n^2 + n.
+
     Parameters
     ----------
     u
@@ -46,12 +50,22 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     TypeError
         If an array has an unsupported dtype, logits are complex, or margin is not a number.
 
+    See Also
+    --------
+    Householder : exactly orthogonal.
+    isometry.torch.nn.SoftORNN : the layer with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs 2 r (n + k)
     operations per row or, for many rows, 2 n k r once to form W and 2 n k per row; `apply_vjp` twice that; complex
-    numbers take four times as many. The gradients of `u` and `v` are those of free matrices. Equation (64) of the
-    survey of unitary recurrent networks.
+    numbers take four times as many. The gradients of `u` and `v` are those of free matrices.
+
+    References
+    ----------
+    Vorontsov, Trabelsi, Kadoury, Pal: On orthogonality and learning recurrent networks with long term dependencies,
+    ICML 2017.
 
     Examples
     --------

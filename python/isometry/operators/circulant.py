@@ -19,6 +19,9 @@ class Circulant(Declared, declaration=CIRCULANT):
     (F x)_k = n^{-1/2} sum_j x_j e^{-2 pi i j k / n}. W x is the periodic convolution of x with the first column of W.
     Every unitary matrix that commutes with the periodic shift is such a W.
 
+    Use it for unitary periodic convolutions of long vectors: n parameters, and W x costs of order n log n operations.
+    Do not use it for other matrices: it reaches only those that commute with the periodic shift.
+
     Parameters
     ----------
     phases
@@ -36,10 +39,19 @@ class Circulant(Declared, declaration=CIRCULANT):
     TypeError
         If the array is complex, or has an unsupported dtype.
 
+    See Also
+    --------
+    FourierProduct : 7 n parameters at the same cost.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     `*` is an optional batch shape. `apply` costs 10 n log2 n + O(n) operations per row for lengths n with small
     factors, some four times as many for others; `apply_vjp` half as many again.
+
+    References
+    ----------
+    Davis: Circulant matrices, Wiley 1979.
 
     Examples
     --------

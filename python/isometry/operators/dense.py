@@ -16,6 +16,9 @@ from isometry.operators._random import Draw, Drawing, stackable
 class Dense(Declared, declaration=DENSE):
     """A matrix, or a stack of matrices, with the methods of every operator.
 
+    Use it for a matrix that you have, where an operator is expected. Do not use it where a structure makes products
+    cheaper than 2 n^2 operations, or where W must stay orthogonal when its numbers are changed.
+
     Parameters
     ----------
     weight
@@ -33,9 +36,19 @@ class Dense(Declared, declaration=DENSE):
     TypeError
         If the array has an unsupported dtype.
 
+    See Also
+    --------
+    Householder, Cayley : orthogonal for all values of their arguments.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     `apply` costs 2 p q operations per row (8 p q for complex numbers), `apply_vjp` twice that.
+
+    References
+    ----------
+    Wisdom, Powers, Hershey, Le Roux, Atlas: Full-capacity unitary recurrent neural networks, NIPS 2016, where W itself
+    is trained.
 
     Examples
     --------

@@ -19,6 +19,9 @@ class FourierProduct(Declared, declaration=FOURIER):
     D_q = diag(e^{i phases[q]}), R_q = I - 2 v v^H / ||v||^2 with v = vectors[q], (P x)_i = x[permutation[i]], and F the
     unitary discrete Fourier transform, (F x)_k = n^{-1/2} sum_j x_j e^{-2 pi i j k / n}. W is unitary.
 
+    Use it for long vectors: 7 n parameters, and W x costs of order n log n operations. Do not use it to reach a given
+    unitary matrix: it has 7 n of their n^2 dimensions.
+
     Parameters
     ----------
     phases
@@ -34,6 +37,12 @@ class FourierProduct(Declared, declaration=FOURIER):
         If shapes do not fit, a reflection vector is zero or its squared norm overflows, or `permutation` is not one.
     TypeError
         If phases are not real, vectors not complex, or the permutation is not of integers.
+
+    See Also
+    --------
+    Circulant : n parameters, the unitary periodic convolutions.
+    isometry.torch.nn.URNN : the layer with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     Notes
     -----

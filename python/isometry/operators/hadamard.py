@@ -21,6 +21,9 @@ class Hadamard(Declared, declaration=HADAMARD):
     [[H_n, H_n], [H_n, -H_n]] / sqrt 2, and for n = p 2^k the product H_{2^k} (x) H_p with H_p of Paley's constructions.
     W is orthogonal if all signs are +-1.
 
+    Use it for a random rotation of long vectors: W x costs k n log2 n operations. Do not use it to reach a given
+    matrix: its mixtures are fixed, and only their signs vary.
+
     Parameters
     ----------
     signs
@@ -39,11 +42,20 @@ class Hadamard(Declared, declaration=HADAMARD):
     TypeError
         If the array is complex or of an unsupported dtype.
 
+    See Also
+    --------
+    hadamard_transform : one transform.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     `*` is an optional batch shape. `apply` costs k (n log2(n / p) + n p) additions per row, in the first-level cache,
     `apply_vjp` three times as much; `matrix` as `apply` of n rows. An array of p^2 numbers is made in every call.
     x may be complex.
+
+    References
+    ----------
+    Paley: On orthogonal matrices, Journal of Mathematics and Physics 1933. Le, Sarlos, Smola: Fastfood, ICML 2013.
 
     Examples
     --------

@@ -24,6 +24,9 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     direction of its vector. W is orthogonal or unitary, except for |sign| < 1. With m = n - 1 reflections and the
     last factor every orthogonal (sign = +-1) or unitary (phases) matrix is reached.
 
+    Use it for any orthogonal or unitary matrix (m = n), to fit one to data, or with few reflections: W x costs 4 n m
+    operations. Do not use it with m above n / 2 where W is applied often and costs count: a formed matrix takes 2 n^2.
+
     Parameters
     ----------
     vectors
@@ -47,12 +50,24 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     TypeError
         If an array has an unsupported dtype, or sign or phases is complex.
 
+    See Also
+    --------
+    Cayley, Exponential : a matrix that is formed once.
+    isometry.torch.nn.ORNN, isometry.torch.nn.UnitaryORNN : the layers with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
+    :doc:`rotations` : matrices fitted to data.
+
     Notes
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` on k rows costs about
     4 n m k operations, `matrix` at most 4 n^2 m, `apply_vjp` 8 n m k + 2 n m^2; complex numbers take four times as
-    many. The gradients are those of Theorem 2 of the Householder paper (compact WY form). See `from_trapezoid` for
+    many. The gradients are those of Theorem 2 of Mhammedi et al. 2017 (compact WY form). See `from_trapezoid` for
     the transition of the oRNN.
+
+    References
+    ----------
+    Mhammedi, Hellicar, Rahman, Bailey: Efficient orthogonal parametrisation of recurrent neural networks using
+    Householder reflections, ICML 2017.
 
     Examples
     --------
@@ -131,7 +146,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     ) -> Householder:
         """Factor an orthogonal or unitary matrix into n - 1 reflections and a last factor.
 
-        Algorithm 2 of the Householder paper in a form without cancellation; costs (4/3) n^3 operations.
+        Algorithm 2 of Mhammedi et al. 2017 in a form without cancellation; costs (4/3) n^3 operations.
 
         Parameters
         ----------

@@ -27,6 +27,9 @@ class Mesh(Sized, Declared, declaration=MESH):
     W is orthogonal, or unitary, for all angles. A brick mesh of n layers with phi and phases reaches every unitary
     matrix.
 
+    Use it with few layers, where W x costs 3 n L operations, and for interferometers. Do not use it to fit a matrix to
+    data: for n = 16 L-BFGS leaves 1e-7 after 3,000 iterations, for `Householder` 1e-15 after 300.
+
     Parameters
     ----------
     theta
@@ -61,13 +64,22 @@ class Mesh(Sized, Declared, declaration=MESH):
     TypeError
         If an array has an unsupported dtype, or is complex.
 
+    See Also
+    --------
+    Givens : rotations at any pairs.
+    isometry.torch.nn.EURNN, isometry.torch.nn.GORU : the layers with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     `*` is an optional batch shape, of meshes of one layout; those of the arguments broadcast against each other.
     Blocks of a real mesh are reflections: det W = (-1)^P prod(signs). `apply` costs 3 n L operations per row, 9 n L
     if complex; `apply_vjp` four times as many, without an array per layer: layers are inverted one by one from the
-    result. Equations (31), (34), (35) and (37) of the survey of unitary networks, with the conjugate transpose of the
-    printed block in all layouts.
+    result.
+
+    References
+    ----------
+    Jing et al.: Tunable efficient unitary neural networks (EUNN) and their application to RNNs, ICML 2017.
 
     Examples
     --------

@@ -19,6 +19,9 @@ class Rotation(Declared, declaration=ROTATION):
     With ah = start / ||start||, bh = end / ||end|| and w = ah + bh, W = H(w) H(ah) is a product of two reflections
     H(u) = I - 2 u u^T / ||u||^2. W ah = bh, det W = 1, and W is the identity on the complement of the plane.
 
+    Use it to turn one direction into another: W x costs 8 n operations. Do not use it for rotations of more than one
+    plane: take `Givens` or `Householder`.
+
     Parameters
     ----------
     start
@@ -38,6 +41,12 @@ class Rotation(Declared, declaration=ROTATION):
     TypeError
         If an array is complex or of an unsupported dtype.
 
+    See Also
+    --------
+    Givens : planes of coordinates.
+    isometry.torch.nn.RUM : the layer with such rotations.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs about 10 n
@@ -45,7 +54,11 @@ class Rotation(Declared, declaration=ROTATION):
     identity and the limit of the gradient. If a vector is zero, or n = 1, W is the identity; for opposite directions
     (||ah + bh|| <= 8 eps) it is the rotation by pi in the plane of ah and the first coordinate axis on which |ah| is
     smallest; both cases have zero gradients. Near opposite directions the gradient grows like 1 / ||ah + bh||. A
-    complex x is rotated as its real and its imaginary part. Equation (80) of the survey of unitary recurrent networks.
+    complex x is rotated as its real and its imaginary part.
+
+    References
+    ----------
+    Dangovski, Jing, Nakov, Tatalović, Soljačić: Rotational unit of memory, TACL 2019.
 
     Examples
     --------

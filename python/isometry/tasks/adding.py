@@ -26,8 +26,8 @@ def adding(
     rng
         A `numpy.random.Generator`, or a seed. Draws in this order: ``random((T, B))``, ``integers`` for i, then for j.
     variant
-        "halves" (Householder paper): i in 0..floor(T/2)-1, j in floor(T/2)..T-1. "half_open" (scaled-Cayley paper): i
-        in 1..ceil(T/2)-1, j in ceil(T/2)..T-1.
+        "halves" (Mhammedi et al. 2017): i in 0..floor(T/2)-1, j in floor(T/2)..T-1.
+        "half_open" (Helfrich et al. 2018): i in 1..ceil(T/2)-1, j in ceil(T/2)..T-1.
 
     Returns
     -------

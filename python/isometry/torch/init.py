@@ -42,6 +42,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: torch.Generator | No
     TypeError
         No tensor, a sparse one, or one of another dtype.
 
+    See Also
+    --------
+    isometry.torch.parametrizations.orthogonal : keeps a weight orthogonal while it is trained.
+    :doc:`orthogonal-weights` : weights of any module.
+
     Examples
     --------
     >>> import torch, isometry.torch as it

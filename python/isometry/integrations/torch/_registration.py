@@ -34,7 +34,13 @@ class _Computed:
 
 
 class Registration(_registration.Registration):
-    """The result of `register`: `remove()`, or the end of a `with` block, gives the operators back to torch."""
+    """The result of `register`: `remove()`, or the end of a `with` block, gives the operators back to torch.
+
+    See Also
+    --------
+    register : makes one.
+    :doc:`faster-gru` : what is computed by which kernels.
+    """
 
     def __init__(self, always: bool) -> None:
         super().__init__(_ended)

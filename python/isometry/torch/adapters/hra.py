@@ -48,6 +48,12 @@ class HRA(Adapter):
     ValueError
         If r is odd or less than 2, or linear a ``torch.nn.LazyLinear`` without a weight yet.
 
+    See Also
+    --------
+    OFT : blocks instead of reflections.
+    attach : adapts all layers of a model.
+    :doc:`orthogonal-weights` : adapters, with their costs.
+
     Notes
     -----
     H is applied in its compact WY form to the inputs or, where that takes fewer operations, to the rows of the weight:

@@ -45,6 +45,12 @@ class OFT(Adapter):
         If block_size is less than 1 or no divisor of ``in_features``, or linear a ``torch.nn.LazyLinear`` without a
         weight yet.
 
+    See Also
+    --------
+    HRA : reflections instead of blocks.
+    attach : adapts all layers of a model.
+    :doc:`orthogonal-weights` : adapters, with their costs.
+
     Notes
     -----
     A row costs 2 b in_features operations besides those of the layer, the blocks 2 b^2 in_features once per call.

@@ -35,8 +35,8 @@ def procrustes(a: Tensor, *, special: bool = False, return_scale: Literal[True])
 def procrustes(a: Tensor, *, special: bool = False, return_scale: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The nearest matrix with orthonormal columns: the polar factor W = U V^H of A = U S V^H; differentiable.
 
-    It minimises the Frobenius norm ||A - W||. With A = Q^T P for points P and Q it is the rotation between them
-    (Kabsch; Wahba's problem).
+    It minimises the Frobenius norm ||A - W||. For points as rows of P and Q, A = Q^T P gives the rotation that turns
+    P into Q, W p_i = q_i (Kabsch; Wahba's problem). `scipy.linalg.orthogonal_procrustes` returns its transpose.
 
     Parameters
     ----------
@@ -62,6 +62,12 @@ def procrustes(a: Tensor, *, special: bool = False, return_scale: bool = False) 
         If a has fewer than two axes, or for `special` of matrices that are not square.
     TypeError
         For `special` of complex matrices.
+
+    See Also
+    --------
+    qr : orthonormal columns, not the nearest.
+    :doc:`numpy-scipy` : SciPy's names and ours.
+    :doc:`rotations` : matrices from points.
 
     Notes
     -----

@@ -20,6 +20,9 @@ class CoRNN(PairLayer):
 
     The output is y. States are pairs (y, z), in calls of the layer and of ``step``.
 
+    Use it to classify smooth recordings: gunpoint 0.962, torch's GRU 0.856. Do not use it for text: english 0.000,
+    `GRU` 0.462.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -41,6 +44,13 @@ class CoRNN(PairLayer):
         b (hidden_size).
     y0_l{k}[_reverse], z0_l{k}[_reverse] : Parameter
         The initial state (hidden_size), with ``trainable_h0``.
+
+    See Also
+    --------
+    LEM : two parts with steps of their own lengths.
+    isometry.torch.cornn : as a function.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     Notes
     -----

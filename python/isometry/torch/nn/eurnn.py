@@ -22,6 +22,9 @@ class EURNN(OrthogonalRNN):
     :class:`isometry.torch.Mesh`. A step costs 9 n L operations, 3 n L if real. The states and the output are complex by
     default; a real input is promoted.
 
+    Use it to reproduce inputs after many steps with few parameters: copying 1.000 with modReLU, torch's GRU 0.152. Do
+    not use it for a noisy signal: tones 0.329 at best, `ORNN` 0.984.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -48,6 +51,13 @@ class EURNN(OrthogonalRNN):
         The phases of the blocks and of D, if complex.
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
         modReLU's bias (hidden_size,), or b with another activation.
+
+    See Also
+    --------
+    URNN, KRU : other matrices of few parameters.
+    isometry.torch.Mesh : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

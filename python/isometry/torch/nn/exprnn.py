@@ -20,6 +20,9 @@ class ExpRNN(OrthogonalRNN):
     W is a rotation or, complex, a unitary matrix for all parameters. It starts with eigenvalues :math:`e^{\pm i t}` of
     angles uniform on [-pi, pi).
 
+    Use it to continue a signal or to estimate a number from it: ecg 0.651 with leaky ReLU, torch's GRU 0.454. Do not
+    use it for state tracking: permutations 0.231 at best, `GRU` 1.000.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -42,6 +45,13 @@ class ExpRNN(OrthogonalRNN):
         The imaginary parts of the diagonal of a complex A.
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
         modReLU's bias, or b with another activation.
+
+    See Also
+    --------
+    ScoRNN, ORNN : other orthogonal matrices.
+    isometry.torch.Exponential : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

@@ -25,6 +25,9 @@ class FullCapacityURNN(OrthogonalRNN):
     optimisers do not. In a higher precision, by ``.double()`` or from a state of a lower one, a unitary W is unitary
     again. The states and the output are complex; a real input is promoted.
 
+    Use it where memory needs any unitary matrix: with modReLU copying 1.000, adding 0.684, the best without gates. Do
+    not use it with another optimiser, or for a noisy signal: tones 0.482 at best, `ORNN` 0.984.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -42,6 +45,13 @@ class FullCapacityURNN(OrthogonalRNN):
         W as pairs (hidden_size, hidden_size, 2).
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
         modReLU's bias (hidden_size,), or b as pairs (hidden_size, 2) with another activation.
+
+    See Also
+    --------
+    ScuRNN, UnitaryORNN : unitary for all parameters, with any optimiser.
+    isometry.torch.optim.CayleyRMSprop : the optimiser.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

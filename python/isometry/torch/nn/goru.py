@@ -37,6 +37,9 @@ class GORU(GatedLayer, TransitionLayer):
 
     With ``reset="after"`` :math:`c_t = \phi(r_t * (W h_{t-1}) + U_h x_t + b_h)`. W is orthogonal for all parameters.
 
+    Use it for noisy or modulated signals and for text: with modReLU radio 0.812 and python 0.423, torch's GRU 0.150 and
+    0.414. Do not use it to reproduce everything after many steps: copying 0.366 at best, `ScuRNN` 1.000.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -69,6 +72,13 @@ class GORU(GatedLayer, TransitionLayer):
         modReLU's bias, with that activation.
     signs_l{k}[_reverse] : buffer
         The last factor of a Cayley transform.
+
+    See Also
+    --------
+    GRU : an unconstrained matrix in its place.
+    isometry.torch.goru : as a function.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     Notes
     -----

@@ -14,7 +14,7 @@ from ._step import Kernel
 
 
 class GRU(GatedLayer):
-    r"""Gated recurrent layer (GRU) with unconstrained matrices: a baseline for the orthogonal layers.
+    r"""Gated recurrent layer (GRU) with unconstrained matrices.
 
     .. math::
 
@@ -23,6 +23,9 @@ class GRU(GatedLayer):
 
     With ``reset="after"`` :math:`c_t = \tanh(r_t * (W_h h_{t-1} + b'_h) + U_h x_t + b_h)`, as in
     ``torch.nn.GRU``: `from_torch` and `to_torch` convert, and torch's state dicts load directly.
+
+    Use it for text and for state tracking: english 0.462, torch's GRU 0.429; permutations 1.000, as torch's. Do not use
+    it to reproduce everything after many steps: copying 0.163, `ScuRNN` 1.000.
 
     Parameters
     ----------
@@ -45,6 +48,14 @@ class GRU(GatedLayer):
     hidden_bias_l{k}[_reverse] : Parameter
         With ``reset="after"``, torch's second bias b' (3, hidden_size); those of z and r add to b. From a state dict
         without second biases they are zero.
+
+    See Also
+    --------
+    GORU : an orthogonal matrix in the candidate state.
+    from_torch : converts torch's layer.
+    isometry.torch.gru : as a function.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`faster-gru` : torch's own layers on these kernels.
 
     Notes
     -----

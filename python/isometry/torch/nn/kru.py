@@ -26,6 +26,9 @@ class KRU(OrthogonalRNN):
     The factors are unconstrained. They start orthogonal or unitary, and :meth:`penalty`, added to the loss, keeps them
     nearly so. A complex layer has complex states and output; a real input is promoted.
 
+    Use it to reproduce inputs after many steps where parameters must be few: copying 1.000 with modReLU, torch's GRU
+    0.152. Do not use it for state tracking: permutations 0.192, `GRU` 1.000.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -49,6 +52,13 @@ class KRU(OrthogonalRNN):
         W_f (size, size), complex as pairs.
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
         modReLU's bias, or b.
+
+    See Also
+    --------
+    EURNN, URNN : other matrices of few parameters.
+    isometry.torch.Kronecker : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

@@ -19,6 +19,9 @@ class LSTM(PairLayer):
 
     States are pairs (h, c), in calls of the layer and of ``step``.
 
+    Use it for state tracking, and for models of torch's: permutations and counting 1.000, as torch's. Do not use it to
+    remember inputs over many steps: copying 0.000, `ScuRNN` 1.000; adding 0.001, `RUM` 0.997.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional
@@ -37,6 +40,14 @@ class LSTM(PairLayer):
         b and b' (4 hidden_size).
     h0_l{k}[_reverse], c0_l{k}[_reverse] : Parameter
         The initial state (hidden_size), with ``trainable_h0``.
+
+    See Also
+    --------
+    GRU, GORU : gates without a second state.
+    from_torch : converts torch's layer.
+    isometry.torch.lstm : as a function.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`faster-gru` : torch's own layers on these kernels.
 
     Notes
     -----

@@ -40,6 +40,12 @@ class OperatorModule(Contiguous):
     TypeError
         If operator is not an operator.
 
+    See Also
+    --------
+    isometry.torch.parametrizations.orthogonal : a weight of any module.
+    RNN : takes an operator as its W.
+    :doc:`orthogonal-weights` : weights of modules, and operators as modules.
+
     Notes
     -----
     The call applies the operator to the vectors in the last axis of x. `operator()` builds it from the present values,

@@ -27,6 +27,9 @@ class ORNN(OrthogonalRNN):
     1, \pm 1)`, with the sign of the last entry :math:`u_1` of ``vectors``, and W reaches every orthogonal matrix. W is
     orthogonal for all parameters.
 
+    Use it to classify sequences of up to a hundred steps: with OPLU basic-motions 1.000 and digits 0.979, torch's GRU
+    0.933 and 0.873. Do not use it where a few of many inputs must be remembered: cue 0.145 at best, `RUM` 1.000.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -56,6 +59,14 @@ class ORNN(OrthogonalRNN):
         U (hidden_size, reflections), one vector per column; entries above the diagonal are ignored.
     bias_l{k}[_reverse] or activation_bias_l{k}[_reverse] : Parameter
         b, or modReLU's bias.
+
+    See Also
+    --------
+    ScoRNN, ExpRNN : other orthogonal matrices, from fewer parameters.
+    UnitaryORNN : the complex layer.
+    isometry.torch.Householder : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

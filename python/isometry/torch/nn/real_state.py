@@ -20,6 +20,12 @@ class RealState(Leaf):
     and bfloat16 too, are returned themselves. ``layer.output_size`` is the number of features behind it, so that one
     model serves layers of both fields.
 
+    See Also
+    --------
+    ScuRNN : a complex layer.
+    isometry.torch.real_state : as a function.
+    :doc:`recurrent-layers` : complex states.
+
     Examples
     --------
     >>> import torch, isometry.torch as it

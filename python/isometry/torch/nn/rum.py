@@ -29,6 +29,10 @@ class RUM(CellLayer):
     With ``lam=1`` every call starts from :math:`R = I`: the memory is not part of ``h_0`` and ``h_n``
     (``isometry.torch.rum`` takes and returns it). The state of :meth:`step` is the pair (h, R).
 
+    Use it if you do not know which layer to take: with tanh it is the best of the study on average, 0.91 of the best
+    layer of each task, torch's GRU 0.73. Do not use it to reproduce everything after many steps, copying 0.415 at best,
+    `ScuRNN` 1.000, or for state tracking, permutations 0.788 at best, `GRU` 1.000.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -53,6 +57,13 @@ class RUM(CellLayer):
         b (2 hidden_size).
     embed_weight_l{k}[_reverse], embed_bias_l{k}[_reverse] : Parameter
         U_e (hidden_size, features) and b_e (hidden_size).
+
+    See Also
+    --------
+    GORU : gates beside an orthogonal matrix.
+    isometry.torch.rum : as a function, with the memory.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     Notes
     -----

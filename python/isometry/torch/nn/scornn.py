@@ -23,6 +23,9 @@ class ScoRNN(OrthogonalRNN):
     with a fixed diagonal D, its last ``negative_ones`` entries -1 and the others 1. W is orthogonal for all
     parameters, and :math:`\det W = (-1)^{\rho}`.
 
+    Use it to reproduce inputs after many steps: copying 0.999 with modReLU, torch's GRU 0.152. Do not use it for text:
+    english 0.394 at best, `GRU` 0.462.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -46,6 +49,14 @@ class ScoRNN(OrthogonalRNN):
         modReLU's bias, or b with another activation.
     signs_l{k}[_reverse] : buffer
         The diagonal of D.
+
+    See Also
+    --------
+    ORNN, ExpRNN : other orthogonal matrices.
+    ScuRNN : the complex layer.
+    isometry.torch.Cayley : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

@@ -19,6 +19,10 @@ class ScuRNN(OrthogonalRNN):
 
     The phases theta are trained. The states and the output are complex; a real input is promoted.
 
+    Use it to reproduce inputs after many steps, copying 1.000 with modReLU, and as the complex layer that is best on
+    average, 0.78 of the best with leaky ReLU. Do not use it where a few of many inputs must be remembered: cue 0.124 at
+    best, `RUM` 1.000.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -40,6 +44,14 @@ class ScuRNN(OrthogonalRNN):
         theta (hidden_size,).
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
         modReLU's bias (hidden_size,), or b as pairs (hidden_size, 2) with another activation.
+
+    See Also
+    --------
+    ScoRNN : the real layer.
+    UnitaryORNN : another unitary matrix.
+    isometry.torch.Cayley : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

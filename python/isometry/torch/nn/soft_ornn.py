@@ -25,6 +25,9 @@ class SoftORNN(OrthogonalRNN):
     U and V' are orthogonal for all parameters: products of reflections, as in :class:`ORNN` with ``hidden_size``
     reflections. So the singular values of W lie within the margin around 1; with margin 0 W is orthogonal.
 
+    Use it to classify short sequences: digits 0.985 with OPLU, the best of the study. Do not use it for longer ones:
+    osuleaf 0.383 at best, `RUM` 0.657.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -48,6 +51,13 @@ class SoftORNN(OrthogonalRNN):
         p (hidden_size,), zero at the start.
     bias_l{k}[_reverse] or activation_bias_l{k}[_reverse] : Parameter
         b, or modReLU's bias.
+
+    See Also
+    --------
+    ORNN : exactly orthogonal.
+    isometry.torch.BoundedSvd : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

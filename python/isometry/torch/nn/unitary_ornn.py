@@ -24,6 +24,9 @@ class UnitaryORNN(OrthogonalRNN):
 
     With k = n - 1 every unitary W is reached. The states and the output are complex; a real input is promoted.
 
+    Use it to continue a signal: ecg 0.653 with leaky ReLU, the best of the study, torch's GRU 0.454. Do not use it for
+    state tracking: permutations 0.248 at best, `GRU` 1.000.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -45,6 +48,14 @@ class UnitaryORNN(OrthogonalRNN):
         theta (hidden_size,).
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
         modReLU's bias (hidden_size,), or b as pairs (hidden_size, 2) with another activation.
+
+    See Also
+    --------
+    ORNN : the real layer.
+    ScuRNN : another unitary matrix.
+    isometry.torch.Householder : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

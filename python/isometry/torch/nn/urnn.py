@@ -19,6 +19,9 @@ class URNN(OrthogonalRNN):
     W is unitary, has 7 ``hidden_size`` real parameters, and costs O(n log n) per state. The permutation is drawn with
     the initial values and not trained. The states and the output are complex; a real input is promoted.
 
+    Use it to reproduce inputs after many steps with few parameters: copying 1.000 with modReLU, torch's GRU 0.152. Do
+    not use it for a noisy signal: tones 0.436 at best, `ORNN` 0.984.
+
     Parameters
     ----------
     input_size, hidden_size, num_layers
@@ -40,6 +43,13 @@ class URNN(OrthogonalRNN):
         The permutation (hidden_size,).
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
         modReLU's bias (hidden_size,), or b as pairs (hidden_size, 2) with another activation.
+
+    See Also
+    --------
+    EURNN, KRU : other matrices of few parameters.
+    isometry.torch.FourierProduct : the matrix.
+    :doc:`choosing` : which layer for which task, with the study that is quoted above.
+    :doc:`recurrent-layers` : how to use the layers.
 
     References
     ----------

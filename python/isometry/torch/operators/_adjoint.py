@@ -23,6 +23,11 @@ class Adjoint(OfOne[Op]):
     TypeError
         An argument that is not an operator of the torch interface.
 
+    See Also
+    --------
+    Composition : the product of operators.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     The adjoint of an adjoint, ``op.H.H``, is the original itself.

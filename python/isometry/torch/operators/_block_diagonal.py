@@ -18,6 +18,9 @@ class BlockDiagonal(OfOne[Op]):
 
     A vector is cut into h pieces, one for each member: c = (W_1 x_1, ..., W_h x_h).
 
+    Use it for several blocks in place of one matrix: parameters and costs are those of the blocks. Do not use it where
+    every coordinate must reach every other in one product.
+
     Parameters
     ----------
     operator : Operator
@@ -30,6 +33,11 @@ class BlockDiagonal(OfOne[Op]):
         An argument that is not an operator of the torch interface.
     ValueError
         A single operator, or a stack without members.
+
+    See Also
+    --------
+    Kronecker : a product of small matrices that mixes all coordinates.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     Notes
     -----

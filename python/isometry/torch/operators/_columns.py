@@ -30,6 +30,11 @@ class Columns(OfOne[Op]):
     ValueError
         A count outside 1..n_in.
 
+    See Also
+    --------
+    Householder : few reflections give few columns cheaply.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     The operator is applied to rows filled up with zeros, its matrix to the first unit vectors. So m reflections take of

@@ -31,6 +31,11 @@ class Composition(Operator):
     TypeError
         Arguments other than operators of the torch interface, or of two precisions.
 
+    See Also
+    --------
+    Adjoint : the conjugate transpose.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
     Notes
     -----
     Rows go through the factors one by one, the last one first; the matrix is that of the first factor with the others

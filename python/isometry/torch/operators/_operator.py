@@ -99,6 +99,11 @@ def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:
 class Operator(Expressions):
     """A linear map on the last axis, or a stack of them.
 
+    See Also
+    --------
+    Composition, Adjoint, Columns, BlockDiagonal : operators made of operators.
+    :doc:`choosing` : which operator.
+
     Notes
     -----
     A subclass of your own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
@@ -235,7 +240,7 @@ class Operator(Expressions):
         backend : {"cpu", "gpu"}, optional
             Where the kernels run; by default as `use_backend` says.
         check_finite : bool
-            Without effect: NaN and infinity pass. It exists for programs that use both interfaces.
+            Has no effect: NaN and infinity are never refused here. It is there for programs that use both interfaces.
         """
         raise NotImplementedError(f"{type(self).__name__} must define matrix()")
 

@@ -20,6 +20,10 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
 
     These are the singular values if U and V have orthonormal columns, which the operator does not enforce.
 
+    Use it for a matrix that may be a little off orthogonal: its singular values lie within a margin of 1. Do not use it
+    for one that must be orthogonal: U and V are free matrices, and `Householder` or `Cayley` takes n^2 parameters or
+    fewer instead of 2 n^2 + n.
+
     Parameters
     ----------
     u : Tensor, shape (*, n, r)
@@ -37,6 +41,12 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
         Shapes that do not fit, or a margin outside [0, 1].
     TypeError
         Arguments other than tensors of one floating precision and a number.
+
+    See Also
+    --------
+    Householder : exactly orthogonal.
+    isometry.torch.nn.SoftORNN : the layer with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     References
     ----------

@@ -35,6 +35,10 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
 
     `*` is an optional batch shape; those of several arguments broadcast.
 
+    Use it for small rotations, and where W, once formed, is applied often: 2 n^2 operations. Do not use it to fit a
+    unitary matrix to data: for n = 16 L-BFGS needs 400 to 2,600 iterations, for `Exponential` and `Householder` 150 to
+    300.
+
     Parameters
     ----------
     upper : Tensor, shape (*, n (n - 1) / 2)
@@ -53,6 +57,13 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         Shapes that do not fit, signs other than +1 and -1.
     TypeError
         Arguments, including signs, that are not tensors of the same floating-point precision.
+
+    See Also
+    --------
+    Exponential : reaches every rotation, without signs.
+    isometry.torch.nn.ScoRNN, isometry.torch.nn.ScuRNN : the layers with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
+    :doc:`rotations` : matrices fitted to data.
 
     Notes
     -----

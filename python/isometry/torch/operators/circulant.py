@@ -18,6 +18,9 @@ class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=fo
 
     W x is the periodic convolution of x with the first column of W.
 
+    Use it for unitary periodic convolutions of long vectors: n parameters, and W x costs of order n log n operations.
+    Do not use it for other matrices: it reaches only those that commute with the periodic shift.
+
     Parameters
     ----------
     phases : Tensor, shape (*, n)
@@ -29,6 +32,15 @@ class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=fo
         Shapes that do not fit.
     TypeError
         Other arguments than a real tensor of a floating dtype.
+
+    See Also
+    --------
+    FourierProduct : 7 n parameters at the same cost.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
+    References
+    ----------
+    Davis: Circulant matrices, Wiley 1979.
 
     Examples
     --------

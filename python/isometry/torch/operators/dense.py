@@ -22,6 +22,9 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
 
     For instance the recurrent matrix of an unconstrained network.
 
+    Use it for any matrix: `isometry.torch.optim.CayleyRMSprop` keeps a unitary one unitary. Do not use it with other
+    optimisers for a matrix that must stay orthogonal: take `Householder` or `Cayley`.
+
     Parameters
     ----------
     weight : Tensor, shape (*, p, q)
@@ -33,6 +36,16 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         Shapes that do not fit.
     TypeError
         An argument other than a tensor of a floating or complex dtype.
+
+    See Also
+    --------
+    Householder, Cayley : orthogonal for all values of their arguments.
+    :doc:`choosing` : all operators, with what they reach and cost.
+
+    References
+    ----------
+    Wisdom, Powers, Hershey, Le Roux, Atlas: Full-capacity unitary recurrent neural networks, NIPS 2016, where W itself
+    is trained.
 
     Examples
     --------

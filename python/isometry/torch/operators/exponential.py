@@ -30,6 +30,10 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
 
     `*` is an optional batch shape; those of both arguments broadcast.
 
+    Use it to fit a rotation or a unitary matrix to data: it reaches all of them. Do not use it for a real matrix of
+    determinant -1, which it does not reach, or where W is formed often: `Cayley` takes (8/3) n^3 operations, this at
+    least two products of matrices.
+
     Parameters
     ----------
     upper : Tensor, shape (*, n (n - 1) / 2)
@@ -44,6 +48,13 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         Shapes that do not fit, a diagonal given with a real upper.
     TypeError
         Arguments that are not tensors of the same floating-point precision.
+
+    See Also
+    --------
+    Cayley : cheaper, and unbounded near the eigenvalue -1.
+    isometry.torch.nn.ExpRNN : the layer with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
+    :doc:`rotations` : matrices fitted to data.
 
     Notes
     -----

@@ -20,6 +20,9 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
     D_q = diag(e^{i phases[q]}), R_q = I - 2 v v^H / ||v||^2 with v = vectors[q], (P x)_i = x[permutation[i]], and F the
     unitary discrete Fourier transform (`torch.fft.fft` with norm="ortho"). W is unitary for all arguments.
 
+    Use it for long vectors: 7 n parameters, and W x costs of order n log n operations. Do not use it to reach a given
+    unitary matrix: it has 7 n of their n^2 dimensions.
+
     Parameters
     ----------
     phases : Tensor, shape (*, 3, n)
@@ -36,6 +39,12 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
         Shapes that do not fit, a zero reflection vector or one whose squared norm overflows, no permutation.
     TypeError
         Phases that are not real, vectors that are not complex, a permutation that is not of integers.
+
+    See Also
+    --------
+    Circulant : n parameters, the unitary periodic convolutions.
+    isometry.torch.nn.URNN : the layer with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     References
     ----------

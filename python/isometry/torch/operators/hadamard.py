@@ -20,6 +20,9 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
     of two, and for n = p 2^k the product H_{2^k} (x) H_p with H_p of Paley's constructions. W is orthogonal if all
     signs are +-1.
 
+    Use it for a random rotation of long vectors: W x costs k n log2 n operations. Do not use it to reach a given
+    matrix: its mixtures are fixed, and only their signs vary.
+
     Parameters
     ----------
     signs : Tensor, real, shape (*, k, n)
@@ -32,6 +35,11 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
         A shape that does not fit, or an n without H_n.
     TypeError
         Complex signs, or other arguments than a tensor of a floating dtype.
+
+    See Also
+    --------
+    hadamard_transform : one transform.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     Notes
     -----

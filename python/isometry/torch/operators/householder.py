@@ -26,6 +26,9 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
     W is orthogonal (unitary) for all arguments, unless -1 < sign < 1. `*` is an optional batch shape; those of several
     arguments broadcast.
 
+    Use it for any orthogonal or unitary matrix (m = n), to fit one to data, or with few reflections: W x costs 4 n m
+    operations. Do not use it with m above n / 2 where W is applied often and costs count: a formed matrix takes 2 n^2.
+
     Parameters
     ----------
     vectors : Tensor, shape (*, n, m)
@@ -42,6 +45,13 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         denormal (a norm outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64); if values can be read.
     TypeError
         Arguments that are not tensors of the same floating-point precision.
+
+    See Also
+    --------
+    Cayley, Exponential : a matrix that is formed once.
+    isometry.torch.nn.ORNN, isometry.torch.nn.UnitaryORNN : the layers with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
+    :doc:`rotations` : matrices fitted to data.
 
     References
     ----------

@@ -24,6 +24,9 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
     W = W_0 (x) W_1 (x) ... (x) W_{F-1}. The index of factor 0 is slowest, as in `torch.kron`. W is orthogonal or
     unitary if all factors are.
 
+    Use it for products of small matrices: with factors 2 x 2, W x costs 2 n log2 n operations and W has 8 log2 n
+    parameters. Do not use it for other matrices: it reaches no more than such products.
+
     Parameters
     ----------
     factors : sequence of Tensor, shapes (*, p_f, q_f)
@@ -35,6 +38,12 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
         No factor, one that is not a matrix with at least one row and one column, or batch shapes that do not fit.
     TypeError
         Factors that are not a sequence, or not tensors of one floating precision.
+
+    See Also
+    --------
+    BlockDiagonal : blocks that do not mix.
+    isometry.torch.nn.KRU : the layer with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     References
     ----------

@@ -30,6 +30,9 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     W is orthogonal, or unitary, for all angles. A brick mesh of n layers with phi and phases reaches every unitary
     matrix.
 
+    Use it with few layers, where W x costs 3 n L operations, and for interferometers. Do not use it to fit a matrix to
+    data: for n = 16 L-BFGS leaves 1e-7 after 3,000 iterations, for `Householder` 1e-15 after 300.
+
     Parameters
     ----------
     theta : Tensor, shape (*, P)
@@ -58,6 +61,12 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         can be read, or signs given with phases.
     TypeError
         Arguments that are not real tensors of the same precision.
+
+    See Also
+    --------
+    Givens : rotations at any pairs.
+    isometry.torch.nn.EURNN, isometry.torch.nn.GORU : the layers with such a matrix.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     Notes
     -----

@@ -18,6 +18,9 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
 
     W = H(w) H(ah) with ah, bh the vectors of length 1 and w = ah + bh. W ah = bh, det W = 1.
 
+    Use it to turn one direction into another: W x costs 8 n operations. Do not use it for rotations of more than one
+    plane: take `Givens` or `Householder`.
+
     Parameters
     ----------
     start : Tensor, real, shape (*, n)
@@ -31,6 +34,12 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
         Shapes that do not fit.
     TypeError
         Complex vectors, or arguments other than tensors of one floating precision.
+
+    See Also
+    --------
+    Givens : planes of coordinates.
+    isometry.torch.nn.RUM : the layer with such rotations.
+    :doc:`choosing` : all operators, with what they reach and cost.
 
     Notes
     -----

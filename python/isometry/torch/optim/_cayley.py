@@ -158,6 +158,12 @@ class CayleySGD(_Cayley):
     TypeError
         A parameter that is not dense and whole, or not float32, float64, complex64 or complex128.
 
+    See Also
+    --------
+    CayleyRMSprop : with a scaled gradient.
+    isometry.torch.nn.FullCapacityURNN : a layer that needs such an optimiser.
+    :doc:`orthogonal-weights` : weights that stay orthogonal under any optimiser.
+
     References
     ----------
     Wisdom, Powers, Hershey, Le Roux, Atlas. Full-capacity unitary recurrent neural networks. NIPS 2016.
@@ -212,6 +218,12 @@ class CayleyRMSprop(_Cayley):
         Options out of range, a parameter of another shape.
     TypeError
         A parameter that is not dense and whole, or not float32, float64, complex64 or complex128.
+
+    See Also
+    --------
+    CayleySGD : without scaling.
+    isometry.torch.nn.FullCapacityURNN : a layer that needs such an optimiser.
+    :doc:`orthogonal-weights` : weights that stay orthogonal under any optimiser.
 
     References
     ----------

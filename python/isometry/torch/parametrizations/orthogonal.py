@@ -58,6 +58,13 @@ def orthogonal(
     TypeError
         A sparse tensor, or one of another dtype, such as int8.
 
+    See Also
+    --------
+    isometry.torch.init.orthogonal_ : an orthogonal matrix to start from, not kept.
+    isometry.torch.nn.OperatorModule : any operator as a module.
+    isometry.torch.adapters.attach : a frozen weight, multiplied by an orthogonal matrix.
+    :doc:`orthogonal-weights` : maps, convolutions and checkpoints.
+
     Notes
     -----
     Different from torch's: every optimiser and weight decay keep W orthogonal (torch's reflections become zero, since
