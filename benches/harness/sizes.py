@@ -1,7 +1,5 @@
 """The sizes that the rows of both faces share, with the bar and the goal of a row of torch."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

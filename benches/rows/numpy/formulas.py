@@ -2,8 +2,6 @@
 reference. Products of reflections are W = I - U S U^T with S = T^-1, T = striu(U^T U) + diag(U^T U) / 2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from rows.numpy.sides import NUMPY, Array, Arrays, Library

@@ -5,8 +5,6 @@ Flops. Reflections: T n m^2, T^-1 m^3/3; T^-1 U^T n m^2, W 2 n^2 m, its VJP n m^
 modReLU: no products, only memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

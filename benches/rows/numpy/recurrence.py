@@ -4,8 +4,6 @@ Flops: a product of 2 n^2 T B if W is dense and two of them in backward; 4 n m T
 applied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ Flops of a rotation: 15 of its matrix, 18 of the product with a vector. Angles a
 every angle counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

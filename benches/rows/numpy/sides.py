@@ -1,7 +1,5 @@
 """The two rows of a problem: arrays, and sides that compute a value and its VJP from them."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial

@@ -7,8 +7,6 @@ identity, and for the mesh also loops that apply it to the states of every step.
 no gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal

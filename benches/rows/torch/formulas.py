@@ -3,8 +3,6 @@
 `x` are rows, and the results are rows W x.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence

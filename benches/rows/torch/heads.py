@@ -4,8 +4,6 @@ with the same W whole, beside its heads one after another and a loop; a GRU of e
 Flops per pass: three products of 2 n^2 / h T B with each matrix of W, and two with V or U, for x needs no gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 

@@ -8,8 +8,6 @@ Kronecker 4 n F with factors 2 x 2, Fourier 10 n log2 n + 50 n, a mesh of L laye
 complex numbers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import partial

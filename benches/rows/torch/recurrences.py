@@ -5,8 +5,6 @@ Flops per pass: three products of 2 n^2 T B if W is dense, 12 n m T B if its m f
 operators.py for every row of a state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
