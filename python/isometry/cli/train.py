@@ -9,8 +9,6 @@ N -m isometry train ... trains in N processes that share every batch. e(W) = max
 is from orthogonal; values below 20 are rounding.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

@@ -4,8 +4,6 @@ Objects of that package look their functions up at every call, so a replacement 
 as later ones, and instances, copies and saved models hold nothing of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from inspect import getattr_static, signature
 from threading import RLock
