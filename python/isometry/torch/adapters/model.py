@@ -1,7 +1,5 @@
 """Adapters for the layers of a whole model: attach, detach, merge, and what is saved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
