@@ -30,15 +30,6 @@ def wy_apply(library: Library, a: Arrays) -> Array:
     return x - library.triangular(upper(u.T @ u), (x @ u).T, False).T @ u.T
 
 
-def loop_apply(a: Arrays) -> Array:
-    """Rows of x times W^T, one reflection after another."""
-    u, x = a["vectors"], a["x"].copy()
-    norms = np.einsum("ij,ij->j", u, u)
-    for k in range(u.shape[1] - 1, -1, -1):
-        x -= np.outer(x @ u[:, k], (2 / norms[k]) * u[:, k])
-    return x
-
-
 def orgqr(a: Arrays) -> Array:
     """W by LAPACK, of lower-trapezoidal vectors."""
     from scipy.linalg import lapack

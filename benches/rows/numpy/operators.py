@@ -11,7 +11,7 @@ import numpy as np
 
 import isometry
 from harness.row import Row, named
-from harness.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+from harness.sizes import BATCHES, CAYLEY, REFLECTIONS, ROWS, SOLVED
 from rows.numpy import formulas
 from rows.numpy.sides import SCIPY, Arrays, Side, by, half_signs, normal, rows_of
 
@@ -59,7 +59,7 @@ def applied(name: str, n: int, m: int, batch: int) -> Iterator[Row]:
         name,
         lambda rng: {"vectors": np.tril(normal(rng, n, m)), "x": normal(rng, batch, n), "ct": normal(rng, batch, n)},
         lambda a: reflections(a).apply(a["x"]),
-        [*by(" compact WY", formulas.wy_apply), *ORMQR, *([LOOP] if m <= LONGEST_LOOP else [])],
+        [*by(" compact WY", formulas.wy_apply), *ORMQR],
         (forward, backward),
         back=pulled_rows,
     )
@@ -70,7 +70,6 @@ def pulled_rows(a: Arrays) -> Arrays:
     return {**gradients, "x": x}
 
 
-LOOP = Side("numpy loop over reflections", formulas.loop_apply)
 # LAPACK's own products, through SciPy: values only, of lower-trapezoidal vectors
 ORGQR = [Side("scipy.linalg.lapack orgqr", formulas.orgqr)] if SCIPY else []
 ORMQR = [Side("scipy.linalg.lapack ormqr", formulas.ormqr)] if SCIPY else []
