@@ -28,8 +28,6 @@ and how many times as fast Amdahl's law then makes 16 cores; without a group, th
 Exit status: 1 if a value of ours is wrong or a group cannot run, 2 for a wrong argument, 130 after ctrl-C.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ All sides take turns in one process. Before timing, every side takes a step of A
 its matrix must be another one and orthogonal. geotorch is measured where it is installed (`pip install geotorch`).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

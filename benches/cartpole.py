@@ -10,8 +10,6 @@ as many steps is not run again.
 `pip install isometry[rl] matplotlib`
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

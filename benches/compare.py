@@ -14,8 +14,6 @@ minima, which are least affected by a busy machine, are shown too. Memory is jud
 system adds in pages of 2 MB is not a property of a build.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -8,8 +8,6 @@ Counted on the meta device, whose tensors are computed as those of CUDA, MPS and
 out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

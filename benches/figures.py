@@ -11,8 +11,6 @@ benches/measurements.md      the same, from cores.json
 `benches/measure.py` makes the measured files.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

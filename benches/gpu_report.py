@@ -14,8 +14,6 @@ A report in Markdown, a section for each question:
 Exit status: 1 if a law fails, a value is wrong or a budget is exceeded, or there is no adapter.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import subprocess

@@ -7,8 +7,6 @@ Rust crates are an area of their own, those at the end of a file too. The stubs 
 below the total and are not in it.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

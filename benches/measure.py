@@ -11,8 +11,6 @@ Without names it measures all of them; with --groups the rows of other groups st
 pictures and writes their tables from these files.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -15,8 +15,6 @@ valgrind       the Rust tests under memcheck, or those with a name of --filter
 Every check runs in processes of its own, so that a crash or a hang is a figure. The exit status is 1 if a check failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import json

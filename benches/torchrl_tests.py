@@ -7,8 +7,6 @@ Prints the outcomes of both runs, every test whose outcomes differ, and how many
 package computed. The exit status is 1 if a test passes without the registration only. Needs `isometry[rl]`.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

@@ -1,7 +1,5 @@
 """Ways to an orthogonal weight of a module: this package's, torch's own, and geotorch's where it is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from functools import partial

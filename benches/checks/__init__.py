@@ -1,7 +1,5 @@
 """The checks of benches/reliability.py by their names, in the order of the page."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

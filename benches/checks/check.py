@@ -1,7 +1,5 @@
 """What the checks of benches/reliability.py share: their form, and processes whose crash or hang is an outcome."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Random calls by number, `tests/fuzz/series.py`; a run goes on where the last one has stopped."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

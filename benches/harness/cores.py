@@ -2,8 +2,6 @@
 and what it predicts for more cores by Amdahl's law.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from typing import Any

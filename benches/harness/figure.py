@@ -1,7 +1,5 @@
 """A measured number beside a bound, as a row of the bench: memory, an error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The list of groups; imports nothing, since the parser reads it to show their names."""
 
-from __future__ import annotations
-
 _OPERATORS, _RECURRENCES, _CELLS = (f"rows.torch.{name}:" for name in ("operators", "recurrences", "cells"))
 #: The functions that yield the rows of a group of the README, as module:name.
 SHOWN: dict[str, tuple[str, ...]] = {

@@ -1,7 +1,5 @@
 """Runs the groups and prints a table line by line; writes JSON."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import math

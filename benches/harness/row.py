@@ -1,7 +1,5 @@
 """A row of the bench: our side, its peers, a float64 reference, and the ratios to reach; needs no torch."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence

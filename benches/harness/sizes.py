@@ -1,7 +1,5 @@
 """The sizes that the rows of both faces share, with the bar and the goal of a row of torch."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 
@@ -40,7 +38,6 @@ ROWS = {  # n, m, rows
     (512, 128, 64): (1.5, 2.3),
     (1024, 256, 256): (1.2, 1.4),
 }
-LONGEST_LOOP = 128  # over reflections
 CAYLEY = {190: (2.0, 3.5), 512: (2.0, 3.0), 1024: (2.0, 2.5)}  # n
 BATCHES = {  # matrices, n
     (128, 32): (6.0, 10.0),

@@ -2,8 +2,6 @@
 in every round. Only alternating runs compare: on a virtual machine the clock drifts by tens of percent over a minute.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import time

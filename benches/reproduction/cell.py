@@ -1,7 +1,5 @@
 """What is run: a system on a task of the papers, at the size of a tier (cells.toml)."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -8,8 +8,6 @@ of `instead`; docs/not-learning.md says what came out. A case takes its cell's o
 takes less than a minute.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

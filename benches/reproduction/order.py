@@ -1,7 +1,5 @@
 """Which system is better on test images: the accuracies with their intervals, by the bootstrap over the images."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The pictures of the reproduction: curves where the results have them, otherwise the losses at the end alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/reproduction.md and docs/reproduction/TASK.md, from the results of benches/reproduction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -11,8 +11,6 @@ stands in the place of `runs`, with the number of seeds, of those that learnt th
 mean losses, and the medians of all else.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

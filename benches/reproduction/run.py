@@ -12,8 +12,6 @@ to repeat a run, remove it from that file. The first seed of all comes first. Th
 `python examples/japanese_vowels.py > benches/reproduction/results/japanese-vowels.md`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

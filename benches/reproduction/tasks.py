@@ -1,7 +1,5 @@
 """docs/reproduction/TASK.md: the tables and curves of a task, and the commands that make them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

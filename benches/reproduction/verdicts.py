@@ -1,7 +1,5 @@
 """How a result agrees with what the papers say of it, from the numbers alone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

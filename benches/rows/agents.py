@@ -8,8 +8,6 @@ TorchRL: B = 32, T = 128, 128 units, a new trajectory at 3 % of the steps; a ste
 states, backward and Adam.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from functools import cache, partial

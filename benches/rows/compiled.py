@@ -5,8 +5,6 @@ and, if there is a C++ compiler, fuses (backend "inductor"; without one the grap
 peer of a layer is the eager layer.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ same on the CPU. torch runs on CUDA where it has a device, its tensors there, el
 as the shaders do: TF32, whose products keep 10 bits of a number's 23, is off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial

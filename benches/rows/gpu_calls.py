@@ -1,7 +1,5 @@
 """Calls with `backend="gpu"`, and what each may ask of the GPU: counts that are the same on every adapter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Forward and backward: each call by itself, and replayed from a CUDA graph; a lay
 CPU, whose tensors are in the memory of the host.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from typing import Any

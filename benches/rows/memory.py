@@ -9,8 +9,6 @@ The rows of checkpoints are the peak of a whole step, forward and backward of th
 that keeps all states. Inputs, parameters and their gradients do not count.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

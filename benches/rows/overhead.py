@@ -1,7 +1,5 @@
 """One small call beside an autograd.Function that does nothing: what the path through Python costs at least."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

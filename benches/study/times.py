@@ -3,8 +3,6 @@
 A layer and the GRU take updates in turn, and the medians are compared, on tasks of 8, 64 and 427 steps.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -5,8 +5,6 @@ an orthogonal or unitary W has a fifth of the rate (`recurrent_parameters`); a W
 by `CayleyRMSprop`. The score is that of the last update, on data that were not trained on.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

@@ -2,8 +2,6 @@
 reference. Products of reflections are W = I - U S U^T with S = T^-1, T = striu(U^T U) + diag(U^T U) / 2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from rows.numpy.sides import NUMPY, Array, Arrays, Library
@@ -26,39 +24,10 @@ def wy_matrix(library: Library, a: Arrays) -> Array:
     return w
 
 
-def wy_matrix_vjp(library: Library, a: Arrays) -> Arrays:
-    """U_bar for dW = -dU P - Q dU^T + Q dT P with P = S U^T, Q = U S; dT = upper(dU^T U + U^T dU)."""
-    u, ct = a["vectors"], a["ct"]
-    t = upper(u.T @ u)
-    p, q = library.triangular(t, u.T, False), library.triangular(t, u.T, True).T
-    g = ct @ p.T
-    m = upper(q.T @ g)
-    return {"vectors": u @ (m + m.T) - g - ct.T @ q}
-
-
 def wy_apply(library: Library, a: Arrays) -> Array:
     """Rows of x times W^T."""
     u, x = a["vectors"], a["x"]
     return x - library.triangular(upper(u.T @ u), (x @ u).T, False).T @ u.T
-
-
-def wy_apply_vjp(library: Library, a: Arrays) -> Arrays:
-    """U_bar and x_bar for y = x - z U^T, z T^T = c, c = x U."""
-    u, x, ct = a["vectors"], a["x"], a["ct"]
-    t = upper(u.T @ u)
-    z = library.triangular(t, (x @ u).T, False).T
-    c_bar = -library.triangular(t, (ct @ u).T, True).T
-    m = upper(c_bar.T @ z)
-    return {"vectors": x.T @ c_bar - ct.T @ z - u @ (m + m.T), "x": ct + c_bar @ u.T}
-
-
-def loop_apply(a: Arrays) -> Array:
-    """Rows of x times W^T, one reflection after another."""
-    u, x = a["vectors"], a["x"].copy()
-    norms = np.einsum("ij,ij->j", u, u)
-    for k in range(u.shape[1] - 1, -1, -1):
-        x -= np.outer(x @ u[:, k], (2 / norms[k]) * u[:, k])
-    return x
 
 
 def orgqr(a: Arrays) -> Array:
@@ -106,39 +75,13 @@ def cayley_solve(given: Arrays) -> Array:
     return w
 
 
-def cayley_solve_vjp(given: Arrays) -> Arrays:
-    """A_bar for (I + A) dW D = -dA (I + W D); the packed gradient is its upper triangle."""
-    a, eye = skew(given["square"]), np.eye(len(given["signs"]), dtype=given["square"].dtype)
-    w = np.linalg.solve(eye + a, eye - a)
-    y = np.linalg.solve(eye - a, given["ct"] * given["signs"])
-    full = y @ np.swapaxes(w + eye, -1, -2)
-    return {"upper": np.swapaxes(full, -1, -2) - full}
-
-
-def inverse(library: Library, a: Arrays) -> Array:
-    """S = (I + A)^-1."""
-    return library.inverse(np.eye(len(a["signs"]), dtype=a["square"].dtype) + skew(a["square"]))
-
-
 def cayley_inverse(library: Library, a: Arrays) -> Array:
     """W = (2 S - I) D."""
-    w = inverse(library, a)
+    w = library.inverse(np.eye(len(a["signs"]), dtype=a["square"].dtype) + skew(a["square"]))
     w *= 2
     np.einsum("...ii->...i", w)[...] -= 1
     w *= a["signs"]
     return w
-
-
-def cayley_inverse_vjp(library: Library, a: Arrays) -> Arrays:
-    """V^T - V with V = 2 S^T W_bar D S^T (Theorem 3.2 of the scaled-Cayley paper)."""
-    return _pulled(inverse(library, a), a)
-
-
-def _pulled(s: Array, a: Arrays) -> Arrays:
-    transposed = np.swapaxes(s, -1, -2)
-    v = transposed @ (a["ct"] * a["signs"]) @ transposed
-    v *= 2
-    return {"upper": np.swapaxes(v, -1, -2) - v}
 
 
 def cayley_checked(given: Arrays) -> Array:
@@ -148,11 +91,6 @@ def cayley_checked(given: Arrays) -> Array:
     if residual > 1e-10:
         raise ArithmeticError(f"the float64 reference has a residual of {residual:.1e}")
     return w
-
-
-def cayley_checked_vjp(a: Arrays) -> Arrays:
-    """The same as of cayley_inverse, with the inverse from the checked W: 2 S = W D + I."""
-    return _pulled((cayley_checked(a) * a["signs"] + np.eye(len(a["signs"]))) / 2, a)
 
 
 def packed(matrix: Array) -> Array:
@@ -187,12 +125,6 @@ def modrelu(z: Array, bias: Array, out: Array) -> Array:
     np.sign(z, out=out)
     out *= size
     return out
-
-
-def modrelu_vjp(a: Arrays) -> Arrays:
-    """z_bar and b_bar: where modReLU is not 0, z_bar is the cotangent, and b_bar its part along sign(z)."""
-    bar = a["ct"] * (np.abs(a["z"]) + a["bias"] > 0)
-    return {"z": bar, "bias": (np.sign(a["z"]) * bar).sum(0)}
 
 
 def leaky_relu(z: Array, slope: float, out: Array) -> Array:

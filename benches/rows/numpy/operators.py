@@ -5,15 +5,13 @@ Flops. Reflections: T n m^2, T^-1 m^3/3; T^-1 U^T n m^2, W 2 n^2 m, its VJP n m^
 modReLU: no products, only memory.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 import isometry
-from harness.row import Row
-from harness.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+from harness.row import Row, named
+from harness.sizes import BATCHES, CAYLEY, REFLECTIONS, ROWS, SOLVED
 from rows.numpy import formulas
 from rows.numpy.sides import SCIPY, Arrays, Side, by, half_signs, normal, rows_of
 
@@ -36,11 +34,6 @@ def rows() -> Iterator[Row]:
         yield from modrelu(count, n)
 
 
-def of_matrix(law: Callable[[Arrays], isometry.Householder | isometry.Cayley]) -> Side:
-    """Our matrix of an operator and its VJP."""
-    return Side("isometry", lambda a: law(a).matrix(), lambda a: law(a).matrix_vjp(a["ct"]))
-
-
 # ---------------------------------------------------------------- products of reflections
 
 
@@ -52,9 +45,10 @@ def householder(n: int, m: int) -> Iterator[Row]:
     return rows_of(
         f"householder matrix {n}/{m}",
         lambda rng: {"vectors": np.tril(normal(rng, n, m)), "ct": normal(rng, n, n)},
-        of_matrix(reflections),
-        [*by(" compact WY", formulas.wy_matrix, formulas.wy_matrix_vjp), *ORGQR],
+        lambda a: reflections(a).matrix(),
+        [*by(" compact WY", formulas.wy_matrix), *ORGQR],
         (2.0 * n * n * m + 2.0 * n * m * m + m**3 / 3, 4.0 * n * n * m + 7.0 * n * m * m + m**3 / 3),
+        back=lambda a: reflections(a).matrix_vjp(a["ct"]),
     )
 
 
@@ -64,9 +58,10 @@ def applied(name: str, n: int, m: int, batch: int) -> Iterator[Row]:
     return rows_of(
         name,
         lambda rng: {"vectors": np.tril(normal(rng, n, m)), "x": normal(rng, batch, n), "ct": normal(rng, batch, n)},
-        Side("isometry", lambda a: reflections(a).apply(a["x"]), pulled_rows),
-        [*by(" compact WY", formulas.wy_apply, formulas.wy_apply_vjp), *ORMQR, *([LOOP] if m <= LONGEST_LOOP else [])],
+        lambda a: reflections(a).apply(a["x"]),
+        [*by(" compact WY", formulas.wy_apply), *ORMQR],
         (forward, backward),
+        back=pulled_rows,
     )
 
 
@@ -75,7 +70,6 @@ def pulled_rows(a: Arrays) -> Arrays:
     return {**gradients, "x": x}
 
 
-LOOP = Side("numpy loop over reflections", formulas.loop_apply)
 # LAPACK's own products, through SciPy: values only, of lower-trapezoidal vectors
 ORGQR = [Side("scipy.linalg.lapack orgqr", formulas.orgqr)] if SCIPY else []
 ORMQR = [Side("scipy.linalg.lapack ormqr", formulas.ormqr)] if SCIPY else []
@@ -93,16 +87,19 @@ def cayley(name: str, shape: tuple[int, ...], signed: bool = False) -> Iterator[
         signs = half_signs(n) if signed else np.ones(n, np.float32)
         return {"square": p, "upper": formulas.packed(p), "signs": signs, "ct": normal(rng, *shape)}
 
+    def operator(a: Arrays) -> isometry.Cayley:
+        return isometry.Cayley(a["upper"], signs=a["signs"] if signed else None)
+
     flops = 2.0 * float(np.prod(shape)) * n
-    inverses = by(".linalg.inv", formulas.cayley_inverse, formulas.cayley_inverse_vjp, stacks=len(shape) > 2)
+    inverses = by(".linalg.inv", formulas.cayley_inverse, stacks=len(shape) > 2)
     return rows_of(
         name,
         draw,
-        of_matrix(lambda a: isometry.Cayley(a["upper"], signs=a["signs"] if signed else None)),
-        [Side("numpy.linalg.solve", formulas.cayley_solve, formulas.cayley_solve_vjp), *inverses],
+        lambda a: operator(a).matrix(),
+        [Side("numpy.linalg.solve", formulas.cayley_solve), *inverses],
         (flops, 3 * flops),
-        reference=Side("float64", formulas.cayley_checked, formulas.cayley_checked_vjp),
-        pick={"upper": formulas.packed},
+        back=lambda a: operator(a).matrix_vjp(a["ct"]),
+        reference=formulas.cayley_checked,
         tolerance=SOLVED,
     )
 
@@ -115,13 +112,7 @@ def modrelu(count: int, n: int) -> Iterator[Row]:
     return rows_of(
         f"modrelu {count}x{n}",
         lambda rng: {"z": normal(rng, count, n), "ct": normal(rng, count, n), "bias": np.full(n, CUT, np.float32)},
-        Side("isometry", lambda a: isometry.activate(a["z"], "modrelu", bias=a["bias"]), pulled_modrelu),
-        [Side("numpy", lambda a: formulas.modrelu(a["z"], a["bias"], np.empty_like(a["z"])), formulas.modrelu_vjp)],
-        (0.0, 0.0),
+        lambda a: isometry.activate(a["z"], "modrelu", bias=a["bias"]),
+        [Side("numpy", lambda a: formulas.modrelu(a["z"], a["bias"], np.empty_like(a["z"])))],
+        back=lambda a: named(isometry.activate_vjp(a["z"], "modrelu", a["ct"], bias=a["bias"])),
     )
-
-
-def pulled_modrelu(a: Arrays) -> Arrays:
-    z_bar, bias_bar = isometry.activate_vjp(a["z"], "modrelu", a["ct"], bias=a["bias"])
-    assert bias_bar is not None
-    return {"z": z_bar, "bias": bias_bar}

@@ -9,8 +9,6 @@ cycles after each operation, competing with whatever runs next; here for 2^20, w
 operations of a peer, and each sample starts after a pause in which it falls asleep.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -1,9 +1,7 @@
-"""The two rows of a problem: arrays, and sides that compute a value and its VJP from them."""
-
-from __future__ import annotations
+"""The two rows of a problem: of the value, beside its peers, and of its VJP."""
 
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -15,65 +13,50 @@ from harness.row import side as candidate
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
 Draw = Callable[[np.random.Generator], Arrays]
+Forward = Callable[[Arrays], Array]
 BAR = Bar("best of NumPy and SciPy", 1.0, 2.0)
 SCIPY = importlib.util.find_spec("scipy") is not None
 
 
 class Side(NamedTuple):
-    """`forward` gives the value, `back` the gradients under the names of the arrays; None if a side does not have
-    it."""
-
     name: str
-    forward: Callable[[Arrays], Array]
-    back: Callable[[Arrays], Arrays] | None = None
+    forward: Forward
 
 
 def rows_of(
     name: str,
     draw: Draw,
-    ours: Side,
+    ours: Forward,
     peers: Sequence[Side],
-    flops: tuple[float, float],
+    flops: tuple[float, float] = (0.0, 0.0),
     *,
-    reference: Side | None = None,
-    pick: Mapping[str, Callable[[Array], Array]] | None = None,
+    back: Callable[[Arrays], Arrays] | None = None,
+    reference: Forward | None = None,
     tolerance: tuple[float, float] = TOLERANCE,
     bar: Bar = BAR,
     plan: str = "",
 ) -> Iterator[Row]:
-    """The row of the value and, where our side has one, that of the VJP; all from arrays of float32.
+    """The row of the value and, where there is `back`, that of the VJP; all from arrays of float32.
 
-    The reference, by default the first peer, computes in float64. `pick` converts a peer's gradient to our form.
+    The reference, by default the first peer, computes in float64; that of the VJP, whose gradients are named as the
+    arrays are, is `back` itself.
     """
     drawn = cache(lambda: draw(np.random.default_rng(0)))  # on first use: a skipped row costs nothing
 
     def value(side: Side) -> Candidate:
         return candidate(side.name, lambda: side.forward(drawn()))
 
-    def vjp(side: Side, pick: Mapping[str, Callable[[Array], Array]]) -> Candidate:
-        return Candidate(side.name, lambda: called(side, drawn()), lambda: gradients(side, drawn(), pick))
-
     def wide() -> Arrays:
         return {key: a.astype(np.float64) for key, a in drawn().items()}
 
-    exact, own = reference or peers[0], pick or {}
-    forward = lambda: {"value": exact.forward(wide())}
+    exact = reference or peers[0].forward
     rest = (tolerance, None, plan)
-    yield Row(name, value(ours), [value(peer) for peer in peers], forward, [bar], flops[0], *rest)
-    if ours.back:
-        backward = lambda: gradients(exact, wide(), own)
-        both = [vjp(peer, own) for peer in peers if peer.back]
-        yield Row(f"{name} vjp", vjp(ours, {}), both, backward, [bar], flops[1], *rest)
-
-
-def called(side: Side, arrays: Arrays) -> Arrays:
-    assert side.back is not None
-    return side.back(arrays)
-
-
-def gradients(side: Side, arrays: Arrays, pick: Mapping[str, Callable[[Array], Array]]) -> Results:
-    """The gradients of a side, under the names used in row.py."""
-    return {f"gradient of {k}": pick[k](bar) if k in pick else bar for k, bar in called(side, arrays).items()}
+    own, *others = (value(side) for side in (Side("isometry", ours), *peers))
+    yield Row(name, own, others, lambda: {"value": exact(wide())}, [bar], flops[0], *rest)
+    if back:
+        gradients: Callable[[Arrays], Results] = lambda a: {f"gradient of {key}": bar for key, bar in back(a).items()}
+        own = Candidate("isometry", lambda: back(drawn()), lambda: gradients(drawn()))
+        yield Row(f"{name} vjp", own, [], lambda: gradients(wide()), (), flops[1], *rest)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:
@@ -119,12 +102,7 @@ def libraries() -> list[Library]:
     return [NUMPY, Library("scipy", triangular, lambda a: linalg.inv(a, check_finite=False))]
 
 
-def by(
-    name: str,
-    forward: Callable[[Library, Arrays], Array],
-    back: Callable[[Library, Arrays], Arrays],
-    stacks: bool = False,
-) -> list[Side]:
+def by(name: str, forward: Callable[[Library, Arrays], Array], stacks: bool = False) -> list[Side]:
     """A side of each library, with `stacks` of each that takes them, for formulas that need one."""
     every = [library for library in libraries() if not stacks or library.takes_stacks()]
-    return [Side(own.name + name, partial(forward, own), partial(back, own)) for own in every]
+    return [Side(own.name + name, partial(forward, own)) for own in every]

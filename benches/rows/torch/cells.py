@@ -7,8 +7,6 @@ identity, and for the mesh also loops that apply it to the states of every step.
 no gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
@@ -27,22 +25,16 @@ SIZES = f"n{N} B{BATCH} T{STEPS} d{INPUTS}"
 # through 200 contracting steps
 TOLERANCE = (1e-4, 1e-3)
 ORDER = [1, 0, 2]  # torch.nn.GRU's r, z, h in terms of z, r, h
-#: W_h y added to something.
-Own = Callable[[Tensor, Tensor], Tensor]
-Blend = Callable[[Tensor, Tensor, Tensor], Tensor]
-BLENDS: dict[str, Blend] = {"lerp": torch.lerp, "addcmul": lambda c, h, z: torch.addcmul(c, z, h - c)}
-BEST_LOOP = Bar("best loop", 3.0, 4.0)
+LOOP, BEST_LOOP = "torch loop", Bar("best loop", 3.0, 4.0)
 row = partial(sides.row, fixed=("x",), tolerance=TOLERANCE, plan="cell")
 
 
 def gru() -> Iterator[Row]:
-    before: dict[str, Call | Side] = {f"torch loop, {how}": gru_before(blend) for how, blend in BLENDS.items()}
-    after: dict[str, Call | Side] = {f"torch loop, {how}": gru_after(blend) for how, blend in BLENDS.items()}
     # torch.gru takes its gates in another order, and a bias that has no gradient here
     form = {key: lambda t: t[ORDER].flatten(0, 1) for key in ("w", "u", "b")}
     pick = {key: lambda t: t.unflatten(0, (3, N))[ORDER] for key in form}
-    after["torch.nn.GRU"] = Side(by_gru, form, pick)
-    yield gru_row("before", before, BEST_LOOP)
+    yield gru_row("before", {LOOP: lambda w, u, b, x: before(w[:2], w[2], u, b, x)}, BEST_LOOP)
+    after: dict[str, Call | Side] = {LOOP: gru_after, "torch.nn.GRU": Side(by_gru, form, pick)}
     yield gru_row("after", after, Bar("best of torch", 1.0, 2.0))
 
 
@@ -55,31 +47,23 @@ def gru_row(reset: Literal["before", "after"], peers: dict[str, Call | Side], ba
 def goru() -> Iterator[Row]:
     rng = torch.Generator().manual_seed(1)
     upper = it.Cayley.random(N, dtype=torch.float64, generator=rng).upper.float()
-    yield goru_row("cayley", upper, it.Cayley, {"W formed once": lambda upper: added(solved(upper))}, 2.0 * N)
+    yield goru_row("cayley", upper, it.Cayley, solved, 2.0 * N)
     rng.manual_seed(2)
     for name, kind in (("2 layers", formulas.Mesh(N, 2)), ("fft", formulas.Mesh(N, None))):
         theta = kind.random(torch.float32, rng)["theta"]
-        yield goru_row(f"mesh {name}", theta, kind.operator, mesh_peers(kind), 6.0 * kind.layers)
-
-
-def mesh_peers(kind: formulas.Mesh) -> dict[str, Callable[[Tensor], Own]]:
-    stepwise = {f"{key}, W": of_step(prepared) for key, prepared in kind.peers().items()}
-    return {"W formed once": lambda theta: added(kind.by_slices(theta)(torch.eye(N, dtype=theta.dtype)).T)} | stepwise
+        matrix = lambda theta, kind=kind: kind.by_slices(theta)(torch.eye(N, dtype=theta.dtype)).T
+        yield goru_row(f"mesh {name}", theta, kind.operator, matrix, 6.0 * kind.layers)
 
 
 def goru_row(
     name: str,
     point: Tensor,
     law: Callable[[Tensor], it.Operator],
-    peers: dict[str, Callable[[Tensor], Own]],
+    matrix: Callable[[Tensor], Tensor],
     per_state: float,
 ) -> Row:
     """A row of one transition and its parameters; `per_state` flops of W_h for each number of a state."""
-
-    def by_loop(own: Callable[[Tensor], Own], blend: Blend) -> Call:
-        return lambda w, u, b, p, x: before(w, own(p), u, b, x, blend)
-
-    loops = {f"loop, {w}, {how}": by_loop(own, blend) for w, own in peers.items() for how, blend in BLENDS.items()}
+    loops = {LOOP: lambda w, u, b, p, x: before(w, matrix(p), u, b, x)}
     draw, ours = lambda: drawn(2, parameters=point), lambda w, u, b, p, x: it.goru(law(p), x, w, u, b)
     flops = (6.0 * N * (2 * N + 2 * INPUTS) + 3 * N * per_state) * BATCH * STEPS
     return row(f"GORU {name} {SIZES}", draw, ours, loops, [BEST_LOOP], flops)
@@ -107,53 +91,33 @@ def drives(x: Tensor, u: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     return drive.split((2 * N, N), -1)
 
 
-def before(w: Tensor, own: Own, u: Tensor, b: Tensor, x: Tensor, blend: Blend) -> Tensor:
-    """The states with reset "before", of W_z and W_r, and W_h added to something: one product for z and r per step."""
-    gates = w.flatten(0, 1).T
+def before(w: Tensor, of_c: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
+    """The states with reset "before", of W_z and W_r, and of W_h: one product for z and r per step."""
+    gates, of_c = w.flatten(0, 1).T, of_c.T
 
     def step(h: Tensor, to_gates: Tensor, to_c: Tensor) -> Tensor:
         z, r = torch.sigmoid(torch.addmm(to_gates, h, gates)).chunk(2, 1)
-        return blend(torch.tanh(own(to_c, r * h)), h, z)
+        return torch.lerp(torch.tanh(torch.addmm(to_c, r * h, of_c)), h, z)
 
     return loop(step, *drives(x, u, b))
 
 
-def gru_before(blend: Blend) -> Call:
-    return lambda w, u, b, x: before(w[:2], added(w[2]), u, b, x, blend)
-
-
-def gru_after(blend: Blend) -> Call:
+def gru_after(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
     """One product for all three gates per step."""
+    every = w.flatten(0, 1).T
 
-    def states(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
-        every = w.flatten(0, 1).T
+    def step(h: Tensor, to_gates: Tensor, to_c: Tensor) -> Tensor:
+        of_gates, of_c = (h @ every).split((2 * N, N), -1)
+        z, r = torch.sigmoid(to_gates + of_gates).chunk(2, 1)
+        return torch.lerp(torch.tanh(torch.addcmul(to_c, r, of_c)), h, z)
 
-        def step(h: Tensor, to_gates: Tensor, to_c: Tensor) -> Tensor:
-            of_gates, of_c = (h @ every).split((2 * N, N), -1)
-            z, r = torch.sigmoid(to_gates + of_gates).chunk(2, 1)
-            return blend(torch.tanh(torch.addcmul(to_c, r, of_c)), h, z)
-
-        return loop(step, *drives(x, u, b))
-
-    return states
+    return loop(step, *drives(x, u, b))
 
 
 def by_gru(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
     """torch.nn.GRU's function."""
     start, other = x.new_zeros(1, BATCH, N), torch.zeros_like(b)
     return torch.gru(x, start, (u, w, b, other), True, 1, 0.0, True, False, False)[0]
-
-
-def added(w: Tensor) -> Own:
-    return lambda to_c, y: torch.addmm(to_c, y, w.T)
-
-
-def of_step(prepared: Callable[..., formulas.Step]) -> Callable[[Tensor], Own]:
-    def own(theta: Tensor) -> Own:
-        step = prepared(theta)
-        return lambda to_c, y: to_c + step(y)
-
-    return own
 
 
 def solved(upper: Tensor) -> Tensor:
@@ -166,11 +130,6 @@ def solved(upper: Tensor) -> Tensor:
 
 # through T steps, each with a rotation by its own state
 THROUGH_ROTATIONS = (1e-3, 1e-2)
-#: Rows (B, k, n) and unit vectors (B, 1, n) to reflected rows: by addcmul, and by a product and an update of rank one.
-REFLECTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "addcmul": lambda x, u: torch.addcmul(x, torch.linalg.vecdot(x, u).unsqueeze(-1), u, value=-2),
-    "baddbmm": lambda x, u: torch.baddbmm(x, x @ u.mT, u, alpha=-2),
-}
 
 
 def rum() -> Iterator[Row]:
@@ -196,35 +155,39 @@ def rum_row(lam: int, sizes: tuple[int, int, int], bar: Bar) -> Row:
         f"RUM lambda {lam} n{n} B{batch} T{steps} d{INPUTS}",
         12.0 * n * (n + INPUTS) + 65 * n + 34 * n * n * lam,
     )
-    loops = {f"torch loop, {name}": by_loop(lam, reflect) for name, reflect in REFLECTIONS.items()}
     ours = lambda *weights_x: it.rum(weights_x[-1], *weights_x[:-1], lam=lam)[0]
-    return row(name, draw, ours, loops, [bar], flops * batch * steps, tolerance=THROUGH_ROTATIONS)
+    return row(
+        name, draw, ours, {LOOP: partial(rum_loop, lam=lam)}, [bar], flops * batch * steps, tolerance=THROUGH_ROTATIONS
+    )
 
 
-def by_loop(lam: int, reflect: Callable[[Tensor, Tensor], Tensor]) -> Call:
+def rum_loop(
+    w: Tensor, u: Tensor, b: Tensor, embed_weight: Tensor, embed_bias: Tensor, x: Tensor, *, lam: int
+) -> Tensor:
     """U x and the embeddings of all steps and their directions at once; per step one product, and two reflections."""
+    flat, shape, n, w = x.flatten(0, 1), x.shape[:2], w.shape[1], w.T
+    drives = torch.addmm(b, flat, u.T).unflatten(0, shape)
+    embedded = torch.addmm(embed_bias, flat, embed_weight.T).unflatten(0, shape)
+    memory = torch.eye(n, dtype=x.dtype).expand(shape[1], n, n)
 
-    def states(w: Tensor, u: Tensor, b: Tensor, embed_weight: Tensor, embed_bias: Tensor, x: Tensor) -> Tensor:
-        flat, shape, n, w = x.flatten(0, 1), x.shape[:2], w.shape[1], w.T
-        drives = torch.addmm(b, flat, u.T).unflatten(0, shape)
-        embedded = torch.addmm(embed_bias, flat, embed_weight.T).unflatten(0, shape)
-        memory = torch.eye(n, dtype=x.dtype).expand(shape[1], n, n)
+    def step(h: Tensor, drive: Tensor, start: Tensor, e: Tensor) -> Tensor:
+        nonlocal memory
+        keep, tau = torch.addmm(drive, h, w).chunk(2, 1)
+        middle = normalize(start + normalize(tau, dim=-1), dim=-1).unsqueeze(1)
+        if lam:
+            # the rows of R_{t-1} H(middle) H(start)
+            memory = reflect(reflect(memory, middle), start.unsqueeze(1))
+            turned = (memory @ h.unsqueeze(-1)).squeeze(-1)
+        else:
+            turned = reflect(reflect(h.unsqueeze(1), start.unsqueeze(1)), middle).squeeze(1)
+        return torch.lerp(torch.relu(e + turned), h, torch.sigmoid(keep))
 
-        def step(h: Tensor, drive: Tensor, start: Tensor, e: Tensor) -> Tensor:
-            nonlocal memory
-            keep, tau = torch.addmm(drive, h, w).chunk(2, 1)
-            middle = normalize(start + normalize(tau, dim=-1), dim=-1).unsqueeze(1)
-            if lam:
-                # the rows of R_{t-1} H(middle) H(start)
-                memory = reflect(reflect(memory, middle), start.unsqueeze(1))
-                turned = (memory @ h.unsqueeze(-1)).squeeze(-1)
-            else:
-                turned = reflect(reflect(h.unsqueeze(1), start.unsqueeze(1)), middle).squeeze(1)
-            return torch.lerp(torch.relu(e + turned), h, torch.sigmoid(keep))
+    return loop(step, drives, normalize(embedded, dim=-1), embedded)
 
-        return loop(step, drives, normalize(embedded, dim=-1), embedded)
 
-    return states
+def reflect(x: Tensor, u: Tensor) -> Tensor:
+    """Rows (B, k, n) reflected by unit vectors (B, 1, n)."""
+    return torch.addcmul(x, torch.linalg.vecdot(x, u).unsqueeze(-1), u, value=-2)
 
 
 # ---------------------------------------------------------------- cells whose state is a pair
@@ -253,7 +216,7 @@ def pair_row(name: str, matrices: tuple[int, int], peer: Call, ours: Call) -> Ro
         }
 
     flops = (6.0 * n * of_w * n + 4.0 * n * of_u * INPUTS) * batch * steps
-    return row(f"{name} n{n} B{batch} T{steps} d{INPUTS}", draw, ours, {"torch loop": peer}, [BEST_LOOP], flops)
+    return row(f"{name} n{n} B{batch} T{steps} d{INPUTS}", draw, ours, {LOOP: peer}, [BEST_LOOP], flops)
 
 
 def cornn_loop(x: Tensor, w: Tensor, u: Tensor, b: Tensor) -> Tensor:

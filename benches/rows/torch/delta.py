@@ -5,8 +5,6 @@ rows as slices of arrays of all chunks; and the same with `unbind`, since the gr
 all chunks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

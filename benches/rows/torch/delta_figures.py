@@ -1,7 +1,5 @@
 """The delta rule beside what bounds it: a copy of the state, linear time, and the memory of a step of autograd."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -3,9 +3,6 @@
 `x` are rows, and the results are rows W x.
 """
 
-from __future__ import annotations
-
-import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -141,25 +138,7 @@ def rotate_by_reflections(start: Tensor, end: Tensor, x: Tensor) -> Tensor:
     return x
 
 
-def rotate_in_plane(start: Tensor, end: Tensor, x: Tensor) -> Tensor:
-    """x + K x + K^2 x / (1 + c), K = b a^T - a b^T, c = <a, b>."""
-    a, b = unit(start), unit(end)
-    c = (a * b).sum(-1, keepdim=True)
-    p, q = (x * a).sum(-1, keepdim=True), (x * b).sum(-1, keepdim=True)
-    # K x = b p - a q; K a = b - c a, K b = c b - a
-    return x + b * p - a * q + ((c * b - a) * p - (b - c * a) * q) / (1 + c)
-
-
 # ---------------------------------------------------------------- Kronecker products
-
-
-def kronecker_matmul(factors: Sequence[Tensor], x: Tensor) -> Tensor:
-    """One axis after the other, from the last."""
-    y, behind = x, 1
-    for w in reversed(factors):
-        y = w @ y.reshape(-1, w.shape[1], behind)
-        behind *= w.shape[0]
-    return y.reshape(len(x), behind)
 
 
 def kronecker_einsum(factors: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -168,10 +147,6 @@ def kronecker_einsum(factors: Sequence[Tensor], x: Tensor) -> Tensor:
     for f, w in enumerate(factors):
         y = torch.einsum(f"z{axes[f + 1]},{axes}->{axes.replace(axes[f + 1], 'z')}", w, y)
     return y.reshape(len(x), -1)
-
-
-def kronecker_matrix(factors: Sequence[Tensor]) -> Tensor:
-    return functools.reduce(torch.kron, factors)
 
 
 # ---------------------------------------------------------------- Fourier products
@@ -189,11 +164,6 @@ def fourier_step(phases: Tensor, vectors: Tensor, order: Tensor) -> Step:
         return (y - (y @ second.conj())[:, None] * second) * d[2]
 
     return apply
-
-
-def fourier_transposed(phases: Tensor, vectors: Tensor, order: Tensor) -> Tensor:
-    """W^T: the rows W e_j."""
-    return fourier_step(phases, vectors, order)(torch.eye(len(order), dtype=vectors.dtype))
 
 
 # ---------------------------------------------------------------- meshes

@@ -1,8 +1,6 @@
 """Hadamard transforms of 10,000 rows, forward: beside a copy into an existing tensor, torch's butterflies, the dense
 product, and the package fht-cpu where it is installed. n log2 n additions per row, which are no flops of a product."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module

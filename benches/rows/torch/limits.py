@@ -4,8 +4,6 @@ h_t = tanh(W h_{t-1} + V x_t) with W given and one input, so that nothing but th
 each of the two parts of the gradient, the steps back and the gradient of W, have one product of 2 n^2 T B.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows of modules: the values, and the gradients of parameters, of modules that are called or trained."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -2,8 +2,6 @@
 factorisation and its gradient, one matrix of reflections. Their peers are the groups' own; here they are timed alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache, partial
 

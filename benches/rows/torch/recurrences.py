@@ -5,10 +5,8 @@ Flops per pass: three products of 2 n^2 T B if W is dense, 12 n m T B if its m f
 operators.py for every row of a state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -16,12 +14,12 @@ from torch import Tensor, randn
 
 import isometry.torch as it
 from harness.row import Bar, Row
-from harness.sizes import LONGEST_FACTORS, RECURRENCES, Sequences
+from harness.sizes import RECURRENCES, Sequences
 from rows.torch import formulas
 from rows.torch.operators import B, fourier_factors, fourier_flops, kronecker_factors, mesh_label
 from rows.torch.sides import Call, Side, loop, row
 
-FREE = "torch.nn.RNN relu"
+DENSE, FREE = "torch loop, dense W", "torch.nn.RNN relu"
 STEPS = 500
 # through up to 1020 steps; a gradient jumps by up to 4e-3 if rounding moves one state across a kink, in torch too
 PAPERS = (2e-4, 1e-2)
@@ -42,13 +40,10 @@ def paper(work: Sequences) -> Row:
         first["x"] = randn(work.steps, work.batch, work.inputs)
         return first if m else first | {"signs": formulas.half_signs(n)}
 
-    peers: dict[str, Call | Side] = {"torch loop, dense W": ornn if m else scornn}
-    if 0 < m <= LONGEST_FACTORS:
-        peers["torch loop, WY factors"] = ornn_by_factors
-    bars = [Bar("best orthogonal", 1.7, 2.0, tuple(peers)), Bar("torch.nn.RNN", 1.5, 2.0, (FREE,))]
+    bars = [Bar("best orthogonal", 1.7, 2.0, (DENSE,)), Bar("torch.nn.RNN", 1.5, 2.0, (FREE,))]
     # a free matrix, with another bias of its own
     free = {"transition": lambda p: torch.nn.init.orthogonal_(p.new_empty(n, n)), "bias": lambda b: b.expand(2, n)}
-    peers[FREE] = Side(by_rnn, free, {}, checked=False)
+    peers: dict[str, Call | Side] = {DENSE: ornn if m else scornn, FREE: Side(by_rnn, free, {}, checked=False)}
     more: dict[str, Any] = {"fixed": ("x", "signs"), "form": {} if m else {"transition": formulas.packed}}
     more["share"] = (0.65, 0.80) if n >= 170 and work.batch >= 20 else None
     ours, flops = our_ornn if m else our_scornn, 6.0 * n * (n if work.route == "dense" else 2 * m)
@@ -73,12 +68,6 @@ def scornn(p: Tensor, weight: Tensor, bias: Tensor, x: Tensor, signs: Tensor) ->
 def ornn(u: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
     w = formulas.wy_matrix(u).T
     return loop(lambda h, drive: formulas.leaky(torch.addmm(drive, h, w), bias), x @ weight.T)
-
-
-def ornn_by_factors(u: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """Few reflections: h W^T = h - (h U) (T^-T U^T) per step, 4 n m flops instead of 2 n^2."""
-    right = torch.linalg.inv(formulas.wy_triangle(u)).T @ u.T
-    return loop(lambda h, drive: formulas.leaky(drive + h - (h @ u) @ right, bias), x @ weight.T)
 
 
 def by_rnn(w: Tensor, weight: Tensor, bias: Tensor, x: Tensor, *_: Tensor) -> Tensor:
@@ -130,26 +119,22 @@ def transition(
     return row(f"{name} T{STEPS}", draw, ours, loops, bars, flops * B * STEPS, fixed=fixed, **more)
 
 
-def multiplied(transposed: Tensor) -> formulas.Step:
-    return lambda h: h @ transposed
-
-
 def kronecker() -> Iterator[Row]:
-    axes, draw = "torch loop, axes", partial(kronecker_factors, torch.float32)
-    peers = {
-        "torch loop, matrix": lambda *factors: multiplied(formulas.kronecker_matrix(factors).mT),
-        axes: lambda *factors: lambda h: formulas.kronecker_matmul(factors, h),
-    }
-    bars = [Bar("torch loop over axes", 5.0, 10.0, (axes,)), Bar("best torch", 1.5, 3.0)]
+    draw, bars = partial(kronecker_factors, torch.float32), [Bar("torch loop", 1.5, 3.0)]
+
+    def multiplied(*factors: Tensor) -> formulas.Step:
+        transposed = reduce(torch.kron, factors).mT
+        return lambda h: h @ transposed
+
     name, flops = f"kronecker recurrence 2^9 B{B}", 12.0 * 512 * (9 + 2)
-    yield transition(name, draw, lambda *factors: it.Kronecker(factors), peers, bars, flops)
+    yield transition(
+        name, draw, lambda *factors: it.Kronecker(factors), {"torch loop, matrix": multiplied}, bars, flops
+    )
 
 
 def fourier() -> Iterator[Row]:
-    fft, draw, flops = "torch loop, fft", partial(fourier_factors, 512), fourier_flops(512)
-    matrix = lambda *own: multiplied(formulas.fourier_transposed(*own))
-    peers = {"torch loop, matrix": matrix, fft: formulas.fourier_step}
-    bars = [Bar("torch loop over factors", 5.0, 10.0, (fft,)), Bar("best torch", 1.0, 2.0)]
+    draw, flops = partial(fourier_factors, 512), fourier_flops(512)
+    peers, bars = {"torch loop, fft": formulas.fourier_step}, [Bar("torch loop", 5.0, 10.0)]
     # W is unitary and modReLU nearly the identity: rounding errors of 500 steps add up on every side
     more: dict[str, Any] = {"tolerance": (1e-4, 1e-3), "inputs": 10, "modrelu": True, "dtype": torch.complex64}
     yield transition(f"fourier recurrence 512 B{B}", draw, it.FourierProduct, peers, bars, flops, **more)

@@ -1,7 +1,5 @@
 """Makes a row of torch from tensors, our call, the peers' calls, and the float64 reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple

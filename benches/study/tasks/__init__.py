@@ -1,7 +1,5 @@
 """The tasks of the study: a list by name, each with the kind that the guide knows it by."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a task is: batches, a loss, and one score between chance (0 or more) and 1, which is perfect."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Control with memory, learnt by an actor and a critic (A2C) from whole episodes; the score is a share of the most."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Signals to continue, and a number to estimate from one; the score is the variance that is explained."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copying, adding, and a cue among distractors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

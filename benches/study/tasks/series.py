@@ -1,7 +1,5 @@
 """Real series that sktime, tslearn, mlxtend and scikit-learn bring with them; no package is imported."""
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 from functools import cache

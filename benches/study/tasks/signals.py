@@ -1,7 +1,5 @@
 """Signals in noise: how a carrier is modulated, which tone sounds, which way a frequency goes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

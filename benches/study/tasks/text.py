@@ -1,7 +1,5 @@
 """The next character of a text that ships with Python; the score is the share of bits that are saved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

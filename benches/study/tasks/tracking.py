@@ -1,7 +1,5 @@
 """A state that symbols change: the product of permutations, and a count."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

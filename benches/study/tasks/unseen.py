@@ -1,7 +1,5 @@
 """Tasks that the guide is not made from: on them its first picks are tried."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What operators with declared arguments share in both packages: attributes, stacks, the same on changed arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self

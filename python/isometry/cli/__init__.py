@@ -4,8 +4,6 @@ Exit status: 0 success, 1 a failure, 2 a wrong argument, 130 after ctrl-C. Every
 error. Torch and the other extras are imported only by the commands that need them.
 """
 
-from __future__ import annotations
-
 import codecs
 import os
 import sys

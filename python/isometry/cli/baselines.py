@@ -1,7 +1,5 @@
 """The LSTM and the RNN with the initial values that long sequences need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

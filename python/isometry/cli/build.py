@@ -1,7 +1,5 @@
 """Makes task and layer of a run from their classes; errors are reported in terms of the options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -10,8 +10,6 @@ the row of metrics.csv that has begun, the state of the NumPy generator that dra
 network.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """The data of --data: which files count, and a digest by which a run knows its data again, wherever they lie."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

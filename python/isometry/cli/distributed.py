@@ -5,8 +5,6 @@ losses and scores are means over the processes. So N processes make the updates 
 that is a mean over the sequences of a batch. The process of rank 0 writes the run's folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How commands end: exit statuses, the two kinds of error, and the packages that a command may lack."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Files that the commands read and write; errors name the file."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Iterator

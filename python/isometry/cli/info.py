@@ -1,7 +1,5 @@
 """Print the versions, the instruction set of the kernels, the threads and the GPU adapters."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import os

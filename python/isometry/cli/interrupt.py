@@ -3,12 +3,11 @@
 The first one ends the loop after the current iteration, the second one at once.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
+from typing import Self
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)]
 
@@ -22,7 +21,7 @@ class Interrupt:
     def __init__(self, also: Callable[[], None] = lambda: None) -> None:
         self.requested, self.also = False, also
 
-    def __enter__(self) -> Interrupt:
+    def __enter__(self) -> Self:
         self.installed = threading.current_thread() is threading.main_thread()
         if self.installed:
             self.previous = {number: signal.signal(number, self._handle) for number in SIGNALS}
@@ -34,9 +33,7 @@ class Interrupt:
             raise KeyboardInterrupt
         self.requested = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.installed:
             for number, handler in self.previous.items():
                 signal.signal(number, handler)

@@ -1,7 +1,5 @@
 """A folder for one process alone: a lock on its file .lock, which ends with the process."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """The training loop: steps, log rows, checkpoints, until the last iteration, a stop condition or ctrl-C."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

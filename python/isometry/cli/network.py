@@ -1,7 +1,5 @@
 """The network that is trained: a recurrent layer and a linear readout."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """Arguments of the commands; those of `isometry train` come from the table of settings."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable
 from typing import Any, NoReturn

@@ -5,8 +5,6 @@ the tables. Behind single runs the rows of metrics.csv are faint. At most six ru
 loss at the end; names stand where the lines end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,12 +1,10 @@
 """Progress display of a run: a bar on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
 from collections.abc import Mapping
-from types import TracebackType
+from typing import Self
 
 LINE_SECONDS = 10.0  # without a terminal: a line at least this often, and after every tenth of the run
 #: A narrow terminal cuts the end: scores come first, then loss and e(W), speed, the time left, the run and a bar.
@@ -26,12 +24,10 @@ class Progress:
         self.started = self.last_line = time.perf_counter()
         self.first, self.shown = done, 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.close()
 

@@ -3,8 +3,6 @@
 option or --set  >  --config FILE  >  papers.toml: model on the task, model, task  >  constructor  >  SETTINGS
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

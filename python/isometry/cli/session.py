@@ -4,8 +4,6 @@ Everything that decides the next step and the next row of metrics.csv is part of
 writes it), so a restored session continues, to the last bit, as if it had never stopped.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Keywords of the layer and the task are those of their constructors.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

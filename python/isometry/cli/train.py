@@ -17,8 +17,6 @@ Examples:
     isometry train --resume runs/book --iterations 4000
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

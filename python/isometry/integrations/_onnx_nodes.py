@@ -4,8 +4,6 @@ A node gives h of every step, and c of an LSTM after the last alone. Where a gra
 does an RNN, whose Scan ONNX Runtime computes in less time than the node.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from typing import Any

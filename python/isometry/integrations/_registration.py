@@ -4,12 +4,9 @@ Objects of that package look their functions up at every call, so a replacement 
 as later ones, and instances, copies and saved models hold nothing of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from inspect import getattr_static, signature
 from threading import RLock
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -44,9 +41,7 @@ class Registration:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 

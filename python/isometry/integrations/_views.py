@@ -4,8 +4,6 @@ Nothing is copied: a view has the very dictionary of parameters of its layer, so
 `load_state_dict`, and state dicts, copies and saved models hold nothing of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

@@ -6,8 +6,6 @@ initialisers. A recurrence becomes a node of ONNX (`_onnx_nodes`) or torch's `sc
 torch translates to an ONNX Scan, and what is left becomes its formula.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ sb3's policies call their LSTM once per time step as soon as an episode begins i
 with marks, and acting is a step of the layer inside its `cached`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version

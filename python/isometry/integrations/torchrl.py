@@ -4,8 +4,6 @@ TorchRL's backend "pad" cuts a batch into its trajectories and pads them, "scan"
 is one call with marks, and a state for each of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import wraps
 from importlib import import_module

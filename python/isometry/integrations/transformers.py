@@ -3,8 +3,6 @@
 Models look up the functions of their rule in their modules at every call; `register` replaces these functions.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Mapping
 from functools import wraps

@@ -1,7 +1,5 @@
 """`BlockDiagonal` on NumPy arrays: the members of a stack along the diagonal of one matrix, by their own kernels."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

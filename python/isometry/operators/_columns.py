@@ -1,7 +1,5 @@
 """`Columns` on NumPy arrays: the first columns of an operator, by the operator's own kernels."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

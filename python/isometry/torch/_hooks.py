@@ -4,8 +4,6 @@
 plain attribute, or change it in place, in a forward pre-hook: between calls it is that of the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

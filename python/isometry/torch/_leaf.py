@@ -1,7 +1,5 @@
 """Modules that ``torch.fx`` takes as one node of its graph, as it does those of ``torch.nn``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

@@ -5,8 +5,6 @@ What flattens or stores parameters needs contiguous ones: `parameters_to_vector`
 gradients. Other strides come with transposed arguments, with a state that is assigned, with `memory_format`.
 """
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import torch

@@ -2,8 +2,6 @@
 
 # ruff: noqa: ARG002  the interface of `Plan`
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

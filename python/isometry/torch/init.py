@@ -1,7 +1,5 @@
 """`torch.nn.init.orthogonal_` in every floating type."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

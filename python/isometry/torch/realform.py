@@ -1,7 +1,5 @@
 """Real forms of complex arrays: z -> [Re z | Im z], W -> [[Re W, -Im W], [Im W, Re W]]."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

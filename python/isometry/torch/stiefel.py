@@ -1,7 +1,5 @@
 """A step on the manifold of orthogonal or unitary matrices."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -3,8 +3,6 @@
 Flops forward and backward: OFT 6 n b per row and 7 n b^2 for the blocks, HRA 12 n r per row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -4,8 +4,6 @@ states.
 Flops per pass: three products of 2 n^2 T B; what a checkpoint computes twice does not count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ Both sides of a row run the same kernels, so that a row shows what the transform
 within 1.5 times of `backward()`, the others no slower than the loop.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache

@@ -8,8 +8,6 @@ weights and drawn inputs. The sizes of demucs 4.1.0, easyocr 1.7.2, openunmix 1.
 the packages make, as are units and layers of flair 0.15.1 and stanza 1.15.0, whose inputs depend on the embeddings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import product

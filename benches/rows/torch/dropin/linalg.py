@@ -4,8 +4,6 @@ torch.linalg.
 Flops for m x k: T m k^2 + k^3 / 3, the product 2 m k^2, its gradient 5 m k^2; QR 2 k^2 (m - k / 3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Flops of k reflections of R^n, forward and backward: 6 n k^2, of a square base 6
 exponential of n x n as in the rows of the operators.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

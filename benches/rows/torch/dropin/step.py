@@ -5,8 +5,6 @@ whose values are not compared; and of a batch by what `it.nn.from_torch` makes o
 The values are checked against a call of the layer, or of torch's, in double precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextvars import copy_context
 from functools import cache

@@ -4,8 +4,6 @@ It reads the run from its standard input and sees itself whether the run starts 
 ctrl-C, and so is the end of the input: the process that started this one is gone, and with it who reads the output.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -4,8 +4,6 @@ A run is a task, and a process that the worker starts. Dask gives the task of a 
 run continues from its checkpoint. Output comes as events of a topic; a Dask event of the same name tells all to end.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """The runs of a comparison: settings, folder and state of each."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The output of the runs goes to standard error as it comes.
 """
 
-from __future__ import annotations
-
 import queue
 import subprocess
 import sys

@@ -5,8 +5,6 @@ it twice would end without its checkpoint. It is told through its standard input
 would be that came before the process handles it.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -4,8 +4,6 @@ Entries of a parameter that W does not depend on do not count: those above the d
 Of a W that is itself a parameter, kept orthogonal or unitary by its optimiser, the dimension of the group counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The comparison as Markdown, a row for each model, and the folder that receives it."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

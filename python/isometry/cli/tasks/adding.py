@@ -3,8 +3,6 @@
 Loss: mean squared error of the readout of the last state; baseline 1/6, the error of the constant answer 1.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from torch import Tensor

@@ -6,8 +6,6 @@ them is written in the rest of the text, too, is said. Loss:
 cross-entropy in bits per character. Baselines: log2(classes), and the entropy of the frequencies of single characters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar

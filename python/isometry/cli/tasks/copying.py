@@ -4,8 +4,6 @@ Loss: cross-entropy over all T + 20 steps; baseline 10 ln 8 / (T + 20), blanks a
 of correct answers in the ten answer steps.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Of the images, in an order chosen by the seed, four fifths are trained on, a ten
 `permuted` the pixels come in one random order, the same for all images and all runs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from isometry.cli.tasks.images import Images

@@ -5,8 +5,6 @@ accuracy is kept for the test images. An image that also tests neither validates
 train.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar

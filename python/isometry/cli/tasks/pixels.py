@@ -1,7 +1,5 @@
 """Pixels: images of MNIST, or of any set in its files, read pixel by pixel (isometry.cli.tasks.mnist)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from isometry.cli.tasks import mnist

@@ -4,8 +4,6 @@ Of files with the same samples, whatever their names and formats, one counts: TI
 recording twice, as SA1.WAV and SA1.WAV.wav. Where a copy is among the test data, that one.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ seed `piece`; its largest sample is 1. Loss: mean squared error; baseline: the v
 for the mean of the target, of the best network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

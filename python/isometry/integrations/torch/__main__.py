@@ -1,7 +1,5 @@
 """Runs a program on these kernels: python -m isometry.integrations.torch [--always] PROGRAM [ARGUMENTS ...]."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

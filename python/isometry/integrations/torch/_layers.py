@@ -1,7 +1,5 @@
 """Layers of torch by the kernels: one call where no gradient is recorded, else one for each layer and direction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 A module passes the weights of all layers and directions as one list: W_ih, W_hh and, with biases, b_ih, b_hh of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 

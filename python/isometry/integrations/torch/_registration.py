@@ -1,7 +1,5 @@
 """Kernels registered over torch's operators as long as a registration lasts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from threading import Lock, RLock, active_count

@@ -2,8 +2,6 @@
 adds some 20 us to torch's own time. docs/faster-gru.md has the measurements.
 """
 
-from __future__ import annotations
-
 from ._layers import Kind
 
 #: Units up to which matrices are laid out in little time.

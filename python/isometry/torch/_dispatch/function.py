@@ -1,7 +1,5 @@
 """Arrays for the kernels and their results, the place of computation, and gradients of formulas."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from operator import and_

@@ -1,7 +1,5 @@
 """What the adapters share: the frozen layer, the precision of the arithmetic, merging."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import torch

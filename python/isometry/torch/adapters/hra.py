@@ -1,7 +1,5 @@
 """Householder reflection adaptation: inputs are turned by a product of few reflections."""
 
-from __future__ import annotations
-
 import math
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Adapters for the layers of a whole model: attach, detach, merge, and what is saved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -75,7 +73,7 @@ def attach(
         if is_lazy(p):
             raise ValueError(f"model has a parameter without a value yet, {name!r}: call it once before")
     made: dict[nn.Module, Adapter] = {}
-    trained = {module for _, adapter in adapters(model) for module in adapter._own_modules.values()}
+    trained = _trained(model)
     modules = [module for module in model.modules() if module not in trained]
     with all_or_nothing(modules):
         layers = dict(reversed([(layer, name) for name, layer in chosen(model, targets)]))
@@ -89,12 +87,7 @@ def attach(
                 raise type(error)(f"{name}: {error}") from error
     replace(model, made)
     counts = [0, 0]
-    own = {
-        p
-        for _, adapter in adapters(model)
-        for module in adapter._own_modules.values()
-        for p in module.parameters(recurse=False)
-    }
+    own = {p for module in _trained(model) for p in module.parameters(recurse=False)}
     for p in model.parameters():
         p.requires_grad_(p in own)
         counts[p in own] += p.numel()
@@ -203,6 +196,11 @@ def adapters(model: nn.Module) -> Iterator[tuple[str, Adapter]]:
     for name, module in model.named_modules(remove_duplicate=False):
         if isinstance(module, Adapter):
             yield name, module
+
+
+def _trained(model: nn.Module) -> set[nn.Module]:
+    """The modules that hold the adapters' own parameters."""
+    return {module for _, adapter in adapters(model) for module in adapter._own_modules.values()}
 
 
 def chosen(

@@ -1,7 +1,5 @@
 """Orthogonal fine-tuning: blocks of inputs are turned by rotations of their own."""
 
-from __future__ import annotations
-
 from typing import Self
 
 import torch

@@ -1,7 +1,5 @@
 """The arguments of flash-linear-attention's functions in terms of those of `delta_rule`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from math import prod

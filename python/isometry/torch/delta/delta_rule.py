@@ -1,7 +1,5 @@
 """The delta rule: a state multiplied by generalised Householder reflections that every token draws anew."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

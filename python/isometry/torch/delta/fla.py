@@ -19,8 +19,6 @@ those, costs, dtypes and derivatives are those of `it.delta_rule`; float32 and f
 the library is installed, its chunked functions compute half precision.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

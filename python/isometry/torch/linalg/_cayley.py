@@ -1,7 +1,5 @@
 """The Cayley transform of full skew matrices."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ..._rules import check

@@ -1,7 +1,5 @@
 """The QR factorisation, in LAPACK's storage and as two matrices."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Products of Householder reflections in LAPACK's storage."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -4,8 +4,6 @@ A layer stacks ``num_layers`` recurrences, each run in one or two directions, ea
 (`_parameters`).
 """
 
-from __future__ import annotations
-
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, Never, overload
 

@@ -1,8 +1,6 @@
 """Shared by the layers of gated units: the reset, weights and biases of three gates, phi; and the weights of
 ``torch.nn.GRU``, whose gates have the order r, z, h in one axis, where `GRU` has z, r, h in an axis of their own."""
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping, Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A layer whose state is a pair, such as (h, c) of an LSTM."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, overload
 
 import torch

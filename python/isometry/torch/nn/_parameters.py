@@ -1,7 +1,5 @@
 """The parameters and buffers of a recurrent layer: names, stored forms, precision, initial values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -2,8 +2,6 @@
 lies. What the call of a layer checks and arranges besides takes longer than the kernel where the sequences are short.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

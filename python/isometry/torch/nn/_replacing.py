@@ -115,13 +115,13 @@ def _parts(value: Any) -> Iterable[Any]:
     if isinstance(value, partial):
         return value.func, *value.args, *value.keywords.values()
     if isinstance(value, FunctionType):
-        return [*map(_content, value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
+        return [*map(content, value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
     if isinstance(value, type | ModuleType) or type(value).__module__.partition(".")[0] in ("builtins", "torch"):
         return ()
     return list(getattr(value, "__dict__", {}).values())
 
 
-def _content(cell: CellType) -> Any:
+def content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # a variable that has no value yet

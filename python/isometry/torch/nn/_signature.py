@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, Never, Unpack, cast, get_args, get_origin
 
 from ..._rules import check
 from . import _contract
@@ -45,10 +45,13 @@ def _passed_on(last: inspect.Parameter) -> Iterable[str] | None:
     """The keywords that the last parameter of a constructor stands for; None where its type does not say."""
     if last.kind is not last.VAR_KEYWORD:
         return None
-    if last.annotation == "Never":
+    said = last.annotation
+    if said in (Never, "Never"):
         return ()
-    typed = re.fullmatch(r"Unpack\[(\w+)\]", str(last.annotation))
-    return getattr(getattr(_contract, typed[1], None), "__annotations__", None) if typed else None
+    if typed := re.fullmatch(r"Unpack\[(\w+)\]", str(said)):  # of a module whose annotations are not evaluated
+        return getattr(getattr(_contract, typed[1], None), "__annotations__", None)
+    (named,) = get_args(said) if get_origin(said) is Unpack else (None,)
+    return named.__annotations__ if named and named.__module__ == _contract.__name__ else None
 
 
 def refuse(layer: object, unknown: Iterable[str]) -> None:

@@ -6,8 +6,6 @@ a layer is cached, up to rounding, except after a change through ``.data``, whic
 such as ``nonlinearity``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar

@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from ..._rules import check
+from ._replacing import content
 
 #: What a subclass may define of torch's layers besides attributes of its own.
 _MAY = {"__init__", "__doc__", "forward", "extra_repr", "reset_parameters", "flatten_parameters"}
@@ -43,7 +44,8 @@ def unfit(kind: Any, theirs: Any, ours: Any) -> str | None:
                     private |= {word for word in used if word.startswith(("weight_", "bias_"))}
                 if found := sorted(private & used):
                     return f"{key} of {name} uses {found[0]}"
-                if any(_of_class(cell) for cell in function.__closure__ or ()):
+                inside = [content(cell) for cell in function.__closure__ or ()]
+                if any(isinstance(f, FunctionType) and "__class__" in f.__code__.co_freevars for f in inside):
                     return f"{key} of {name} is decorated"
     return None
 
@@ -112,14 +114,6 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
         elif isinstance(constant, str):
             yield constant
-
-
-def _of_class(cell: CellType) -> bool:
-    """Whether a variable of a closure is a function that knows its class."""
-    try:
-        return isinstance(cell.cell_contents, FunctionType) and ("__class__" in cell.cell_contents.__code__.co_freevars)
-    except ValueError:  # no value yet
-        return False
 
 
 def _rebound(value: Any, cell: CellType) -> Any:

@@ -1,8 +1,6 @@
 """Layers with a transition: W is an operator whose arguments are parameters and buffers of the layer; and those of
 them that are plain recurrences, h <- phi(W h + V x + b)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Unpack, cast
 

@@ -1,7 +1,5 @@
 """LSTMCell and GRUCell: torch's cells, one step of a layer, as `from_torch` makes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

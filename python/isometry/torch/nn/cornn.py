@@ -1,7 +1,5 @@
 """CoRNN: a network of coupled oscillators."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from ..._cells.cornn import setting

@@ -1,7 +1,5 @@
 """DeltaProduct: a state multiplied by reflections that every input draws anew."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """EURNN: W is a mesh of 2 x 2 blocks, tunable or in the layout of the fast Fourier transform."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Unpack, cast
 
 from ..._objects import mesh

@@ -1,7 +1,5 @@
 """expRNN: W is the exponential of a skew matrix."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from ..._rules import check

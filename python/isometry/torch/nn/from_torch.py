@@ -1,7 +1,5 @@
 """`from_torch`: torch's recurrent layers on the kernels of this package."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple

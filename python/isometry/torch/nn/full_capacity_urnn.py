@@ -1,7 +1,5 @@
 """Full-capacity uRNN: W is a free unitary matrix, kept unitary by its optimiser."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import torch

@@ -1,7 +1,5 @@
 """GORU: the gated recurrent unit with an orthogonal matrix in its candidate."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Unpack
 
 import torch

@@ -1,7 +1,5 @@
 """GRU: the gated recurrent unit with free matrices."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Unpack
 
 import torch

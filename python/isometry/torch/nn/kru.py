@@ -1,7 +1,5 @@
 """KRU: W is a Kronecker product of small matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Unpack, cast
 

@@ -1,7 +1,5 @@
 """LEM: the long expressive memory."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from ..._cells.lem import setting

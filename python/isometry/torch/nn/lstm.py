@@ -1,7 +1,5 @@
 """LSTM: torch's layer of four gates."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ._pair import PairLayer

@@ -1,7 +1,5 @@
 """A module that owns the tensors of an operator."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn

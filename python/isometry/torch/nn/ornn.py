@@ -1,7 +1,5 @@
 """oRNN: W is a product of real Householder reflections."""
 
-from __future__ import annotations
-
 from typing import Literal, Unpack, cast
 
 import torch

@@ -1,7 +1,5 @@
 """The parameters of a model in two groups: those of the transitions, and all others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """RealState: states of any layer as real features."""
 
-from __future__ import annotations
-
 from typing import overload
 
 from torch import Tensor

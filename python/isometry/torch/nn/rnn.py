@@ -1,7 +1,5 @@
 """RNN: torch's recurrent layer with a free W, or with any operator as W."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, Unpack
 

@@ -1,7 +1,5 @@
 """RUM: the rotational unit of memory."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, NamedTuple, Unpack
 
 import torch

@@ -1,7 +1,5 @@
 """scoRNN: W is a scaled Cayley transform of a skew-symmetric matrix."""
 
-from __future__ import annotations
-
 from typing import Any, Unpack, cast
 
 import torch

@@ -1,7 +1,5 @@
 """scuRNN: W is a complex scaled Cayley transform."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from ..operators.cayley import Cayley

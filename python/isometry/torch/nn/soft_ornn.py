@@ -1,7 +1,5 @@
 """Soft oRNN: W has singular values within a margin around 1."""
 
-from __future__ import annotations
-
 from typing import Any, Unpack
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """`to_torch`: layers of this package as those of torch."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

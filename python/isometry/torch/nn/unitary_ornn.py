@@ -1,7 +1,5 @@
 """The unitary extension of the oRNN: W is a product of complex Householder reflections and a diagonal of phases."""
 
-from __future__ import annotations
-
 import math
 from typing import Unpack, cast
 

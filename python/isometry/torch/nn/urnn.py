@@ -1,7 +1,5 @@
 """uRNN: W is a product of diagonals, reflections and Fourier transforms."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

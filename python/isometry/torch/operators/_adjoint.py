@@ -1,7 +1,5 @@
 """`Adjoint` on tensors: W^H of an operator W, by the operator's own kernels."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """`Columns` on tensors: the first columns of an operator, by the operator's own kernels."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import torch

@@ -1,7 +1,5 @@
 """Operators in expressions on tensors: calls, products with tensors, conversions."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shared by the operators that are made from another one."""
 
-from __future__ import annotations
-
 from typing import Any, Generic, Self
 
 import torch

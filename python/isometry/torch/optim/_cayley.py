@@ -1,7 +1,5 @@
 """Cayley steps on the Stiefel manifold as torch optimisers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal, overload
 

@@ -16,8 +16,6 @@ signs. The diagonal of a complex X has the angles of its reflections as imaginar
 |v|^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

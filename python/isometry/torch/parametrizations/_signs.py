@@ -4,8 +4,6 @@ Optimisers move these entries although they have no gradient: by weight decay, o
 So training resets them to 1 or -1 before many steps together can take one through zero.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The gated orthogonal recurrent unit over a whole sequence in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The gated recurrent unit over a whole sequence in one call, and the code it shares with `goru`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

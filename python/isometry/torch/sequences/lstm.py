@@ -1,7 +1,5 @@
 """The LSTM over a whole sequence in one call: for the kernels a state is h and c side by side, 2n numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

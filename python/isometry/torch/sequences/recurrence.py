@@ -1,7 +1,5 @@
 """The plain recurrence, h_t = phi(W h_{t-1} + V x_t + b), over a whole sequence in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 
