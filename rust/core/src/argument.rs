@@ -3,6 +3,7 @@
 //! Arrays are borrowed. A batch of operators has its size as the first axis of every array; the arrays of a single operator
 //! may lack that axis.
 
+pub(crate) use crate::argument;
 use crate::error::{Error, Result};
 use crate::parallel::{Shared, cut};
 use crate::scalar::{Real, Scalar};
@@ -295,8 +296,7 @@ impl<'a, T: Scalar> Given<'a, T> {
     #[doc(hidden)]
     pub fn member(&self, i: usize) -> Given<'a, T> {
         let Some((&batch, shape)) = self.shape.split_first() else { return *self };
-        let i = if batch == 1 { 0 } else { i };
-        let own = i..i + 1;
+        let own = if batch == 1 { 0..1 } else { i..i + 1 };
         let array = match self.array {
             array @ (Array::None | Array::Remote(_)) => array,
             Array::Own(array) => Array::Own(&array[part(array.len(), batch, &own)]),

@@ -115,6 +115,17 @@ impl Array {
         &self.memory
     }
 
+    /// Refuses complex numbers, and those of another device.
+    pub(crate) fn check_real(&self, argument: &'static str, context: &Arc<Context>) -> Result<()> {
+        if self.field != Field::Real {
+            return Err(Error::value(argument, "must be Real, not Complex"));
+        }
+        if !Arc::ptr_eq(self.context(), context) {
+            return Err(Error::value(argument, "is on another device"));
+        }
+        Ok(())
+    }
+
     /// Whether both are on one device and of one field.
     pub fn fits(&self, argument: &'static str, other: &Array) -> Result<()> {
         if !Arc::ptr_eq(self.context(), other.context()) {

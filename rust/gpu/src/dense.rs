@@ -1,10 +1,9 @@
 //! Any matrix as an operator: used for all objects without kernels here, whose matrix the CPU forms.
 
-use crate::device::{Context, Record};
+use crate::Array;
+use crate::device::Record;
 use crate::operator::Operator;
-use crate::{Array, Field};
 use isometry_core::{Error, Result};
-use std::sync::Arc;
 
 /// A batch of matrices.
 #[derive(Clone, Copy, Debug)]
@@ -23,17 +22,11 @@ impl<'a> Dense<'a> {
 }
 
 impl Operator for Dense<'_> {
-    fn context(&self) -> &Arc<Context> {
-        self.weight.context()
+    fn like(&self) -> &Array {
+        self.weight
     }
-    fn field(&self) -> Field {
-        self.weight.field()
-    }
-    fn batch(&self) -> usize {
-        self.weight.shape()[0]
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.weight.shape()[1], self.weight.shape()[2])
+    fn sizes(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| self.weight.shape()[axis])
     }
 
     fn record_matrix(&self, _record: &mut Record<'_>) -> Result<Array> {

@@ -7,21 +7,52 @@
 use crate::device::{Context, Record};
 use crate::product::{Operand, Product};
 use crate::{Array, Field};
-use isometry_core::Side;
-use isometry_core::{Error, Result};
+use isometry_core::{Error, Result, Side};
 use std::sync::Arc;
 
 /// A batch of linear operators on the device. A borrowed view, made and checked per call. Only this crate
 /// implements it: its methods take a `Record`, which no other crate can name.
 pub trait Operator {
+    /// An array on its device, of the field of W.
+    fn like(&self) -> &Array;
+    /// (batch, n_out, n_in)
+    fn sizes(&self) -> [usize; 3];
+
     /// The device.
-    fn context(&self) -> &Arc<Context>;
+    fn context(&self) -> &Arc<Context> {
+        self.like().context()
+    }
+
     /// The field of W.
-    fn field(&self) -> Field;
-    /// Number of matrices.
-    fn batch(&self) -> usize;
-    /// (n_out, n_in)
-    fn shape(&self) -> (usize, usize);
+    fn field(&self) -> Field {
+        self.like().field()
+    }
+
+    /// Sizes of a row and of its result.
+    fn features(&self, side: Side) -> (usize, usize) {
+        let [_, p, q] = self.sizes();
+        side.features((p, q))
+    }
+
+    /// Refuses rows of another size than n, or of another field.
+    fn check_rows(&self, name: &'static str, x: &Array, n: usize) -> Result<()> {
+        let (field, batch) = (self.field(), self.sizes()[0]);
+        let fits = x.field() == field && matches!(x.shape(), &[b, _, last] if b == batch && last == n);
+        let expected = || format!("({batch}, rows, {n}) of {field:?} numbers");
+        fits.then_some(()).ok_or_else(|| {
+            Error::shape(name, expected(), format!("{:?} of {:?} numbers", x.shape(), x.field()))
+        })
+    }
+
+    /// Refuses matrices of another size or field.
+    fn check_matrices(&self, name: &'static str, w: &Array) -> Result<()> {
+        let [batch, p, q] = self.sizes();
+        self.check_rows(name, w, q)?;
+        if w.shape()[1] == p {
+            return Ok(());
+        }
+        Err(Error::shape(name, format!("({batch}, {p}, {q})"), format!("{:?}", w.shape())))
+    }
 
     /// W, (batch, n_out, n_in), written by a call that is being recorded.
     fn record_matrix(&self, record: &mut Record<'_>) -> Result<Array>;
@@ -38,7 +69,7 @@ pub trait Operator {
 
     /// W x or W^H x of rows (batch, rows, n).
     fn record_apply(&self, record: &mut Record<'_>, x: &Array, side: Side) -> Result<Array> {
-        check_rows("x", x, self.field(), self.batch(), features(self.shape(), side).0)?;
+        self.check_rows("x", x, self.features(side).0)?;
         let w = self.record_matrix(record)?;
         through(record, &w, x, side)
     }
@@ -53,11 +84,11 @@ pub trait Operator {
         wanted: &[bool],
         x_wanted: bool,
     ) -> Result<Pulled> {
-        let (from, into) = features(self.shape(), side);
-        check_rows("x", x, self.field(), self.batch(), from)?;
-        check_rows("ct", ct, self.field(), self.batch(), into)?;
+        let (from, into) = self.features(side);
+        self.check_rows("x", x, from)?;
+        self.check_rows("ct", ct, into)?;
         let w = self.record_matrix(record)?;
-        let x_bar = if x_wanted { Some(through(record, &w, ct, other(side))?) } else { None };
+        let x_bar = if x_wanted { Some(through(record, &w, ct, side.other())?) } else { None };
         let arguments = match wanted.contains(&true) {
             true => {
                 let w_bar = matrix_bar(record, &w, x, ct, side)?;
@@ -81,9 +112,8 @@ pub trait Operator {
         wanted: &[bool],
         cancel: Cancel<'_>,
     ) -> Result<Vec<Option<Array>>> {
-        let (batch, shape) = (self.batch(), self.shape());
-        w.map_or(Ok(()), |w| check_matrices("w", w, self.field(), batch, shape))?;
-        check_matrices("ct", ct, self.field(), batch, shape)?;
+        w.map_or(Ok(()), |w| self.check_matrices("w", w))?;
+        self.check_matrices("ct", ct)?;
         submitted(self.context(), cancel, |record| self.record_matrix_vjp(record, w, ct, wanted))
     }
 
@@ -132,42 +162,10 @@ pub struct Pulled {
     pub x: Option<Array>,
 }
 
-/// Sizes of a row (n_in, n_out) on one side.
-pub(crate) fn features((p, q): (usize, usize), side: Side) -> (usize, usize) {
-    if side == Side::Forward { (q, p) } else { (p, q) }
-}
-
-pub(crate) fn other(side: Side) -> Side {
-    if side == Side::Forward { Side::Adjoint } else { Side::Forward }
-}
-
-/// Refuses rows of other sizes or another field.
-pub(crate) fn check_rows(name: &'static str, x: &Array, field: Field, batch: usize, n: usize) -> Result<()> {
-    let fits = x.field() == field && matches!(x.shape(), &[b, _, last] if b == batch && last == n);
-    let expected = || format!("({batch}, rows, {n}) of {field:?} numbers");
-    fits.then_some(())
-        .ok_or_else(|| Error::shape(name, expected(), format!("{:?} of {:?} numbers", x.shape(), x.field())))
-}
-
-/// Refuses matrices of another size or field.
-fn check_matrices(
-    name: &'static str,
-    w: &Array,
-    field: Field,
-    batch: usize,
-    (p, q): (usize, usize),
-) -> Result<()> {
-    check_rows(name, w, field, batch, q)?;
-    if w.shape()[1] == p {
-        return Ok(());
-    }
-    Err(Error::shape(name, format!("({batch}, {p}, {q})"), format!("{:?}", w.shape())))
-}
-
 /// x W^T or x conj(W) for W (batch, p, q).
-pub(crate) fn through(record: &mut Record<'_>, w: &Array, x: &Array, side: Side) -> Result<Array> {
+fn through(record: &mut Record<'_>, w: &Array, x: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
-    let ((from, into), rows) = (features((p, q), side), x.shape()[1]);
+    let ((from, into), rows) = (side.features((p, q)), x.shape()[1]);
     let out = Array::room(w.context(), w.field(), &[batch, rows, into])?;
     let right = Operand::new(w, p * q, q);
     let right = if side == Side::Forward { right.t() } else { right.conj() };
@@ -178,13 +176,7 @@ pub(crate) fn through(record: &mut Record<'_>, w: &Array, x: &Array, side: Side)
 
 /// The gradient of W from rows x and the cotangents of their results: ct^T conj(x), and x^T conj(ct) of the
 /// adjoint.
-pub(crate) fn matrix_bar(
-    record: &mut Record<'_>,
-    w: &Array,
-    x: &Array,
-    ct: &Array,
-    side: Side,
-) -> Result<Array> {
+fn matrix_bar(record: &mut Record<'_>, w: &Array, x: &Array, ct: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let (rows, (left, right)) = (x.shape()[1], if side == Side::Forward { (ct, x) } else { (x, ct) });
     let out = Array::room(w.context(), w.field(), &[batch, p, q])?;

@@ -165,6 +165,18 @@ pub unsafe trait Scalar:
     }
 }
 
+/// Methods that are inlined everywhere, each an expression.
+macro_rules! inlined {
+    ($(fn $name:ident($($arguments:tt)*) -> $out:ty = $body:expr;)*) => {
+        $(
+            #[inline(always)]
+            fn $name($($arguments)*) -> $out {
+                $body
+            }
+        )*
+    };
+}
+
 macro_rules! real {
     ($t:ident) => {
         impl Real for $t {
@@ -173,13 +185,9 @@ macro_rules! real {
             type Neon = Neon<$t>;
             type Portable = Portable<$t>;
             const EPS: $t = $t::EPSILON;
-            #[inline(always)]
-            fn of(x: f64) -> $t {
-                x as $t
-            }
-            #[inline(always)]
-            fn f64(self) -> f64 {
-                self as f64
+            inlined! {
+                fn of(x: f64) -> $t = x as $t;
+                fn f64(self) -> f64 = self as f64;
             }
         }
         // SAFETY: every bit pattern is a floating-point number.
@@ -191,29 +199,13 @@ macro_rules! real {
             type Real = $t;
             type Wide = f64;
             const PARTS: usize = 1;
-            #[inline(always)]
-            fn new(re: $t, _im: $t) -> $t {
-                re
-            }
-            #[inline(always)]
-            fn re(self) -> $t {
-                self
-            }
-            #[inline(always)]
-            fn im(self) -> $t {
-                0.0
-            }
-            #[inline(always)]
-            fn conj(self) -> $t {
-                self
-            }
-            #[inline(always)]
-            fn widen(self) -> f64 {
-                self as f64
-            }
-            #[inline(always)]
-            fn narrow(wide: f64) -> $t {
-                wide as $t
+            inlined! {
+                fn new(re: $t, _im: $t) -> $t = re;
+                fn re(self) -> $t = self;
+                fn im(self) -> $t = 0.0;
+                fn conj(self) -> $t = self;
+                fn widen(self) -> f64 = self as f64;
+                fn narrow(wide: f64) -> $t = wide as $t;
             }
         }
         // SAFETY: `Complex` is `repr(C)` with two fields of its real type.
@@ -221,29 +213,13 @@ macro_rules! real {
             type Real = $t;
             type Wide = c64;
             const PARTS: usize = 2;
-            #[inline(always)]
-            fn new(re: $t, im: $t) -> Self {
-                Complex { re, im }
-            }
-            #[inline(always)]
-            fn re(self) -> $t {
-                self.re
-            }
-            #[inline(always)]
-            fn im(self) -> $t {
-                self.im
-            }
-            #[inline(always)]
-            fn conj(self) -> Self {
-                Complex { re: self.re, im: -self.im }
-            }
-            #[inline(always)]
-            fn widen(self) -> c64 {
-                Complex { re: self.re as f64, im: self.im as f64 }
-            }
-            #[inline(always)]
-            fn narrow(wide: c64) -> Self {
-                Complex { re: wide.re as $t, im: wide.im as $t }
+            inlined! {
+                fn new(re: $t, im: $t) -> Self = Complex { re, im };
+                fn re(self) -> $t = self.re;
+                fn im(self) -> $t = self.im;
+                fn conj(self) -> Self = Complex { re: self.re, im: -self.im };
+                fn widen(self) -> c64 = Complex { re: self.re as f64, im: self.im as f64 };
+                fn narrow(wide: c64) -> Self = Complex { re: wide.re as $t, im: wide.im as $t };
             }
         }
     };

@@ -146,72 +146,75 @@ pub fn elements<T: Typed>(argument: &'static str, tensor: &Tensor<'_>) -> PyResu
 }
 
 /// An array that the call reads.
-pub struct Input<'py, T: Element> {
-    data: *const [T],
-    shape: Vec<usize>,
+pub type Input<'py, T> = View<'py, T, false>;
+/// An array that the call overwrites.
+pub type Output<'py, T> = View<'py, T, true>;
+
+/// An array of the caller, which is `WRITTEN` or only read.
+pub struct View<'py, T: Element, const WRITTEN: bool> {
+    data: *mut [T],
+    pub shape: Vec<usize>,
     _claim: Claim,
-    /// Keeps the memory alive and read-only for NumPy.
-    _array: Held<'py, PyReadonlyArrayDyn<'py, T>>,
+    /// Keeps the memory alive, and from being written by NumPy, or used at all.
+    _array: Held<'py, T>,
 }
 
 /// The owner of the memory.
 #[allow(dead_code, reason = "most are held, never looked at")]
-enum Held<'py, A> {
-    Array(A),
+enum Held<'py, T: Element> {
+    Read(PyReadonlyArrayDyn<'py, T>),
+    Written(PyReadwriteArrayDyn<'py, T>),
     Storage(Bound<'py, PyAny>),
     #[cfg(feature = "gpu")]
     Resident(Bound<'py, GpuArray>),
 }
 
-impl<A> Held<'_, A> {
-    /// The array, if it is on the GPU.
-    fn remote(&self) -> Option<Remote<'_>> {
-        match self {
-            #[cfg(feature = "gpu")]
-            Held::Resident(array) => Some(&array.get().0),
-            _ => None,
-        }
-    }
-}
-
-impl<'py, T: Typed> Input<'py, T> {
+impl<'py, T: Typed, const WRITTEN: bool> View<'py, T, WRITTEN> {
     /// Borrows the array.
     pub fn new(argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
         Self::at(Place::Threads(1), argument, array)
     }
 
-    /// Borrows the array, which may be on the GPU if the call is there.
+    /// Borrows the array, which may be on the GPU, or room for one there, if the call is there.
     pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let claim = |data: *mut [T]| Claim::of(argument, data, WRITTEN);
         #[cfg(feature = "gpu")]
         if let Some(array) = resident::<T>(place, argument, array)? {
-            let data: *const [T] = &[];
-            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, false)?);
-            return Ok(Input { data, shape, _claim, _array: Held::Resident(array) });
+            let data: *mut [T] = &mut [];
+            let shape = array.get().0.shape().to_vec();
+            return Ok(View { data, shape, _claim: claim(data)?, _array: Held::Resident(array) });
         }
         if let Some(tensor) = tensor(place, argument, array)? {
             let data = elements::<T>(argument, &tensor)?;
-            let _claim = Claim::of(argument, data, false)?;
-            return Ok(Input { data, shape: tensor.shape, _claim, _array: Held::Storage(tensor.storage) });
+            let _array = Held::Storage(tensor.storage);
+            return Ok(View { data, shape: tensor.shape, _claim: claim(data)?, _array });
         }
         let typed = typed::<T>(argument, array)?;
         if !typed.is_c_contiguous() {
             return Err(layout(argument));
         }
-        let input =
-            typed.try_readonly().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
-        let data: *const [T] = input.as_slice().map_err(|_| layout(argument))?;
-        let _claim = Claim::of(argument, data, false)?;
-        Ok(Input { data, shape: input.shape().to_vec(), _claim, _array: Held::Array(input) })
+        let (shape, unaligned) = (typed.shape().to_vec(), |_| layout(argument));
+        let busy = |error| PyValueError::new_err(format!("{argument}: {error}"));
+        if WRITTEN {
+            // first: its message names both arrays
+            let _claim = claim(std::ptr::slice_from_raw_parts_mut(typed.data(), typed.len()))?;
+            let mut array = typed.try_readwrite().map_err(busy)?;
+            let data: *mut [T] = array.as_slice_mut().map_err(unaligned)?;
+            return Ok(View { data, shape, _claim, _array: Held::Written(array) });
+        }
+        let array = typed.try_readonly().map_err(busy)?;
+        let data = std::ptr::from_ref(array.as_slice().map_err(unaligned)?).cast_mut();
+        Ok(View { data, shape, _claim: claim(data)?, _array: Held::Read(array) })
     }
 
     /// Borrows the array and checks its shape.
     pub fn shaped(argument: &'static str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
-        let input = Self::new(argument, array)?;
-        fits(argument, input.shape(), shape).map_err(exception)?;
-        Ok(input)
+        let view = Self::new(argument, array)?;
+        fits(argument, &view.shape, shape).map_err(exception)?;
+        Ok(view)
     }
 
-    /// [`Input::shaped`] of an argument that may be None.
+    /// [`View::shaped`] of an argument that may be None, as is that of a gradient that is not requested.
     pub fn optional(
         argument: &'static str,
         array: Option<&Bound<'py, PyAny>>,
@@ -221,7 +224,7 @@ impl<'py, T: Typed> Input<'py, T> {
     }
 }
 
-impl<T: Element> Input<'_, T> {
+impl<T: Element, const WRITTEN: bool> View<'_, T, WRITTEN> {
     /// Sizes of the axes.
     pub fn shape(&self) -> &[usize] {
         &self.shape
@@ -243,9 +246,15 @@ impl<T: Element> Input<'_, T> {
 
     /// The array, if it is on the GPU.
     pub fn remote(&self) -> Option<Remote<'_>> {
-        self._array.remote()
+        match &self._array {
+            #[cfg(feature = "gpu")]
+            Held::Resident(array) => Some(&array.get().0),
+            _ => None,
+        }
     }
+}
 
+impl<T: Element> Input<'_, T> {
     /// The elements in C order; none of an array of the GPU.
     pub fn slice(&self) -> &[T] {
         // SAFETY: contiguity and alignment were checked when the array was borrowed, and it, or the storage of the tensor, is
@@ -275,63 +284,6 @@ impl<T: Element + Copy> Input<'_, T> {
     }
 }
 
-/// An array that the call overwrites.
-pub struct Output<'py, T: Element> {
-    data: *mut [T],
-    pub shape: Vec<usize>,
-    _claim: Claim,
-    _array: Held<'py, PyReadwriteArrayDyn<'py, T>>,
-}
-
-impl<'py, T: Typed> Output<'py, T> {
-    /// Borrows the array for writing.
-    pub fn new(argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Self::at(Place::Threads(1), argument, array)
-    }
-
-    /// Borrows the array, or room for one on the GPU if the call is there.
-    pub fn at(place: Place, argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
-        #[cfg(feature = "gpu")]
-        if let Some(array) = resident::<T>(place, argument, array)? {
-            let data: *mut [T] = &mut [];
-            let (shape, _claim) = (array.get().0.shape().to_vec(), Claim::of(argument, data, true)?);
-            return Ok(Output { data, shape, _claim, _array: Held::Resident(array) });
-        }
-        if let Some(tensor) = tensor(place, argument, array)? {
-            let data = elements::<T>(argument, &tensor)?;
-            let _claim = Claim::of(argument, data, true)?;
-            return Ok(Output { data, shape: tensor.shape, _claim, _array: Held::Storage(tensor.storage) });
-        }
-        let typed = typed::<T>(argument, array)?;
-        if !typed.is_c_contiguous() {
-            return Err(layout(argument));
-        }
-        // first: its message names both arrays
-        let elements = std::ptr::slice_from_raw_parts_mut(typed.data(), typed.len());
-        let _claim = Claim::of(argument, elements, true)?;
-        let mut output =
-            typed.try_readwrite().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
-        let data: *mut [T] = output.as_slice_mut().map_err(|_| layout(argument))?;
-        Ok(Output { data, shape: typed.shape().to_vec(), _claim, _array: Held::Array(output) })
-    }
-
-    /// Borrows the array and checks its shape.
-    pub fn shaped(argument: &'static str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
-        let output = Self::new(argument, array)?;
-        fits(argument, &output.shape, shape).map_err(exception)?;
-        Ok(output)
-    }
-
-    /// [`Output::shaped`] of an argument that may be None, for a gradient that is not requested.
-    pub fn optional(
-        argument: &'static str,
-        array: Option<&Bound<'py, PyAny>>,
-        shape: &[usize],
-    ) -> PyResult<Option<Self>> {
-        array.map(|array| Self::shaped(argument, array, shape)).transpose()
-    }
-}
-
 impl<T: Number> Output<'_, T> {
     /// The array in the form of the core, of the type of the matrix, and its sizes.
     pub fn bar(&mut self) -> (Bar<'_, T>, &[usize]) {
@@ -349,18 +301,12 @@ impl<T: Element> Output<'_, T> {
 
     /// The elements in C order.
     pub fn slice(&mut self) -> &mut [T] {
-        self.parts().0
-    }
-
-    /// The elements in C order, and the sizes of the axes.
-    pub fn parts(&mut self) -> (&mut [T], &[usize]) {
-        let (own, _, shape) = self.pieces();
-        (own, shape)
+        self.pieces().0
     }
 
     fn pieces(&mut self) -> (&mut [T], Option<Remote<'_>>, &[usize]) {
         // SAFETY: as for an input; other threads are excluded by NumPy's borrow, for a tensor by the caller of the extension.
-        (unsafe { &mut *self.data }, self._array.remote(), &self.shape)
+        (unsafe { &mut *self.data }, self.remote(), &self.shape)
     }
 }
 

@@ -35,49 +35,37 @@ mod threads;
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use crate::activation::{activate, activate_vjp};
-    #[pymodule_export]
-    use crate::blocks::{blocks_apply, blocks_apply_vjp};
-    #[pymodule_export]
-    use crate::cayley::{cayley_from_matrix, cayley_from_rotvec};
-    #[pymodule_export]
-    use crate::config::{adopt_openmp, available_parallelism, config, multiply_adds};
-    #[pymodule_export]
-    use crate::delta::{delta_rule, delta_rule_vjp};
-    #[pymodule_export]
-    use crate::exponential::exponential_from_matrix;
-    #[pymodule_export]
-    use crate::finite::all_finite;
+    use crate::{
+        activation::{activate, activate_vjp},
+        blocks::{blocks_apply, blocks_apply_vjp},
+        cayley::{cayley_from_matrix, cayley_from_rotvec},
+        config::{adopt_openmp, available_parallelism, config, multiply_adds},
+        delta::{delta_rule, delta_rule_vjp},
+        exponential::exponential_from_matrix,
+        finite::all_finite,
+        hadamard::hadamard_transform,
+        householder::householder_from_matrix,
+        linalg::{
+            linalg_apply, linalg_apply_vjp, linalg_geqrf, linalg_geqrf_vjp, linalg_procrustes,
+            linalg_procrustes_vjp, linalg_product, linalg_product_vjp,
+        },
+        operator::{
+            operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,
+        },
+        plain::plain_sequence,
+        recurrence::{pack, recurrence_marks, recurrence_route},
+        sequence::{sequence, sequence_vjp},
+        tensors::exchange_with,
+    };
     #[cfg(feature = "gpu")]
     #[pymodule_export]
-    use crate::gpu::{
-        gpu_activate, gpu_activate_vjp, gpu_adapters, gpu_cells, gpu_combine, gpu_download,
-        gpu_hadamard_transform, gpu_objects, gpu_reset, gpu_statistics, gpu_tiles, gpu_upload, gpu_wait,
+    use crate::{
+        gpu::{
+            gpu_activate, gpu_activate_vjp, gpu_adapters, gpu_cells, gpu_combine, gpu_download,
+            gpu_hadamard_transform, gpu_objects, gpu_reset, gpu_statistics, gpu_tiles, gpu_upload, gpu_wait,
+        },
+        resident::GpuArray,
     };
-    #[pymodule_export]
-    use crate::hadamard::hadamard_transform;
-    #[pymodule_export]
-    use crate::householder::householder_from_matrix;
-    #[pymodule_export]
-    use crate::linalg::{
-        linalg_apply, linalg_apply_vjp, linalg_geqrf, linalg_geqrf_vjp, linalg_procrustes,
-        linalg_procrustes_vjp, linalg_product, linalg_product_vjp,
-    };
-    #[pymodule_export]
-    use crate::operator::{
-        operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,
-    };
-    #[pymodule_export]
-    use crate::plain::plain_sequence;
-    #[pymodule_export]
-    use crate::recurrence::{pack, recurrence_marks, recurrence_route};
-    #[cfg(feature = "gpu")]
-    #[pymodule_export]
-    use crate::resident::GpuArray;
-    #[pymodule_export]
-    use crate::sequence::{sequence, sequence_vjp};
-    #[pymodule_export]
-    use crate::tensors::exchange_with;
     use pyo3::prelude::*;
 
     #[pymodule_init]

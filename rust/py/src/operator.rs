@@ -8,7 +8,7 @@ use crate::threads::{SavedValues, on_threads};
 use crate::{by_dtype, detached};
 use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::internal::Task;
-use isometry_core::operators::{OBJECTS, check_values};
+use isometry_core::operators::{OBJECTS, arguments as arguments_of, check_values};
 use isometry_core::{Budget, Side};
 #[cfg(feature = "gpu")]
 use isometry_gpu::hosted;
@@ -19,13 +19,6 @@ use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 /// What a forward call saved for backward; None where nothing was.
 type Saved<'py> = Optional<'py>;
 
-/// The list of arguments of an object.
-fn declared(object: &str) -> PyResult<&'static [Argument]> {
-    let found = OBJECTS.iter().find(|(name, _)| *name == object);
-    let unknown = || PyValueError::new_err(format!("object: {object} is none of the core"));
-    found.map(|(_, arguments)| *arguments).ok_or_else(unknown)
-}
-
 /// The i-th argument; a list includes all that follow.
 fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> {
     let listed = || arguments.last().filter(|last| last.list);
@@ -35,7 +28,7 @@ fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> 
 
 /// The shapes of the arguments, empty where one is not given.
 pub fn shapes(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<Vec<usize>>> {
-    let list = declared(object)?;
+    let list = arguments_of(object).map_err(exception)?;
     let wrong =
         |name: &str| PyValueError::new_err(format!("{name}: expected an array with the axes of {object}"));
     let one = |(i, array): (usize, Bound<'_, PyAny>)| {
@@ -64,7 +57,7 @@ pub struct Arguments<'py, T: Number>(Vec<Borrowed<'py, T>>);
 impl<'py, T: Number> Arguments<'py, T> {
     /// Borrows those of an object.
     pub fn new(object: &str, given: &Bound<'py, PyTuple>, place: Place) -> PyResult<Self> {
-        Self::of(declared(object)?, given, place)
+        Self::of(arguments_of(object).map_err(exception)?, given, place)
     }
 
     /// Borrows those of a list.
@@ -111,8 +104,8 @@ pub fn room<'py, T: Typed>(
     array: &Any<'py>,
     shape: &[usize],
 ) -> PyResult<Output<'py, T>> {
-    let mut output = Output::at(place, bar, array)?;
-    fits(bar, output.parts().1, shape).map_err(exception)?;
+    let output = Output::at(place, bar, array)?;
+    fits(bar, output.shape(), shape).map_err(exception)?;
     Ok(output)
 }
 
@@ -127,7 +120,7 @@ impl<'py, T: Number> ArgumentBars<'py, T> {
         bars: &Bound<'py, PyTuple>,
         place: Place,
     ) -> PyResult<Self> {
-        Self::of(declared(object)?, arguments, bars, None, place)
+        Self::of(arguments_of(object).map_err(exception)?, arguments, bars, None, place)
     }
 
     /// Borrows those of a list: the shapes are those of the arguments, in an ensemble with an entry for each member.
@@ -295,7 +288,7 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
         detached::run(arguments.py(), |_| check_values(object, &given))
     }
     // The type of the first array of the matrix's type, else that of a real one; integers fit any.
-    let list = declared(object)?;
+    let list = arguments_of(object).map_err(exception)?;
     let of = |real: bool| {
         let fits = |i: usize| {
             nth(list, i).is_ok_and(|argument| argument.kind != Kind::Integer && argument.kind.real() == real)

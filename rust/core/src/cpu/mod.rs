@@ -2,16 +2,19 @@
 //! a recurrence.
 
 mod blocks;
+mod calls;
 mod rotations;
 pub(crate) mod through_matrix;
 
 pub use blocks::Blocks;
+pub use calls::{Act, ActVjp, Form, FormVjp};
 pub(crate) use rotations::Law;
 pub use rotations::Rotations;
 
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
+use crate::kernels::Buffer;
 use crate::operator::{Operator, Saves};
 use crate::rows::{self, Rows};
 use crate::scalar::Scalar;
@@ -109,7 +112,17 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     /// # Errors
     /// Arrays of other lengths, and lack of memory; [`Error::Unsupported`] from an operator with neither a matrix nor rows.
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_matrix("out", out)?;
         self.check_saved(saved.as_deref(), self.matrix_saves())?;
+        match self.rotations() {
+            Some(rotations) => rotations.matrices(out, budget.threads),
+            None => self.form(Form { out, saved, budget }),
+        }
+    }
+
+    /// The same for what has passed the checks.
+    #[doc(hidden)]
+    fn form(&self, Form { out, budget, .. }: Form<'_, T>) -> Result<()> {
         rows::matrix(self.rows().ok_or_else(lacking)?, out, budget)
     }
 
@@ -124,7 +137,29 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         bars: &mut [Bar<'_, T>],
         budget: &Budget<'_>,
     ) -> Result<()> {
-        self.check_saved(saved, self.matrix_saves())?;
+        let saves = self.matrix_saves()?;
+        self.check_matrix("ct", ct)?;
+        self.check_saved(saved, Ok(saves))?;
+        self.check_bars(bars)?;
+        if let Some(rotations) = self.rotations() {
+            return rotations.pull_matrices(ct, bars, budget.threads);
+        }
+        let again = if saved.is_none() && saves == Saves::Result { ct.len() } else { 0 };
+        let mut again = Buffer::zeroed(again)?;
+        if !again.is_empty() {
+            self.matrix(&mut again, None, budget)?;
+        }
+        self.form_vjp(FormVjp {
+            saved: saved.or(Some(&again[..]).filter(|_| saves == Saves::Result)),
+            ct,
+            bars,
+            budget,
+        })
+    }
+
+    /// The same for what has passed the checks; with the matrices, if the forward call saves them.
+    #[doc(hidden)]
+    fn form_vjp(&self, FormVjp { ct, bars, budget, .. }: FormVjp<'_, '_, T>) -> Result<()> {
         rows::matrix_vjp(self.rows().ok_or_else(lacking)?, ct, bars, budget)
     }
 
@@ -169,8 +204,14 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         match (self.rows(), self.rotations()) {
             (Some(operator), _) => rows::apply(operator, x, rows, side, out, budget),
             (None, Some(rotations)) if rows == 1 => rotations.apply(x, side, out, budget.threads),
-            _ => through_matrix::apply(self, x, rows, side, out, saved, budget),
+            _ => self.act(Act { x, rows, side, out, saved, budget }),
         }
+    }
+
+    /// The same for what has passed the checks, of an operator without rows.
+    #[doc(hidden)]
+    fn act(&self, call: Act<'_, T>) -> Result<()> {
+        through_matrix::apply(self, call)
     }
 
     /// Pulls the cotangent of [`Cpu::apply`] back to the arguments and to x. Saved values change no bit.
@@ -197,8 +238,14 @@ pub trait Cpu<T: Scalar>: Operator<T> {
             (None, Some(rotations)) if rows == 1 => {
                 rotations.pull((x, ct), side, bars, x_bar, budget.threads)
             }
-            _ => through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget),
+            _ => self.act_vjp(ActVjp { saved, x, ct, rows, side, bars, x_bar, budget }),
         }
+    }
+
+    /// The same for what has passed the checks, of an operator without rows.
+    #[doc(hidden)]
+    fn act_vjp(&self, call: ActVjp<'_, '_, T>) -> Result<()> {
+        through_matrix::apply_vjp(self, call)
     }
 }
 

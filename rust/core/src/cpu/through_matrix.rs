@@ -3,16 +3,14 @@
 //! A long stack of small matrices is served part by part, so that matrices are multiplied while they are in the cache, and no
 //! array of all of them is written where none is saved.
 
-use super::Cpu;
-use crate::argument::{Bar, part};
+use super::{Act, ActVjp, Cpu};
+use crate::argument::part;
 use crate::batch::by_lanes;
-use crate::budget::Budget;
 use crate::error::Result;
 use crate::kernels::{Buffer, Matrices, collected, lanes};
 use crate::operator::Saves;
 use crate::scalar::Scalar;
 use crate::scratch::most;
-use crate::side::Side;
 use crate::sizes::size;
 use std::ops::Range;
 
@@ -44,15 +42,8 @@ fn in_parts<T: Scalar, O: Cpu<T> + ?Sized>(
 }
 
 /// [`Cpu::apply`], which saves W.
-pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(
-    operator: &O,
-    x: &[T],
-    rows: usize,
-    side: Side,
-    out: &mut [T],
-    mut saved: Option<&mut [T]>,
-    budget: &Budget<'_>,
-) -> Result<()> {
+pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(operator: &O, call: Act<'_, T>) -> Result<()> {
+    let Act { x, rows, side, out, mut saved, budget } = call;
     if out.is_empty() && saved.is_none() {
         return Ok(());
     }
@@ -60,7 +51,7 @@ pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(
     let parted = in_parts(operator, budget.threads, |operator, own| {
         let (from, to) = (part(x.len(), batch, &own), part(out.len(), batch, &own));
         let saved = saved.as_deref_mut().map(|saved| &mut saved[part(batch * p * q, batch, &own)]);
-        apply(operator, &x[from], rows, side, &mut out[to], saved, budget)
+        apply(operator, Act { x: &x[from], out: &mut out[to], saved, rows, side, budget })
     })?;
     if parted {
         return Ok(());
@@ -72,18 +63,8 @@ pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(
 }
 
 /// [`Cpu::apply_vjp`].
-#[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
-pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(
-    operator: &O,
-    saved: Option<&[T]>,
-    x: &[T],
-    ct: &[T],
-    rows: usize,
-    side: Side,
-    bars: &mut [Bar<'_, T>],
-    mut x_bar: Option<&mut [T]>,
-    budget: &Budget<'_>,
-) -> Result<()> {
+pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(operator: &O, call: ActVjp<'_, '_, T>) -> Result<()> {
+    let ActVjp { saved, x, ct, rows, side, bars, mut x_bar, budget } = call;
     let wanted = bars.iter().any(|bar| !bar.is_empty());
     if !wanted && x_bar.as_ref().is_none_or(|x_bar| x_bar.is_empty()) {
         return Ok(());
@@ -95,7 +76,8 @@ pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(
         let saved = saved.map(|saved| &saved[part(elements, batch, &own)]);
         let x_bar = x_bar.as_deref_mut().map(|x_bar| &mut x_bar[from.clone()]);
         let mut bars = collected(bars.iter_mut().map(|bar| bar.part(batch, &own)))?;
-        apply_vjp(operator, saved, &x[from], &ct[to], rows, side, &mut bars, x_bar, budget)
+        let (x, ct, bars) = (&x[from], &ct[to], &mut bars[..]);
+        apply_vjp(operator, ActVjp { saved, x, ct, rows, side, bars, x_bar, budget })
     })?;
     if parted {
         return Ok(());
@@ -107,15 +89,8 @@ pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(
     let w = saved.unwrap_or(&own);
     let mut w_bar = Buffer::zeroed(if wanted { elements } else { 0 })?;
     let room = wanted.then_some(&mut w_bar[..]);
-    Matrices { data: w, batch, p, q, interleaved: false }.apply_vjp(
-        x,
-        ct,
-        rows,
-        side,
-        room,
-        x_bar,
-        budget.threads,
-    )?;
+    let matrices = Matrices { data: w, batch, p, q, interleaved: false };
+    matrices.apply_vjp(x, ct, rows, side, room, x_bar, budget.threads)?;
     if wanted {
         let start = (operator.matrix_saves()? == Saves::Result).then_some(w);
         operator.matrix_vjp(start, &w_bar, bars, budget)?;
@@ -126,7 +101,9 @@ pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::argument::Bar;
     use crate::operators::{Last, cayley::Cayley, exponential::Exponential};
+    use crate::{Budget, Side};
 
     /// Every result of a stack of three-dimensional rotations of two vectors each, W saved or not.
     fn results(operator: &dyn Cpu<f32>, x: &[f32], saving: bool, threads: usize) -> [Vec<f32>; 3] {

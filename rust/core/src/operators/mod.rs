@@ -143,6 +143,13 @@ by_rows! {
     circulant Circulant, fourier FourierProduct, givens Givens, hadamard Hadamard, mesh Mesh, rotation Rotation,
 }
 
+/// The list of arguments of an object.
+#[doc(hidden)]
+pub fn arguments(object: &str) -> Result<&'static [Argument]> {
+    let found = OBJECTS.iter().find(|(name, _)| *name == object);
+    found.map(|(_, arguments)| *arguments).ok_or_else(|| unknown(object))
+}
+
 fn unknown(object: &str) -> Error {
     let known: Vec<_> = OBJECTS.iter().map(|(name, _)| *name).collect();
     Error::value("object", format!("must be one of {}, not {object}", known.join(", ")))

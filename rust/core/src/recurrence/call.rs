@@ -1,9 +1,8 @@
 //! A call of a cell by its name, with its arrays in the order of its declaration, and what every cell does with it.
 
 use super::declaration::Declaration;
-use super::driver::ends::{Cotangent, Trajectory};
-use super::time::starts::Starts;
-use super::time::timeline::Run;
+use super::driver::{Cotangent, Trajectory};
+use super::time::{Run, Starts};
 use crate::activation::Activation;
 use crate::argument::Given;
 use crate::cpu::Cpu;

@@ -4,7 +4,7 @@ use super::affine::{self, Affine};
 use super::call::{Call, Outcome};
 use super::cornn::{self, Cornn};
 use super::declaration::Declaration;
-use super::driver::ends::Written;
+use super::driver::Written;
 use super::gru::{self, Gru};
 use super::lem::{self, Lem};
 use super::lstm::{self, Lstm};

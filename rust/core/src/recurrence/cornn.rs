@@ -13,16 +13,10 @@
 //! y_bar_{t-1} = y_bar - dt gamma k + W_y^T q,    z_bar_{t-1} = (1 - dt epsilon) k + W_z^T q
 //! ```
 
-use super::call::Call;
 use super::declaration::Declaration;
-use super::driver::{Backward, Forward};
 use super::pairs::{self, Law, Pass, PassPull, Product};
-use super::time::timeline::Run;
-use super::unit::Unit;
-use crate::argument;
-use crate::argument::{Argument, Bar};
-use crate::cpu::Cpu;
-use crate::error::{Error, Result};
+use super::time::Run;
+use crate::argument::{Argument, argument};
 use crate::scalar::Real;
 use isometry_kernels::recurrence::{Oscillate, OscillatePull, Oscillator};
 
@@ -88,41 +82,7 @@ impl<R: Real> Cornn<'_, R> {
     }
 }
 
-impl<'a, R: Real> Unit<'a, R> for Cornn<'a, R> {
-    fn of(call: &Call<'a, R>, _: Option<&'a dyn Cpu<R>>) -> Result<Self> {
-        let [w, u, b, _] = call.own();
-        let [w, u] = [w, u].map(Option::unwrap_or_default);
-        let [dt, gamma, epsilon] = [0, 1, 2].map(|i| R::of(call.setting(i).unwrap_or(f64::NAN)));
-        Ok(Cornn { run: call.run()?, w, u, b, dt, gamma, epsilon })
-    }
-    fn declaration(&self) -> &'static Declaration {
-        &DECLARATION
-    }
-    fn run(&self) -> &Run<'a, R> {
-        &self.run
-    }
-    fn own(&self) -> [Option<&'a [R]>; 4] {
-        [Some(self.w), Some(self.u), self.b, None]
-    }
-    fn refuse(&self) -> Result<()> {
-        for (name, value) in [("dt", self.dt), ("gamma", self.gamma), ("epsilon", self.epsilon)] {
-            if !value.is_finite() {
-                return Err(Error::value(name, "must be a finite number"));
-            }
-        }
-        self.tanh_alone()
-    }
-
-    unsafe fn steps(&self, call: Forward<'_, R>) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        unsafe { pairs::forward(self, self.law(), call) }
-    }
-
-    unsafe fn steps_back(&self, call: Backward<'_, R>, _: &mut [Bar<'_, R>]) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        unsafe { pairs::backward(self, self.law(), call) }
-    }
-}
+pairs::unit!(Cornn(dt = 0, gamma = 1, epsilon = 2), |own| own.law());
 
 /// The products with y and with z add up; the pass backward carries both cotangents.
 impl<R: Real> Law<R, 2> for Oscillator<R> {

@@ -18,16 +18,10 @@
 //! y_bar_{t-1} = (1 - dt s_2) * y_bar + W_1^T q_1 + W_2^T q_2 + W_z^T q_z,    z_bar_{t-1} = (1 - dt s_1) * k
 //! ```
 
-use super::call::Call;
 use super::declaration::Declaration;
-use super::driver::{Backward, Forward};
 use super::pairs::{self, Law, Pass, PassPull, Product};
-use super::time::timeline::Run;
-use super::unit::Unit;
-use crate::argument;
-use crate::argument::{Argument, Bar};
-use crate::cpu::Cpu;
-use crate::error::{Error, Result};
+use super::time::Run;
+use crate::argument::{Argument, argument};
 use crate::scalar::Real;
 use isometry_kernels::recurrence::{Express, ExpressPull, Remember, RememberPull};
 
@@ -82,39 +76,7 @@ pub struct Lem<'a, R: Real> {
     pub dt: R,
 }
 
-impl<'a, R: Real> Unit<'a, R> for Lem<'a, R> {
-    fn of(call: &Call<'a, R>, _: Option<&'a dyn Cpu<R>>) -> Result<Self> {
-        let [w, u, b, _] = call.own();
-        let [w, u] = [w, u].map(Option::unwrap_or_default);
-        let dt = R::of(call.setting(0).unwrap_or(f64::NAN));
-        Ok(Lem { run: call.run()?, w, u, b, dt })
-    }
-    fn declaration(&self) -> &'static Declaration {
-        &DECLARATION
-    }
-    fn run(&self) -> &Run<'a, R> {
-        &self.run
-    }
-    fn own(&self) -> [Option<&'a [R]>; 4] {
-        [Some(self.w), Some(self.u), self.b, None]
-    }
-    fn refuse(&self) -> Result<()> {
-        if !self.dt.is_finite() {
-            return Err(Error::value("dt", "must be a finite number"));
-        }
-        self.tanh_alone()
-    }
-
-    unsafe fn steps(&self, call: Forward<'_, R>) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        unsafe { pairs::forward(self, Memory(self.dt), call) }
-    }
-
-    unsafe fn steps_back(&self, call: Backward<'_, R>, _: &mut [Bar<'_, R>]) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        unsafe { pairs::backward(self, Memory(self.dt), call) }
-    }
-}
+pairs::unit!(Lem(dt = 0), |own| Memory(own.dt));
 
 /// The law for this dt: the gates of y and z, from y, and the pass of z; then t_y from the new z, and the pass of y.
 #[derive(Clone, Copy)]

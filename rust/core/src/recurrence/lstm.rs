@@ -15,16 +15,10 @@
 //! h_bar_{t-1} = W^T (i', f', g', o'),    c_bar_{t-1} = s * f
 //! ```
 
-use super::call::Call;
 use super::declaration::Declaration;
-use super::driver::{Backward, Forward};
 use super::pairs::{self, Law, Pass, PassPull, Product};
-use super::time::timeline::Run;
-use super::unit::Unit;
-use crate::argument;
-use crate::argument::{Argument, Bar};
-use crate::cpu::Cpu;
-use crate::error::Result;
+use super::time::Run;
+use crate::argument::{Argument, argument};
 use crate::scalar::Real;
 use isometry_kernels::recurrence::{LstmGates, LstmGatesPull};
 
@@ -75,34 +69,7 @@ pub struct Lstm<'a, R: Real> {
     pub b: Option<&'a [R]>,
 }
 
-impl<'a, R: Real> Unit<'a, R> for Lstm<'a, R> {
-    fn of(call: &Call<'a, R>, _: Option<&'a dyn Cpu<R>>) -> Result<Self> {
-        let [w, u, b, _] = call.own();
-        Ok(Lstm { run: call.run()?, w: w.unwrap_or_default(), u: u.unwrap_or_default(), b })
-    }
-    fn declaration(&self) -> &'static Declaration {
-        &DECLARATION
-    }
-    fn run(&self) -> &Run<'a, R> {
-        &self.run
-    }
-    fn own(&self) -> [Option<&'a [R]>; 4] {
-        [Some(self.w), Some(self.u), self.b, None]
-    }
-    fn refuse(&self) -> Result<()> {
-        self.tanh_alone()
-    }
-
-    unsafe fn steps(&self, call: Forward<'_, R>) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        unsafe { pairs::forward(self, Gates, call) }
-    }
-
-    unsafe fn steps_back(&self, call: Backward<'_, R>, _: &mut [Bar<'_, R>]) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        unsafe { pairs::backward(self, Gates, call) }
-    }
-}
+pairs::unit!(Lstm(), |_own| Gates);
 
 /// The law: one product, and the pass of all gates.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use super::beside::BesideMut;
 use super::call::Outcome;
-use super::driver::ends::{Cotangent, Trajectory, Written};
+use super::driver::{Cotangent, Trajectory, Written};
 use crate::argument::{Array, Bar, Given};
 use crate::scalar::{Scalar, parts, parts_mut};
 

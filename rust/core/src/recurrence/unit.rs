@@ -2,10 +2,8 @@
 
 use super::call::{Call, OWN, Outcome};
 use super::declaration::{Declaration, MOST};
-use super::driver::ends::Written;
-use super::driver::{Backward, Forward};
-use super::time::checkpoint::{Checkpoint, refuse_undoing};
-use super::time::timeline::Run;
+use super::driver::{Backward, Forward, Written};
+use super::time::{Checkpoint, Run, refuse_undoing};
 use crate::activation::Activation;
 use crate::argument::{Array, Bar, check_bars, rooms};
 use crate::budget::Budget;

@@ -1,13 +1,12 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
-use super::{Component, Gather, Needs, Outer, Packed, Part, Step, Trace, Uses};
+use super::{Component, Gather, Needs, On, Outer, Packed, Step, Trace, Uses};
 use crate::kernels::{Operand, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::Arena;
 use crate::sizes;
 use isometry_kernels::recurrence::Affine;
-use std::ops::Range;
 
 /// W (p, q) row-major, packed for one or both directions.
 pub struct DenseStep<'a, T: Scalar> {
@@ -80,14 +79,8 @@ unsafe impl<T: Scalar> Component<T::Real> for DenseStep<'_, T> {
 
 // SAFETY: there is nothing to keep.
 unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
-    unsafe fn forward(
-        &self,
-        previous: *const T::Real,
-        mut map: Affine<T::Real>,
-        rows: Range<usize>,
-        part: &Part<'_>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn forward(&self, previous: *const T::Real, mut map: Affine<T::Real>, on: On<'_, T::Real>) {
+        let On { rows, part, .. } = on;
         if let Some(w) = &self.forward {
             w.join(&mut map, 1, previous, self.apart);
         }
@@ -96,14 +89,8 @@ unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
-    unsafe fn backward(
-        &self,
-        trace: Trace<T::Real>,
-        mut map: Affine<T::Real>,
-        rows: Range<usize>,
-        part: &Part<'_>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn backward(&self, trace: Trace<T::Real>, mut map: Affine<T::Real>, on: On<'_, T::Real>) {
+        let On { rows, part, .. } = on;
         self.adjoint(&mut map, 1, trace);
         // SAFETY: as in `forward`.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }

@@ -21,7 +21,7 @@ pub(crate) use packed::{Packed, next_pack};
 pub use packed::{pack, packed};
 pub(crate) use part::Part;
 pub(crate) use prepared::{Prepared, TransitionStep, Uses};
-pub(crate) use step::{Extent, Gather, OwnStep, Ready, Step, Trace};
+pub(crate) use step::{Extent, Gather, On, OwnStep, Ready, Step, Trace};
 
 use crate::rows::Rows;
 use crate::scalar::Scalar;

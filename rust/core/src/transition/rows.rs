@@ -3,7 +3,7 @@
 //! The gradient is gathered per chunk in [`Slots`], those of the second half of the batch after those of the
 //! first.
 
-use super::{Component, Extent, Gather, Needs, Part, Step, Trace};
+use super::{Component, Extent, Gather, Needs, On, Step, Trace};
 use crate::kernels::{Slots, add_slots};
 use crate::parallel::{Member, Shared};
 use crate::rows::{RowPass, Rows};
@@ -137,26 +137,14 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
         self.of.scratch(0)
     }
 
-    unsafe fn forward(
-        &self,
-        previous: *const T::Real,
-        map: Affine<T::Real>,
-        rows: Range<usize>,
-        _part: &Part<'_>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn forward(&self, previous: *const T::Real, map: Affine<T::Real>, on: On<'_, T::Real>) {
+        let On { rows, scratch, .. } = on;
         // SAFETY: the contract of the trait; steps are not shared by columns.
         unsafe { self.turn((previous, map.width), Side::Forward, map, rows, scratch) }
     }
 
-    unsafe fn backward(
-        &self,
-        trace: Trace<T::Real>,
-        map: Affine<T::Real>,
-        rows: Range<usize>,
-        _part: &Part<'_>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn backward(&self, trace: Trace<T::Real>, map: Affine<T::Real>, on: On<'_, T::Real>) {
+        let On { rows, scratch, .. } = on;
         // SAFETY: the contract of the trait; steps are not shared by columns.
         unsafe { self.turn((trace.bar, trace.apart), Side::Adjoint, map, rows, scratch) }
     }

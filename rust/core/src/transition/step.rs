@@ -36,6 +36,13 @@ pub struct Gather<R> {
     pub first: bool,
 }
 
+/// The rows of a step that a member computes.
+pub struct On<'a, R> {
+    pub rows: Range<usize>,
+    pub part: &'a Part<'a>,
+    pub scratch: *mut R,
+}
+
 /// A transition W inside a recurrence. All members call `gather` together; the driver places barriers before and after it.
 ///
 /// # Safety
@@ -53,23 +60,9 @@ pub unsafe trait Step<T: Scalar>: Component<T::Real> {
         0
     }
     /// Runs `map` with W previous added.
-    unsafe fn forward(
-        &self,
-        previous: *const T::Real,
-        map: Affine<T::Real>,
-        rows: Range<usize>,
-        part: &Part<'_>,
-        scratch: *mut T::Real,
-    );
+    unsafe fn forward(&self, previous: *const T::Real, map: Affine<T::Real>, on: On<'_, T::Real>);
     /// Runs `map` with W^H z_bar added.
-    unsafe fn backward(
-        &self,
-        trace: Trace<T::Real>,
-        map: Affine<T::Real>,
-        rows: Range<usize>,
-        part: &Part<'_>,
-        scratch: *mut T::Real,
-    );
+    unsafe fn backward(&self, trace: Trace<T::Real>, map: Affine<T::Real>, on: On<'_, T::Real>);
     /// Computes the data that [`Step::backward`] and [`Step::gather`] need besides z_bar.
     unsafe fn keep(&self, _trace: Trace<T::Real>, _rows: Range<usize>, _part: &Part<'_>) {}
     /// Adds the rows of a chunk to the gradient.

@@ -9,7 +9,7 @@ pub(crate) mod tests;
 use crate::cell::refused;
 use crate::device::{Context, Record};
 use crate::rows::sum;
-use crate::shader::{Variant, shaders};
+use crate::shader::shaders;
 use crate::{Array, Field};
 use isometry_core::activation::Activation;
 use isometry_core::{Error, Result};
@@ -80,14 +80,7 @@ impl RowActivation {
         own: Option<&Array>,
     ) -> Result<Self> {
         activation.check_sizes(n, field == Field::Complex, own.map(Array::len))?;
-        if let Some(own) = own {
-            if own.field() != Field::Real {
-                return Err(Error::value("activation_bias", "must be Real, not Complex"));
-            }
-            if !Arc::ptr_eq(own.context(), context) {
-                return Err(Error::value("activation_bias", "is on another device"));
-            }
-        }
+        own.map_or(Ok(()), |own| own.check_real("activation_bias", context))?;
         let (code, slope, halves) = match activation {
             Activation::Identity => (0, 0.0, false),
             Activation::Tanh => (1, 0.0, false),
@@ -154,12 +147,7 @@ impl RowActivation {
         let mut sizes = vec![pairs as u32, self.n as u32];
         sizes.extend(self.sizes);
         let arrays = [("z", z), ("own", self.own.as_ref().unwrap_or(z)), ("h", h)];
-        record.elements(
-            Variant { shader: &ACTIVATE, field: self.field, constants: &[] },
-            &arrays,
-            &sizes,
-            pairs,
-        )
+        record.elements(ACTIVATE.of(self.field), &arrays, &sizes, pairs)
     }
 
     /// z_bar = phi'(z)^H ct, and the summands of the gradient of the bias; in other memory.
@@ -177,8 +165,7 @@ impl RowActivation {
         let along = along.cloned().map_or_else(|| Array::room(record.context(), Field::Real, &[1]), Ok)?;
         let own = self.own.as_ref().unwrap_or(z);
         let arrays = [("z", z), ("ct", ct), ("own", own), ("z_bar", z_bar), ("along", &along)];
-        let variant = Variant { shader: &ACTIVATE_VJP, field: self.field, constants: &[] };
-        record.elements(variant, &arrays, &sizes, pairs)
+        record.elements(ACTIVATE_VJP.of(self.field), &arrays, &sizes, pairs)
     }
 
     /// Pairs of features of all rows.

@@ -16,15 +16,8 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(0) var<storage, read> m: array<T>;              // (batch, n, n)
 @group(0) @binding(1) var<storage, read_write> inverted: array<T>; // (batch, size, size)
 
-@compute @workgroup_size(SIDE, SIDE, MANY)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
-) {
+fn work(b: u32, team: Team) {
     let size = sizes.size;
-    let team = team_of(local);
-    let b = (group.y * groups.x + group.x) * MANY + team.number;
     var block: Tile;
     for (var p = 0u; p < EACH; p++) {
         let i = team.row + p * SIDE;

@@ -17,27 +17,21 @@
 //! The first removes what elimination lost, the second makes V unitary to rounding.
 
 use super::{Bars, Cayley, small};
+use crate::Array;
 use crate::device::Record;
 use crate::operator::Operator;
 use crate::product::{Operand, Product};
-use crate::shader::{Shader, Variant, groups, shaders};
-use crate::{Array, Field};
+use crate::shader::{groups, shaders};
 use isometry_core::Result;
 
-const ONCE: &[&[(&str, u32)]] = &[&[]];
-
 shaders! {
-    UNPACK "unpack" "unpack.wgsl" ONCE,
+    UNPACK "unpack" "unpack.wgsl",
     BLOCK "block" "block.wgsl" &[small::LONG],
-    PANELS "panels" "panels.wgsl" ONCE,
-    MIX "mix" "mix.wgsl" ONCE,
-    CORRECT "correct" "correct.wgsl" ONCE,
-    PLUS "plus" "plus.wgsl" ONCE,
-    PACK "pack" "pack.wgsl" ONCE,
-}
-
-fn once(shader: &'static Shader, field: Field) -> Variant {
-    Variant { shader, field, constants: &[] }
+    PANELS "panels" "panels.wgsl",
+    MIX "mix" "mix.wgsl",
+    CORRECT "correct" "correct.wgsl",
+    PLUS "plus" "plus.wgsl",
+    PACK "pack" "pack.wgsl",
 }
 
 /// Writes W.
@@ -77,7 +71,7 @@ fn unpack(view: &Cayley<'_>, record: &mut Record<'_>, out: &Array) -> Result<()>
     let (diagonal, with_diagonal) = view.diagonal();
     let arrays = [("upper", view.upper), ("diagonal", diagonal), ("out", out)];
     let sizes = [out.len() as u32, view.n as u32, with_diagonal];
-    record.elements(once(&UNPACK, view.field()), &arrays, &sizes, out.len())
+    record.elements(UNPACK.of(view.field()), &arrays, &sizes, out.len())
 }
 
 /// out = Q X Q^T, or Q^T X Q on the way back.
@@ -90,7 +84,7 @@ fn mix(
     out: &Array,
 ) -> Result<()> {
     let sizes = [x.len() as u32, view.n as u32, reach as u32, u32::from(back)];
-    record.elements(once(&MIX, view.field()), &[("x", x), ("out", out)], &sizes, x.len())
+    record.elements(MIX.of(view.field()), &[("x", x), ("out", out)], &sizes, x.len())
 }
 
 /// M <- M^-1.
@@ -102,9 +96,8 @@ fn invert(view: &Cayley<'_>, record: &mut Record<'_>, m: &Array) -> Result<()> {
         (Array::room(context, field, &[batch, n, step])?, Array::room(context, field, &[batch, step, n])?);
     for first in (0..n).step_by(step) {
         let size = step.min(n - first);
-        let block = Variant { shader: &BLOCK, field, constants: small::LONG };
         let sizes = [batch as u32, n as u32, first as u32, size as u32];
-        record.dispatch(block, &[("m", m), ("inverted", &inverted)], &sizes, groups(batch))?;
+        record.dispatch(BLOCK.of(field), &[("m", m), ("inverted", &inverted)], &sizes, groups(batch))?;
         let whole = Operand::new(m, n * n, n);
         let (s, columns, rows) = (
             Operand::new(&inverted, size * size, size),
@@ -114,7 +107,7 @@ fn invert(view: &Cayley<'_>, record: &mut Record<'_>, m: &Array) -> Result<()> {
         Product::new(batch, (size, n, size), s, whole.from(first, 0), rows).record(record, field)?;
         let (count, arrays) = (batch * n * size, [("inverted", &inverted), ("m", m), ("p", &p), ("r", &r)]);
         let sizes = [count as u32, n as u32, first as u32, size as u32];
-        record.elements(once(&PANELS, field), &arrays, &sizes, count)?;
+        record.elements(PANELS.of(field), &arrays, &sizes, count)?;
         Product::new(batch, (n, n, size), columns, rows, whole).alpha(-1.0).add().record(record, field)?;
     }
     Ok(())
@@ -134,7 +127,7 @@ fn correct(view: &Cayley<'_>, record: &mut Record<'_>, it: Correct<'_>) -> Resul
     let (factors, with_last) = it.factors;
     let arrays = [("s", it.s), ("factors", factors), ("x", it.x), ("y", it.y)];
     let sizes = [it.x.len() as u32, view.n as u32, u32::from(it.minus), with_last, it.weight.to_bits()];
-    record.elements(once(&CORRECT, view.field()), &arrays, &sizes, it.x.len())
+    record.elements(CORRECT.of(view.field()), &arrays, &sizes, it.x.len())
 }
 
 /// Writes the gradients of upper and diagonal.
@@ -149,17 +142,12 @@ pub(super) fn gradient(
     let (factors, with_last) = view.factors();
     let (c, y, z) = (view.room()?, view.room()?, view.room()?);
     let arrays = [("w", w), ("factors", factors), ("out", &c)];
-    record.elements(once(&PLUS, field), &arrays, &[c.len() as u32, n as u32, with_last], c.len())?;
+    record.elements(PLUS.of(field), &arrays, &[c.len() as u32, n as u32, with_last], c.len())?;
     let whole = |array| Operand::new(array, n * n, n);
     Product::new(batch, (n, n, n), whole(ct).h(), whole(&c), whole(&y)).record(record, field)?;
     Product::new(batch, (n, n, n), whole(&c), whole(&y), whole(&z)).record(record, field)?;
     let arrays =
         [("z", &z), ("factors", factors), ("upper_bar", &bars.upper), ("diagonal_bar", &bars.diagonal)];
     let tiles = n.div_ceil(16);
-    record.dispatch(
-        once(&PACK, field),
-        &arrays,
-        &[n as u32, view.diagonal().1, with_last],
-        [tiles, tiles, batch],
-    )
+    record.dispatch(PACK.of(field), &arrays, &[n as u32, view.diagonal().1, with_last], [tiles, tiles, batch])
 }

@@ -22,14 +22,13 @@ mod tests;
 
 pub(crate) use range::holds;
 
-use crate::device::{Context, Record, too_large};
+use crate::device::{Record, index};
 use crate::last::Last;
 use crate::operator::Operator;
 use crate::{Array, Field};
-use isometry_core::internal::sizes::{check_diagonal, check_len, triangles};
+use isometry_core::internal::sizes::{check_diagonal, check_len, triangles, work};
 use isometry_core::operators::cayley::ARGUMENTS;
 use isometry_core::{Error, Result};
-use std::sync::Arc;
 
 /// A batch of n x n Cayley transforms: a view of their parameters.
 ///
@@ -75,25 +74,14 @@ impl<'a> Cayley<'a> {
         check_len("upper", upper.len(), &triangles(batch, n))?;
         if let Some(diagonal) = diagonal {
             check_diagonal(upper.field() == Field::Real, diagonal.len(), batch, n)?;
-            check_device("diagonal", upper, diagonal)?;
-            if diagonal.field() != Field::Real {
-                return Err(Error::value("diagonal", "must be Real, not Complex"));
-            }
+            diagonal.check_real("diagonal", upper.context())?;
         }
         if let Some(last) = &last {
             let name = if last.are_phases() { "phases" } else { "signs" };
             check_len(name, last.factors().len(), &[batch, n])?;
             upper.fits(name, last.factors())?;
         }
-        if batch
-            .checked_mul(n)
-            .and_then(|rows| rows.checked_mul(n))
-            .is_none_or(|all| u32::try_from(all).is_err())
-        {
-            return Err(too_large(format!(
-                "{batch} x {n} x {n} numbers are too many for the indices of the device, 32 bits"
-            )));
-        }
+        index(work(&[batch, n, n]), format_args!("{batch} x {n} x {n} numbers"))?;
         Ok(Cayley { upper, diagonal, last, batch, n })
     }
 
@@ -126,25 +114,12 @@ impl<'a> Cayley<'a> {
     }
 }
 
-fn check_device(name: &'static str, a: &Array, b: &Array) -> Result<()> {
-    match Arc::ptr_eq(a.context(), b.context()) {
-        true => Ok(()),
-        false => Err(Error::value(name, "is on another device")),
-    }
-}
-
 impl Operator for Cayley<'_> {
-    fn context(&self) -> &Arc<Context> {
-        self.upper.context()
+    fn like(&self) -> &Array {
+        self.upper
     }
-    fn field(&self) -> Field {
-        self.upper.field()
-    }
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
     }
 
     fn record_matrix(&self, record: &mut Record<'_>) -> Result<Array> {

@@ -28,15 +28,8 @@ fn entry(b: u32, i: u32, j: u32) -> T {
     return skew(b, i, j, n, sizes.diagonal == 1u);
 }
 
-@compute @workgroup_size(SIDE, SIDE, MANY)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
-) {
+fn work(b: u32, team: Team) {
     let n = sizes.n;
-    let team = team_of(local);
-    let b = (group.y * groups.x + group.x) * MANY + team.number;
     var v: Tile;
     for (var p = 0u; p < EACH; p++) {
         for (var q = 0u; q < EACH; q++) {

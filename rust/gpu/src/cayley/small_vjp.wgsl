@@ -50,15 +50,8 @@ fn g(b: u32, i: u32, j: u32) -> T {
     return ct[(b * n + i) * n + j];
 }
 
-@compute @workgroup_size(SIDE, SIDE, MANY)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
-) {
+fn work(b: u32, team: Team) {
     let n = sizes.n;
-    let team = team_of(local);
-    let b = (group.y * groups.x + group.x) * MANY + team.number;
     // Y = G^H C
     var y: Tile;
     for (var depth = 0u; depth < n; depth += DEPTH) {

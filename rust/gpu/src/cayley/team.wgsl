@@ -24,8 +24,15 @@ struct Team {
 var<workgroup> left: array<T, MANY * PANEL>;    // entry c of row or column r of a panel: r WIDTH + c
 var<workgroup> right: array<T, MANY * PANEL>;
 
-fn team_of(local: vec3<u32>) -> Team {
-    return Team(local.y, local.x, local.y * SIDE + local.x, local.z, local.z * PANEL);
+// The shader has `work`, which knows how many matrices there are.
+@compute @workgroup_size(SIDE, SIDE, MANY)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_id) local: vec3<u32>,
+) {
+    let team = Team(local.y, local.x, local.y * SIDE + local.x, local.z, local.z * PANEL);
+    work((group.y * groups.x + group.x) * MANY + local.z, team);
 }
 
 // Rows `depth` and on of X into the right panel, or into the left one

@@ -1,10 +1,12 @@
 //! Accuracy by the norm of A, and sizes beside the ordinary; results are compared in `hosted/tests.rs`.
 
 use super::*;
+use crate::device::Context;
 use crate::testing::{M, complex, device, fetched, flat, near, never, numbers, of_parts, sent, widened};
 use isometry_core::operators::{Last as CoreLast, cayley};
 use isometry_core::scalar::{Scalar, c64};
 use isometry_core::{Budget, Cpu, Side};
+use std::sync::Arc;
 
 const EPS: f64 = f32::EPSILON as f64;
 

@@ -19,22 +19,6 @@ var<immediate> sizes: Sizes;
 
 @group(0) @binding(0) var<storage, read> lengths: array<u32>;   // (batch)
 
-fn steps_of(b: u32) -> u32 {
-    if sizes.varied == 1u {
-        return lengths[b];
-    }
-    return sizes.steps;
-}
-
-// The row of sequence b at its step k.
-fn row(b: u32, k: u32) -> u32 {
-    let last = steps_of(b);
-    if sizes.reverse == 1u && k < last {
-        return (last - 1u - k) * sizes.batch + b;
-    }
-    return k * sizes.batch + b;
-}
-
 // The step of sequence b at a row t batch + b within it.
 fn step_at(b: u32, t: u32) -> u32 {
     return select(t, steps_of(b) - 1u - t, sizes.reverse == 1u);

@@ -34,6 +34,41 @@ impl Cell<'_> {
         Ok(out)
     }
 
+    /// Memory for the summands of the gradient of the activation's bias, if it is wanted.
+    pub fn along(&self, record: &mut Record<'_>, out: &Gradients) -> Result<Option<Array>> {
+        out.wants("activation_bias").then(|| self.phi.along(record, self.rows())).transpose()
+    }
+
+    /// The gradient of the activation's bias from its summands.
+    pub fn bias_gradient(
+        &self,
+        record: &mut Record<'_>,
+        along: Option<&Array>,
+        out: &mut Gradients,
+    ) -> Result<()> {
+        along.map_or(Ok(()), |along| {
+            out.put("activation_bias", self.phi.bias_bar(record, along)?);
+            Ok(())
+        })
+    }
+
+    /// Adds to the cotangent g of the state before step k, with `pitch` numbers a row, what comes through the products with the first rows of W.
+    pub fn through_products(
+        &self,
+        record: &mut Record<'_>,
+        k: usize,
+        (now, rows): (&Array, usize),
+        (g, pitch): (&Array, usize),
+        out: &Gradients,
+    ) -> Result<()> {
+        if k == 0 && !out.wants("h0") {
+            return Ok(());
+        }
+        Product::new(1, (self.batch, self.n, rows), of(now, self.wide), self.w(0)?, of(g, pitch))
+            .add()
+            .record(record, self.field)
+    }
+
     /// The states before all steps, (T, B, numbers of a state); zeros past the ends of sequences.
     pub fn previous(&self, record: &mut Record<'_>, states: &Array) -> Result<Array> {
         let previous = self.of_rows(self.state)?;

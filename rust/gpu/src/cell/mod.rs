@@ -10,13 +10,14 @@ pub(crate) use gradients::Gradients;
 
 use crate::activation::RowActivation;
 use crate::array::zeros;
-use crate::device::{Context, Record, too_large};
+use crate::device::{Context, Record, index};
 use crate::hosted::{Uploads, field_of};
 use crate::product::Operand;
-use crate::shader::{Shader, Variant, groups, shaders};
+use crate::shader::{Shader, groups, shaders};
 use crate::{Array, Field};
 use crate::{gated, lstm, recurrence, rum};
 use isometry_core::activation::Activation;
+use isometry_core::internal::sizes::work;
 use isometry_core::recurrence::{Call, Declaration};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Error, Result};
@@ -145,11 +146,7 @@ impl<'a> Cell<'a> {
         }
         // rows of all arrays have 32-bit indices, some of them eight numbers more
         let most = n.saturating_mul(kernels.most).saturating_add(8).max(features);
-        if u32::try_from(steps.saturating_mul(batch).saturating_mul(most)).is_err() {
-            return Err(too_large(format!(
-                "{steps} steps of {batch} sequences are too many for the indices of the device, 32 bits"
-            )));
-        }
+        index(work(&[steps, batch, most]), format_args!("{steps} steps of {batch} sequences"))?;
         let mut arrays = Vec::with_capacity(call.given.len());
         for (i, (argument, given)) in declared.arguments.iter().zip(&call.given).enumerate() {
             let shape = declared.shape(i, sizes).unwrap_or_else(|| given.shape.to_vec());
@@ -253,8 +250,7 @@ impl<'a> Cell<'a> {
         arrays: &[(&str, &Array)],
         pass: Pass,
     ) -> Result<()> {
-        let (variant, sizes) = (self.variant(shader), self.sizes(pass)?);
-        record.elements(variant, &self.bound(arrays)?, &sizes, pass.count)
+        record.elements(shader.of(self.field), &self.bound(arrays)?, &self.sizes(pass)?, pass.count)
     }
 
     /// Runs a shader on so many workgroups.
@@ -267,11 +263,7 @@ impl<'a> Cell<'a> {
         pass: Pass,
     ) -> Result<()> {
         let (arrays, sizes) = (self.bound(arrays)?, self.sizes(pass)?);
-        record.dispatches(self.variant(shader), &arrays, [sizes], groups(count), pass.work)
-    }
-
-    pub fn variant(&self, shader: &'static Shader) -> Variant {
-        Variant { shader, field: self.field, constants: &[] }
+        record.dispatches(shader.of(self.field), &arrays, [sizes], groups(count), pass.work)
     }
 
     fn bound<'b>(&'b self, arrays: &[(&'b str, &'b Array)]) -> Result<Vec<(&'b str, &'b Array)>> {
@@ -281,9 +273,7 @@ impl<'a> Cell<'a> {
 
     /// `Sizes` of cell.wgsl.
     fn sizes(&self, pass: Pass) -> Result<Vec<u32>> {
-        let count = u32::try_from(pass.count).map_err(|_| {
-            too_large(format!("{} elements are too many for the indices of the device, 32 bits", pass.count))
-        })?;
+        let count = index(pass.count, format_args!("{} elements", pass.count))?;
         let [steps, batch, n, k, pitch] =
             [self.steps, self.batch, self.n, pass.k, pass.pitch].map(|size| size as u32);
         let [reverse, varied, flag] = [self.reverse, self.lengths.is_some(), pass.flag].map(u32::from);

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::device::Record;
-use crate::shader::{Variant, shaders};
+use crate::shader::shaders;
 use crate::{Array, Field};
 use isometry_core::{Error, Result};
 
@@ -28,9 +28,8 @@ pub fn combine(a: &Array, alpha: Factor, b: Option<(&Array, Factor)>) -> Result<
     let out = Array::room(a.context(), a.field(), a.shape())?;
     let factors = [alpha.0, alpha.1, beta.0, beta.1].map(f32::to_bits);
     let sizes = [&[a.len() as u32, u32::from(b.is_some())], &factors[..]].concat();
-    let variant = Variant { shader: &COMBINE, field: a.field(), constants: COMBINE.variants[0] };
     let mut record = Record::new(a.context())?;
-    record.elements(variant, &[("a", a), ("b", other), ("out", &out)], &sizes, a.len())?;
+    record.elements(COMBINE.of(a.field()), &[("a", a), ("b", other), ("out", &out)], &sizes, a.len())?;
     record.submit()?;
     Ok(out)
 }

@@ -4,7 +4,7 @@ use super::chunks::Chunks;
 use super::part::{Factor, Part};
 use super::{COLLECT, DOTS, Delta, GATES, GATES_WIDE, MASK_VJP, VALUES, WIDE_VJP};
 use crate::device::Record;
-use crate::shader::{Variant, arrays, groups};
+use crate::shader::{arrays, groups};
 use crate::{Array, Field};
 use isometry_core::Result;
 use isometry_core::internal::sizes::check_len;
@@ -207,9 +207,8 @@ impl<'a> Pull<'a> {
         out: &Array,
     ) -> Result<()> {
         let count = self.part.tasks() * rows;
-        let variant = Variant { shader: &DOTS, field: Field::Real, constants: &[] };
         let sizes = [count, rows, n, pitch_x, pitch_y].map(|size| size as u32);
-        record.dispatch(variant, &[("x", x), ("y", y), ("out", out)], &sizes, groups(count))
+        record.dispatch(DOTS.of(Field::Real), &[("x", x), ("y", y), ("out", out)], &sizes, groups(count))
     }
 
     /// The gradients of the gates of heads, if they are wanted.

@@ -156,9 +156,8 @@ impl<'a> Part<'a> {
         scale: f32,
         count: usize,
     ) -> Result<()> {
-        let variant = Variant { shader, field: Field::Real, constants: shader.variants[0] };
         let arrays = [&[("chunks", &self.chunks.table)], arrays].concat();
-        record.elements(variant, &arrays, &self.sizes(count, [0; 3], scale), count)
+        record.elements(shader.of(Field::Real), &arrays, &self.sizes(count, [0; 3], scale), count)
     }
 
     /// A workgroup for each of `count` rows of keys or queries; whether these are normalised is its choice.
@@ -285,9 +284,8 @@ impl<'a> Part<'a> {
             self.delta.width(),
             usize::from(given.is_some()),
         ];
-        let variant = Variant { shader: &PASS, field: Field::Real, constants: &[] };
         let adds = work(&[self.tasks(), a.rows + b.rows, key, value]);
         let count = groups(n * heads * value.div_ceil(COLUMNS));
-        record.dispatches(variant, &arrays, [numbers.map(|number| number as u32)], count, adds)
+        record.dispatches(PASS.of(Field::Real), &arrays, [numbers.map(|number| number as u32)], count, adds)
     }
 }

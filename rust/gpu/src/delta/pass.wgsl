@@ -5,6 +5,8 @@
 // Forward, A = -(I + A)^-1 diag(beta) (e^c * K) and B = e^(c_C - c) * K. Reversed, S is the gradient of the state behind a chunk, A the late
 // keys, B has A of forward and below it e^c * Q, and U below it the gradients of the outputs.
 
+#import "squares"
+
 const SIDE: u32 = 16;
 const EACH: u32 = 4;
 const TILE: u32 = SIDE * EACH;
@@ -115,15 +117,8 @@ fn total(task: u32, d: u32) -> f32 {
 }
 
 // Of states and U a thread reads the rows = local.y mod SIDE of column v, all of which it wrote itself: no barrier is needed.
-@compute @workgroup_size(SIDE, SIDE)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_id) id: vec3<u32>,
-) {
-    let local = id.xy;
+fn work(number: u32, local: vec2<u32>) {
     let blocks = (sizes.value + SIDE - 1u) / SIDE;
-    let number = group.y * groups.x + group.x;
     let n = number / blocks / sizes.value_heads;
     if n >= sizes.sequences {
         return;

@@ -87,6 +87,12 @@ pub(crate) fn too_large(what: impl std::fmt::Display) -> Error {
     Error::Device(format!("{what}; split the batch, or use backend=\"cpu\""))
 }
 
+/// A count as an index of shaders, which have 32 bits.
+pub(crate) fn index(count: usize, what: impl std::fmt::Display) -> Result<u32> {
+    let text = || format!("{what} are too many for the indices of the device, 32 bits");
+    u32::try_from(count).map_err(|_| too_large(text()))
+}
+
 impl Context {
     pub(crate) fn new() -> Result<Self> {
         let adapter = chosen()?;

@@ -13,7 +13,7 @@ mod tests;
 
 pub use adapter::{Adapter, adapters};
 pub use context::Context;
-pub(crate) use context::too_large;
+pub(crate) use context::{index, too_large};
 pub use current::{context, reset};
 pub use memory::Memory;
 pub(crate) use record::{Record, WORK};

@@ -3,7 +3,7 @@
 use super::context::Ended;
 use super::scopes::Scopes;
 use super::statistics::What;
-use super::{Context, too_large};
+use super::{Context, index, too_large};
 use crate::Array;
 #[cfg(any(test, feature = "proof"))]
 use crate::Field;
@@ -219,11 +219,7 @@ impl<'c> Record<'c> {
         sizes: &[u32],
         count: usize,
     ) -> Result<()> {
-        if u32::try_from(count).is_err() {
-            return Err(too_large(format!(
-                "{count} elements are too many for the indices of the device, 32 bits"
-            )));
-        }
+        index(count, format_args!("{count} elements"))?;
         self.dispatch(variant, arrays, sizes, groups(count.div_ceil(256)))
     }
 

@@ -18,9 +18,12 @@ pub(crate) fn backward(
 ) -> Result<()> {
     let x = cell.inputs(record)?;
     let all = Factors::new(record, cell, &x, &outcome.states)?;
-    let bars = Bars::new(record, cell, &all, &outcome.ct, out)?;
-    cell.input_gradients(record, &bars.bars, &x, out)?;
-    bars.gradients(record, cell, &all, out)
+    let (bars, along) = (cell.of_rows(cell.wide)?, cell.along(record, out)?);
+    let start = steps(record, cell, &all.factors, (&outcome.ct, &bars, along.as_ref()), out)?;
+    cell.input_gradients(record, &bars, &x, out)?;
+    gradients(record, cell, &all, &bars, out)?;
+    out.put("h0", start);
+    cell.bias_gradient(record, along.as_ref(), out)
 }
 
 /// What all steps need, of all rows.
@@ -67,85 +70,64 @@ impl Factors {
     }
 }
 
-/// Cotangents of all steps.
-struct Bars {
-    /// Of the arguments of z, r and c, (T, B, 3 n).
-    bars: Array,
-    /// Of the state before the first step, (B, n).
-    start: Array,
-    /// The summands of the gradient of the bias of the activation.
-    along: Option<Array>,
+/// Steps back: the cotangents of the arguments of z, r and c of all steps, and that of the state before them.
+fn steps(
+    record: &mut Record<'_>,
+    cell: &Cell<'_>,
+    factors: &Array,
+    (ct, bars, along): (&Array, &Array, Option<&Array>),
+    out: &Gradients,
+) -> Result<Array> {
+    let (batch, n, wide, after) = (cell.batch, cell.n, cell.wide, cell.flag(0));
+    let (g, now) = (cell.of_step(n)?, cell.of_step(wide)?);
+    let none = cell.room(&[1])?;
+    let s = if after { none.clone() } else { cell.of_step(n)? };
+    record.fill(&g, None)?;
+    let (own, sums) = (cell.own()?, along.unwrap_or(&none));
+    let arrays = |ct| arrays![own, ct = ct, factors, g, bars, now, along = sums];
+    let pass = Pass { count: cell.pairs(batch), flag: along.is_some(), ..Pass::default() };
+    for k in (0..cell.steps).rev() {
+        cell.run(record, &UNIT_VJP, &arrays(ct), Pass { k, ..pass })?;
+        if !after {
+            let c = of(&now, wide).from(0, 2 * n);
+            Product::new(1, (batch, n, n), c, cell.w(2 * n)?, of(&s, n)).record(record, cell.field)?;
+            cell.run(record, &UNIT_VJP, &arrays(&s), Pass { k, phase: 1, ..pass })?;
+        }
+        let depth = if after { wide } else { 2 * n };
+        cell.through_products(record, k, (&now, depth), (&g, n), out)?;
+    }
+    Ok(g)
 }
 
-impl Bars {
-    fn new(
-        record: &mut Record<'_>,
-        cell: &Cell<'_>,
-        all: &Factors,
-        ct: &Array,
-        out: &Gradients,
-    ) -> Result<Self> {
-        let summed = out.wants("activation_bias");
-        let (batch, n, wide, after) = (cell.batch, cell.n, cell.wide, cell.flag(0));
-        let (bars, g, now) = (cell.of_rows(wide)?, cell.of_step(n)?, cell.of_step(wide)?);
-        let along = if summed { Some(cell.phi.along(record, cell.rows())?) } else { None };
-        let none = cell.room(&[1])?;
-        let s = if after { none.clone() } else { cell.of_step(n)? };
-        record.fill(&g, None)?;
-        let (own, factors, sums) = (cell.own()?, &all.factors, along.as_ref().unwrap_or(&none));
-        let arrays = |ct| arrays![own, ct = ct, factors, g, bars, now, along = sums];
-        let pass = Pass { count: cell.pairs(batch), flag: summed, ..Pass::default() };
-        for k in (0..cell.steps).rev() {
-            cell.run(record, &UNIT_VJP, &arrays(ct), Pass { k, ..pass })?;
-            if !after {
-                let c = of(&now, wide).from(0, 2 * n);
-                Product::new(1, (batch, n, n), c, cell.w(2 * n)?, of(&s, n)).record(record, cell.field)?;
-                cell.run(record, &UNIT_VJP, &arrays(&s), Pass { k, phase: 1, ..pass })?;
-            }
-            let depth = if after { wide } else { 2 * n };
-            if k > 0 || out.wants("h0") {
-                Product::new(1, (batch, n, depth), of(&now, wide), cell.w(0)?, of(&g, n))
-                    .add()
-                    .record(record, cell.field)?;
-            }
-        }
-        Ok(Bars { bars, start: g, along })
+/// The gradients of W and of c_h.
+fn gradients(
+    record: &mut Record<'_>,
+    cell: &Cell<'_>,
+    all: &Factors,
+    own_bars: &Array,
+    out: &mut Gradients,
+) -> Result<()> {
+    let (n, rows, bars) = (cell.n, cell.rows(), of(own_bars, cell.wide));
+    // the cotangents of W_h h + c_h
+    let mut behind = None;
+    if cell.flag(0) && (out.wants("w") || out.wants("hidden_bias")) {
+        let own = cell.of_rows(n)?;
+        let arrays = [("factors", &all.factors), ("bars", own_bars), ("out", &own)];
+        cell.run(record, &SCALED, &arrays, Pass { count: rows * n, ..Pass::default() })?;
+        behind = Some(own);
     }
-
-    /// Those that do not come from the inputs.
-    fn gradients(
-        &self,
-        record: &mut Record<'_>,
-        cell: &Cell<'_>,
-        all: &Factors,
-        out: &mut Gradients,
-    ) -> Result<()> {
-        let (n, rows, bars) = (cell.n, cell.rows(), of(&self.bars, cell.wide));
-        // the cotangents of W_h h + c_h
-        let mut behind = None;
-        if cell.flag(0) && (out.wants("w") || out.wants("hidden_bias")) {
-            let own = cell.of_rows(n)?;
-            let arrays = [("factors", &all.factors), ("bars", &self.bars), ("out", &own)];
-            cell.run(record, &SCALED, &arrays, Pass { count: rows * n, ..Pass::default() })?;
-            behind = Some(own);
-        }
-        if out.wants("w") {
-            let gates = cell.weight_gradient(record, 2 * n, bars, of(&all.previous, n))?;
-            let left = behind.as_ref().map_or(bars.from(0, 2 * n), |own| of(own, n));
-            let right = of(all.reset.as_ref().unwrap_or(&all.previous), n);
-            let (of_h, bar) = (cell.weight_gradient(record, n, left, right)?, cell.room(&[3, n, n])?);
-            record.join(&[&gates, &of_h], &bar)?;
-            out.put("w", bar);
-        }
-        if let (true, Some(own)) = (out.wants("hidden_bias"), &behind) {
-            let bar = cell.room(&[n])?;
-            sum(record, (rows, n), own, &bar)?;
-            out.put("hidden_bias", bar);
-        }
-        out.put("h0", self.start.clone());
-        if let Some(along) = &self.along {
-            out.put("activation_bias", cell.phi.bias_bar(record, along)?);
-        }
-        Ok(())
+    if out.wants("w") {
+        let gates = cell.weight_gradient(record, 2 * n, bars, of(&all.previous, n))?;
+        let left = behind.as_ref().map_or(bars.from(0, 2 * n), |own| of(own, n));
+        let right = of(all.reset.as_ref().unwrap_or(&all.previous), n);
+        let (of_h, bar) = (cell.weight_gradient(record, n, left, right)?, cell.room(&[3, n, n])?);
+        record.join(&[&gates, &of_h], &bar)?;
+        out.put("w", bar);
     }
+    if let (true, Some(own)) = (out.wants("hidden_bias"), &behind) {
+        let bar = cell.room(&[n])?;
+        sum(record, (rows, n), own, &bar)?;
+        out.put("hidden_bias", bar);
+    }
+    Ok(())
 }

@@ -2,9 +2,10 @@
 // 2^levels numbers, `stride` apart from each other, as many as their memory holds.
 
 #import "numbers"
+#import "workgroups"
 
 const MOST: u32 = 1024;   // numbers of a workgroup
-const THREADS: u32 = 256;
+const LANES: u32 = 256;
 
 struct Sizes {
     count: u32,    // of all numbers
@@ -28,14 +29,8 @@ fn place(number: u32, e: u32) -> u32 {
     return first + j * sizes.stride;
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let which = group.y * groups.x + group.x;
-    for (var e = local; e < MOST; e += THREADS) {
+fn work(which: u32, local: u32) {
+    for (var e = local; e < MOST; e += LANES) {
         let at = place(which, e);
         held[e] = ZERO;
         if which * MOST + e < sizes.count {
@@ -44,7 +39,7 @@ fn main(
     }
     workgroupBarrier();
     for (var level = 0u; level < sizes.levels; level++) {
-        for (var i = local; i < MOST / 2u; i += THREADS) {
+        for (var i = local; i < MOST / 2u; i += LANES) {
             let a = ((i >> level) << (level + 1u)) + (i & ((1u << level) - 1u));
             let b = a + (1u << level);
             let sum = held[a] + held[b];
@@ -53,7 +48,7 @@ fn main(
         }
         workgroupBarrier();
     }
-    for (var e = local; e < MOST; e += THREADS) {
+    for (var e = local; e < MOST; e += LANES) {
         if which * MOST + e < sizes.count {
             out[place(which, e)] = sizes.scale * held[e];
         }

@@ -7,11 +7,10 @@ use crate::array::zeros;
 use crate::device::Record;
 use crate::operator::submitted;
 use crate::product::{Operand, Product};
-use crate::shader::{Variant, groups, shaders};
+use crate::shader::{groups, shaders};
 use crate::{Array, Field};
-use isometry_core::Side;
 use isometry_core::operators::hadamard::Order;
-use isometry_core::{Error, Result};
+use isometry_core::{Error, Result, Side};
 
 shaders! {
     BUTTERFLIES "butterflies" "butterflies.wgsl",
@@ -54,14 +53,18 @@ fn record_transform(
             return Ok(from);
         }
     }
-    let variant = Variant { shader: &BUTTERFLIES, field, constants: &[] };
     let mut done = 0;
     loop {
         let (levels, stride, out) = ((order.levels - done).min(LEVELS), p << done, room()?);
         done += levels;
         let last = if done == order.levels { scale } else { 1.0 };
         let sizes = [len as u32, stride as u32, levels, last.to_bits()];
-        record.dispatch(variant, &[("x", &from), ("out", &out)], &sizes, groups(len.div_ceil(MOST)))?;
+        record.dispatch(
+            BUTTERFLIES.of(field),
+            &[("x", &from), ("out", &out)],
+            &sizes,
+            groups(len.div_ceil(MOST)),
+        )?;
         if done == order.levels {
             return Ok(out);
         }

@@ -1,13 +1,13 @@
 //! What the CPU computes of an object without kernels on the device, on copies of the arrays that are there.
 
 use super::arrays::{fill, resident};
-use super::{arguments, field_of, single, single_mut};
+use super::{field_of, single, single_mut};
 use crate::array::zeros;
 use crate::device::context;
 use crate::{Array, Field};
 use isometry_core::argument::{self, Argument, Bar, Given};
 use isometry_core::internal::sizes::size;
-use isometry_core::operators::view;
+use isometry_core::operators::{arguments, view};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::{Budget, Error, Result, Saves};
 

@@ -16,16 +16,15 @@ pub use sequence::{Backward, Forward, backward, forward};
 use crate::array::zeros;
 use crate::cell::CELLS;
 use crate::objects::{OBJECTS, holds, view};
-use crate::operator::{Operator, features};
+use crate::operator::Operator;
 use crate::{Array, Field};
 use arrays::Results;
 use formed::Key;
-use isometry_core::argument::{self, Argument, Bar, Given};
+use isometry_core::argument::{self, Bar, Given};
 use isometry_core::internal::Task;
 use isometry_core::internal::sizes::work;
-use isometry_core::operators;
 use isometry_core::scalar::Scalar;
-use isometry_core::{Budget, Cpu, Error, Result, Saves};
+use isometry_core::{Budget, Cpu, Error, Result, Saves, operators};
 use std::any::TypeId;
 
 /// The objects that have kernels here; all others go through their matrix.
@@ -61,20 +60,20 @@ pub fn operator<T: Scalar>(
     let held = Held::new(&mut uploads, object, given, kernels, None, budget)?;
     let views = held.views();
     let operator = view(held.object, &views)?;
-    let (batch, (p, q)) = (operator.batch(), operator.shape());
+    let shape = operator.sizes();
     match task {
         Task::Matrix(out) => results.put(&operator.matrix(budget.cancel)?, out)?,
         Task::MatrixVjp(saved, ct, bars) => {
-            let w = uploads.array("saved", &saved, &[batch, p, q])?;
-            let ct = uploads.needed("ct", &ct, &[batch, p, q])?;
+            let w = uploads.array("saved", &saved, &shape)?;
+            let ct = uploads.needed("ct", &ct, &shape)?;
             results.put_all(&operator.matrix_vjp(w.as_ref(), &ct, &wanted(&bars), budget.cancel)?, bars)?;
         }
         Task::Apply(x, side, out) => {
-            let x = rows(&mut uploads, "x", &x, &*operator, features((p, q), side).0)?;
+            let x = rows(&mut uploads, "x", &x, &*operator, operator.features(side).0)?;
             results.put(&operator.apply(&x, side, budget.cancel)?, out)?;
         }
         Task::ApplyVjp([_, x, ct], side, bars, x_bar) => {
-            let (from, into) = features((p, q), side);
+            let (from, into) = operator.features(side);
             let x = rows(&mut uploads, "x", &x, &*operator, from)?;
             let ct = rows(&mut uploads, "ct", &ct, &*operator, into)?;
             let own = if kernels { wanted(&bars) } else { vec![wanted(&bars).contains(&true)] };
@@ -118,7 +117,7 @@ fn rows<'a, T: Scalar>(
     operator: &dyn Operator,
     n: usize,
 ) -> Result<Array> {
-    let (batch, all) = (operator.batch(), work(&x.shape[..x.shape.len().saturating_sub(1)]));
+    let (batch, all) = (operator.sizes()[0], work(&x.shape[..x.shape.len().saturating_sub(1)]));
     uploads.needed(name, x, &[batch, all / batch.max(1), n])
 }
 
@@ -148,7 +147,7 @@ impl<'o, T: Scalar> Held<'o, T> {
             return Ok(Held { object: "dense", arrays, formed, key: None });
         }
         let mut arrays = Vec::with_capacity(given.len());
-        for (argument, given) in arguments(object)?.iter().zip(given) {
+        for (argument, given) in operators::arguments(object)?.iter().zip(given) {
             let axes = given.shape.len().saturating_sub(argument.rank());
             let shape = [&[work(&given.shape[..axes])], &given.shape[axes..]].concat();
             let sent = uploads.sent(argument.name, given, &shape, key.is_some())?;
@@ -161,14 +160,6 @@ impl<'o, T: Scalar> Held<'o, T> {
     fn views(&self) -> Vec<Option<&Array>> {
         self.arrays.iter().map(Option::as_ref).collect()
     }
-}
-
-/// The list of arguments of an object.
-fn arguments(object: &str) -> Result<&'static [Argument]> {
-    let found = operators::OBJECTS.iter().find(|(name, _)| *name == object);
-    found
-        .map(|(_, list)| *list)
-        .ok_or_else(|| Error::value("object", format!("{object} is none of the core")))
 }
 
 /// Whether the kernels of the device are used for these arguments. Values on the device are not checked.

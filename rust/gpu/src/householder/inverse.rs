@@ -8,7 +8,7 @@
 
 use crate::Array;
 use crate::device::Record;
-use crate::shader::{Variant, groups, shaders};
+use crate::shader::{groups, shaders};
 use isometry_core::Result;
 
 /// Rows of a diagonal block, as in triangle.wgsl.
@@ -42,9 +42,8 @@ pub(crate) fn inverse_into(
 ) -> Result<()> {
     let (field, m) = (gram.field(), gram.shape()[1]);
     let blocks = batch * m.div_ceil(SIDE);
-    let variant = |shader| Variant { shader, field, constants: &[] };
     let arrays = [("gram", gram), ("out", out)];
-    record.dispatch(variant(&TRIANGLE), &arrays, &[blocks as u32, m as u32], groups(blocks))?;
+    record.dispatch(TRIANGLE.of(field), &arrays, &[blocks as u32, m as u32], groups(blocks))?;
     let arrays = [("gram", gram), ("x", out), ("between", between)];
     let mut size = SIDE;
     while size < m {
@@ -55,7 +54,7 @@ pub(crate) fn inverse_into(
         let [count32, m32, size32, pairs, high] = [count, m, size, pairs, high].map(|size| size as u32);
         for &(first, last) in products {
             let sizes = [count32, m32, size32, pairs, high, first, last];
-            record.dispatch(variant(&PAIRS), &arrays, &sizes, groups(count))?;
+            record.dispatch(PAIRS.of(field), &arrays, &sizes, groups(count))?;
         }
         size *= 2;
     }

@@ -10,16 +10,14 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use crate::device::{Context, Record};
+use crate::device::Record;
 use crate::last::Last;
-use crate::operator::{Operator, Pulled, check_rows};
+use crate::operator::Operator;
 use crate::product::{Operand, Product};
-use crate::shader::{Variant, groups, shaders};
+use crate::shader::{groups, shaders};
 use crate::{Array, Field};
-use isometry_core::Side;
 use isometry_core::{Error, Result};
 use std::cell::OnceCell;
-use std::sync::Arc;
 
 /// Columns of a workgroup of balance.wgsl.
 const WIDTH: usize = 32;
@@ -81,9 +79,9 @@ impl<'a> Householder<'a> {
         let scales = Array::room(self.context(), Field::Real, &[self.batch, m])?;
         let (u, gram) = (self.room([n, m])?, self.room([m, m])?);
         let arrays = [("vectors", self.vectors), ("balanced", &u), ("scales", &scales)];
-        let (columns, variant) = (self.batch * m, Variant { shader: &BALANCE, field, constants: &[] });
+        let columns = self.batch * m;
         let sizes = [columns, n, m].map(|size| size as u32);
-        record.dispatch(variant, &arrays, &sizes, groups(columns.div_ceil(WIDTH)))?;
+        record.dispatch(BALANCE.of(field), &arrays, &sizes, groups(columns.div_ceil(WIDTH)))?;
         let columns = Operand::new(&u, n * m, m);
         Product::new(self.batch, (m, m, n), columns.h(), columns, Operand::new(&gram, m * m, m))
             .record_deep(record, field)?;
@@ -93,15 +91,18 @@ impl<'a> Householder<'a> {
 
     /// L <- M + M^H of its lower triangle.
     fn hermitian(&self, record: &mut Record<'_>, l: &Array) -> Result<()> {
-        let variant = Variant { shader: &HERMITIAN, field: self.field(), constants: &[] };
-        record.elements(variant, &[("l", l)], &[l.len() as u32, self.m as u32], l.len())
+        record.elements(HERMITIAN.of(self.field()), &[("l", l)], &[l.len() as u32, self.m as u32], l.len())
     }
 
     /// The gradient of the given vectors from that of the balanced ones, in place.
     fn finish(&self, record: &mut Record<'_>, factors: &Factors, bar: &Array) -> Result<()> {
-        let variant = Variant { shader: &FINISH, field: self.field(), constants: &[] };
         let sizes = [bar.len() as u32, self.n as u32, self.m as u32];
-        record.elements(variant, &[("scales", &factors.scales), ("bar", bar)], &sizes, bar.len())
+        record.elements(
+            FINISH.of(self.field()),
+            &[("scales", &factors.scales), ("bar", bar)],
+            &sizes,
+            bar.len(),
+        )
     }
 
     /// The gradients in the order of the core's list: vectors, sign, phases.
@@ -116,61 +117,5 @@ impl<'a> Householder<'a> {
         let want = |i: usize| wanted.get(i).copied().unwrap_or(false);
         let last = self.last.as_ref();
         (want(0), last.filter(|last| want(if last.are_phases() { 2 } else { 1 })))
-    }
-}
-
-impl Operator for Householder<'_> {
-    fn context(&self) -> &Arc<Context> {
-        self.vectors.context()
-    }
-    fn field(&self) -> Field {
-        self.vectors.field()
-    }
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
-    }
-
-    fn record_matrix(&self, record: &mut Record<'_>) -> Result<Array> {
-        self.whole(record)
-    }
-
-    fn record_matrix_vjp(
-        &self,
-        record: &mut Record<'_>,
-        _w: Option<&Array>,
-        ct: &Array,
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Array>>> {
-        self.pull_matrix(record, ct, wanted)
-    }
-
-    fn record_apply(&self, record: &mut Record<'_>, x: &Array, side: Side) -> Result<Array> {
-        check_rows("x", x, self.field(), self.batch, self.n)?;
-        self.rows(record, x, side)
-    }
-
-    fn record_apply_vjp(
-        &self,
-        record: &mut Record<'_>,
-        x: &Array,
-        ct: &Array,
-        side: Side,
-        wanted: &[bool],
-        x_wanted: bool,
-    ) -> Result<Pulled> {
-        check_rows("x", x, self.field(), self.batch, self.n)?;
-        check_rows("ct", ct, self.field(), self.batch, self.n)?;
-        if side == Side::Forward {
-            return self.pull_rows(record, x, ct, wanted, x_wanted);
-        }
-        // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint is that of the forward map with x and ct exchanged
-        let mut pulled = self.pull_rows(record, ct, x, wanted, false)?;
-        if x_wanted {
-            pulled.x = Some(self.rows(record, ct, Side::Forward)?);
-        }
-        Ok(pulled)
     }
 }

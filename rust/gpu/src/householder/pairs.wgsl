@@ -6,6 +6,7 @@
 // them of HEIGHT rows. X_1 and X_2 are triangles, whose zeros are not multiplied.
 
 #import "numbers"
+#import "squares"
 
 const SIDE: u32 = 16;
 const EACH: u32 = 4;
@@ -30,16 +31,10 @@ var<immediate> sizes: Sizes;
 var<workgroup> left: array<T, HEIGHT * SIDE>;   // row by row
 var<workgroup> right: array<T, SIDE * SIDE>;
 
-@compute @workgroup_size(SIDE, SIDE)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
-) {
+fn work(number: u32, local: vec2<u32>) {
     let m = sizes.m;
     let size = sizes.size;
     let wide = size / SIDE;
-    let number = group.y * groups.x + group.x;
     if number >= sizes.count {
         return;
     }

@@ -17,8 +17,7 @@ use crate::Array;
 use crate::device::Record;
 use crate::operator::{Operator, Pulled};
 use crate::product::{Base, Operand, Product, record_sum};
-use isometry_core::Result;
-use isometry_core::Side;
+use isometry_core::{Result, Side};
 
 impl Householder<'_> {
     /// A row-major matrix of `columns` columns per operator.
@@ -91,13 +90,6 @@ impl Householder<'_> {
         Ok(out)
     }
 
-    /// W = V E
-    pub(super) fn whole(&self, record: &mut Record<'_>) -> Result<Array> {
-        let factors = self.factors(record)?;
-        let v = self.reflections(record, factors)?;
-        self.scaled(record, &v, false)
-    }
-
     /// The gradients of W x; H of x, and P of ct, may be there from W x and W^H ct.
     pub(super) fn pull_rows(
         &self,
@@ -149,10 +141,26 @@ impl Householder<'_> {
         let x = if x_wanted { Some(self.scaled(record, &y_bar, true)?) } else { None };
         Ok(Pulled { arguments: self.listed(vectors, bar), x })
     }
+}
 
-    pub(super) fn pull_matrix(
+impl Operator for Householder<'_> {
+    fn like(&self) -> &Array {
+        self.vectors
+    }
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
+    }
+
+    fn record_matrix(&self, record: &mut Record<'_>) -> Result<Array> {
+        let factors = self.factors(record)?;
+        let v = self.reflections(record, factors)?;
+        self.scaled(record, &v, false)
+    }
+
+    fn record_matrix_vjp(
         &self,
         record: &mut Record<'_>,
+        _w: Option<&Array>,
         ct: &Array,
         wanted: &[bool],
     ) -> Result<Vec<Option<Array>>> {
@@ -189,5 +197,32 @@ impl Householder<'_> {
         record_sum(&parts, record, self.field())?;
         self.finish(record, factors, &out)?;
         Ok(self.listed(Some(out), bar))
+    }
+
+    fn record_apply(&self, record: &mut Record<'_>, x: &Array, side: Side) -> Result<Array> {
+        self.check_rows("x", x, self.n)?;
+        self.rows(record, x, side)
+    }
+
+    fn record_apply_vjp(
+        &self,
+        record: &mut Record<'_>,
+        x: &Array,
+        ct: &Array,
+        side: Side,
+        wanted: &[bool],
+        x_wanted: bool,
+    ) -> Result<Pulled> {
+        self.check_rows("x", x, self.n)?;
+        self.check_rows("ct", ct, self.n)?;
+        if side == Side::Forward {
+            return self.pull_rows(record, x, ct, wanted, x_wanted);
+        }
+        // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint is that of the forward map with x and ct exchanged
+        let mut pulled = self.pull_rows(record, ct, x, wanted, false)?;
+        if x_wanted {
+            pulled.x = Some(self.rows(record, ct, Side::Forward)?);
+        }
+        Ok(pulled)
     }
 }

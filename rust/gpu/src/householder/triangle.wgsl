@@ -5,8 +5,9 @@
 // Outside the blocks zeros are written.
 
 #import "numbers"
+#import "workgroups"
 
-const SIDE: u32 = 32;
+const LANES: u32 = 32;   // rows of a block
 
 struct Sizes {
     count: u32,   // of all blocks
@@ -18,31 +19,25 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(0) var<storage, read> gram: array<T>;             // (batch, m, m)
 @group(0) @binding(1) var<storage, read_write> out: array<T>;         // (batch, m, m)
 
-var<workgroup> block: array<T, SIDE * SIDE>;
+var<workgroup> block: array<T, LANES * LANES>;
 
-@compute @workgroup_size(SIDE)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
+fn work(number: u32, local: u32) {
     let m = sizes.m;
-    let each = (m + SIDE - 1u) / SIDE;
-    let number = group.y * groups.x + group.x;
+    let each = (m + LANES - 1u) / LANES;
     if number >= sizes.count {
         return;
     }
     let base = number / each * m * m;
-    let top = number % each * SIDE;
-    let width = min(SIDE, m - top);
+    let top = number % each * LANES;
+    let width = min(LANES, m - top);
     for (var i = 0u; i < width; i++) {
         if local < width {
-            block[i * SIDE + local] = gram[base + (top + i) * m + top + local];
+            block[i * LANES + local] = gram[base + (top + i) * m + top + local];
         }
     }
     // the rows of these blocks, outside of them
     for (var i = 0u; i < width; i++) {
-        for (var j = local; j < m; j += SIDE) {
+        for (var j = local; j < m; j += LANES) {
             if j < top || j >= top + width {
                 out[base + (top + i) * m + j] = ZERO;
             }
@@ -50,7 +45,7 @@ fn main(
     }
     workgroupBarrier();
     if local < width {
-        var x: array<T, SIDE>;
+        var x: array<T, LANES>;
         for (var back = 0u; back < width; back++) {
             let i = width - 1u - back;
             var sum = ZERO;
@@ -59,9 +54,9 @@ fn main(
                     sum = ONE;
                 }
                 for (var k = i + 1u; k <= local; k++) {
-                    sum -= mul(block[i * SIDE + k], x[k]);
+                    sum -= mul(block[i * LANES + k], x[k]);
                 }
-                sum = quotient(2.0, real(block[i * SIDE + i])) * sum;
+                sum = quotient(2.0, real(block[i * LANES + i])) * sum;
             }
             x[i] = sum;
             out[base + (top + i) * m + top + local] = sum;

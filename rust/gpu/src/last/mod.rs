@@ -9,7 +9,7 @@ mod tests;
 
 use crate::device::Record;
 use crate::rows::sum;
-use crate::shader::{Variant, groups, shaders};
+use crate::shader::{groups, shaders};
 use crate::{Array, Field};
 use isometry_core::internal::sizes::check_len;
 use isometry_core::{Error, Result};
@@ -85,8 +85,7 @@ impl Last {
         }
         let n = self.factors.shape()[1];
         let arrays = [("given", &self.given), ("factors", &self.factors)];
-        let variant = Variant { shader: &FACTORS, field, constants: &[] };
-        record.elements(variant, &arrays, &[count as u32, n as u32, self.form as u32], count)
+        record.elements(FACTORS.of(field), &arrays, &[count as u32, n as u32, self.form as u32], count)
     }
 
     /// Refuses a diagonal whose sizes or numbers do not match the matrices (batch, n, n).
@@ -117,7 +116,7 @@ impl Last {
         let &[_, rows, n] = x.shape() else { return Err(Error::shape("x", "three axes", x.shape().len())) };
         let sizes = [x.len() as u32, rows as u32, n as u32, u32::from(conj)];
         let arrays = [("x", x), ("factors", &self.factors), ("out", out)];
-        record.elements(Variant { shader: &LAST, field: x.field(), constants: &[] }, &arrays, &sizes, x.len())
+        record.elements(LAST.of(x.field()), &arrays, &sizes, x.len())
     }
 
     /// e, (batch, n), of the numbers of the matrix.
@@ -150,8 +149,7 @@ impl Last {
         let sizes = [columns, rows, n, rows.div_ceil(parts)].map(|size| size as u32);
         let sizes = [sizes[0], sizes[1], sizes[2], sizes[3], mode];
         let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", &into)];
-        let variant = Variant { shader: &PULL, field: v.field(), constants: &[] };
-        record.dispatch(variant, &arrays, &sizes, [x, y, parts])?;
+        record.dispatch(PULL.of(v.field()), &arrays, &sizes, [x, y, parts])?;
         if parts > 1 {
             sum(record, (parts, out.len()), &into, &out)?;
         }

@@ -60,11 +60,7 @@ pub(crate) fn backward(
     let arrays = arrays![states, previous, ct, gates, g, now];
     for k in (0..cell.steps).rev() {
         cell.run(record, &UNIT_VJP, &arrays, Pass { count: batch * n, k, ..Pass::default() })?;
-        if k > 0 || out.wants("h0") {
-            Product::new(1, (batch, n, wide), of(&now, wide), cell.w(0)?, of(&g, state))
-                .add()
-                .record(record, cell.field)?;
-        }
+        cell.through_products(record, k, (&now, wide), (&g, state), out)?;
     }
     cell.input_gradients(record, &gates, &x, out)?;
     if out.wants("w") {

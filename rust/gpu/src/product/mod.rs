@@ -43,16 +43,7 @@ fn tiles(batch: usize, m: usize, n: usize) -> (usize, &'static [(&'static str, u
         0 => [64, 32].into_iter().find(|&side| fits(side)).unwrap_or(16),
         side => side,
     };
-    (
-        side,
-        if side == 64 {
-            LARGE
-        } else if side == 32 {
-            MIDDLE
-        } else {
-            SMALL
-        },
-    )
+    (side, PRODUCT.variants[side.ilog2() as usize - 4])
 }
 
 /// A matrix, or a batch of them, inside an array: its element (i, j) is at first + b batch + i row + j column.

@@ -5,7 +5,7 @@ use crate::activation::RowActivation;
 use crate::cell::{Cell, of};
 use crate::device::Record;
 use crate::product::Product;
-use crate::shader::{Variant, shaders};
+use crate::shader::shaders;
 use isometry_core::Result;
 
 shaders! {
@@ -51,12 +51,7 @@ impl Cell<'_> {
                 let first = self.of_step(n)?;
                 Product::new(1, (batch, n, n), h0, w, of(&first, n)).record(record, field)?;
                 let arrays = [("first", &first), ("lengths", lengths), ("x", &z)];
-                record.elements(
-                    self.variant(&START),
-                    &arrays,
-                    &[first.len() as u32, n as u32],
-                    first.len(),
-                )?;
+                record.elements(START.of(field), &arrays, &[first.len() as u32, n as u32], first.len())?;
             }
             (_, reverse) => {
                 let first = if reverse { (steps - 1) * batch } else { 0 };
@@ -71,7 +66,7 @@ impl Cell<'_> {
         let (w, n) = (self.transition()?, self.n);
         let out = self.room(&[n, n])?;
         let sizes = [(n * n) as u32, n as u32];
-        record.elements(self.variant(&TRANSPOSE), &[("x", w), ("out", &out)], &sizes, n * n)?;
+        record.elements(TRANSPOSE.of(self.field), &[("x", w), ("out", &out)], &sizes, n * n)?;
         Ok(out)
     }
 
@@ -84,7 +79,7 @@ impl Cell<'_> {
                 let (batch, n) = (self.batch, self.n);
                 let out = self.of_step(n)?;
                 let arrays = [("x", x), ("lengths", lengths), ("out", &out)];
-                record.elements(self.variant(&BEGIN), &arrays, &[(batch * n) as u32, n as u32], batch * n)?;
+                record.elements(BEGIN.of(self.field), &arrays, &[(batch * n) as u32, n as u32], batch * n)?;
                 Ok((out, 0))
             }
         }
@@ -97,11 +92,6 @@ pub(crate) fn within(record: &mut Record<'_>, x: &Array, lengths: Option<&Array>
     let [batch, n] = [1, 2].map(|axis| x.shape().get(axis).copied().unwrap_or(1) as u32);
     let sizes = [x.len() as u32, batch, n, u32::from(lengths.is_some())];
     let arrays = [("x", x), ("lengths", lengths.unwrap_or(x)), ("out", &out)];
-    record.elements(
-        Variant { shader: &WITHIN, field: x.field(), constants: &[] },
-        &arrays,
-        &sizes,
-        x.len(),
-    )?;
+    record.elements(WITHIN.of(x.field()), &arrays, &sizes, x.len())?;
     Ok(out)
 }

@@ -30,22 +30,6 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(5) var<storage, read_write> rows: array<T>;      // (steps, batch, n)
 @group(0) @binding(6) var<storage, read_write> along: array<f32>;   // backward: summands of that gradient, (steps, batch, biases)
 
-fn steps_of(b: u32) -> u32 {
-    if sizes.varied == 1u {
-        return lengths[b];
-    }
-    return sizes.steps;
-}
-
-// The row of sequence b at its step k.
-fn row(b: u32, k: u32) -> u32 {
-    let last = steps_of(b);
-    if sizes.reverse == 1u && k < last {
-        return (last - 1u - k) * sizes.batch + b;
-    }
-    return k * sizes.batch + b;
-}
-
 // Feature j of the state that step k begins with.
 fn before(b: u32, k: u32, j: u32) -> T {
     if BACK == 1u {

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::Array;
 use crate::device::Record;
-use crate::shader::{Variant, shaders};
+use crate::shader::shaders;
 use isometry_core::Result;
 
 shaders! {
@@ -36,8 +36,7 @@ pub fn add_up(
             if left <= 1 { out.clone() } else { Array::room(record.context(), field, &[left, columns])? };
         let add = u32::from(add && left <= 1);
         let sizes = [(left * columns) as u32, rows as u32, columns as u32, add];
-        let variant = Variant { shader: &SUM, field, constants: SUM.variants[0] };
-        record.elements(variant, &[("x", &from), ("out", &into)], &sizes, left * columns)?;
+        record.elements(SUM.of(field), &[("x", &from), ("out", &into)], &sizes, left * columns)?;
         if left <= 1 {
             return Ok(());
         }

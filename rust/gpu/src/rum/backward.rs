@@ -83,9 +83,8 @@ impl Factors {
         let cell = setting.cell;
         let (batch, n, wide, pitch, blocks) =
             (cell.batch, cell.n, cell.wide, setting.wide_frame(), setting.blocks());
-        let flag = out.wants("activation_bias");
         let (g, now) = (cell.of_step(n)?, cell.of_step(wide)?);
-        let along = if flag { Some(cell.phi.along(record, cell.rows())?) } else { None };
+        let along = cell.along(record, out)?;
         let none = cell.room(&[1])?;
         let back = match &self.memory {
             Some(memory) => {
@@ -101,7 +100,7 @@ impl Factors {
         let unit = |record: &mut Record<'_>, given: &Array, k: usize, phase: u32| {
             let arrays =
                 arrays![own, given, frames = &self.frames, g, bars = &self.bars, now, along = summed];
-            let pass = Pass { count: blocks, k, pitch, phase, flag, ..Pass::default() };
+            let pass = Pass { count: blocks, k, pitch, phase, flag: along.is_some(), ..Pass::default() };
             cell.run_groups(record, &UNIT_VJP, &arrays, batch, pass)
         };
         for k in (0..cell.steps).rev() {
@@ -115,19 +114,13 @@ impl Factors {
                     unit(record, sums, k, SECOND)?;
                 }
             }
-            if k > 0 || out.wants("h0") {
-                Product::new(1, (batch, n, 2 * n), of(&now, wide), cell.w(0)?, of(&g, n))
-                    .add()
-                    .record(record, cell.field)?;
-            }
+            cell.through_products(record, k, (&now, 2 * n), (&g, n), out)?;
         }
         if out.wants("w") {
             out.put("w", cell.weight_gradient(record, 2 * n, of(&self.bars, wide), of(&self.previous, n))?);
         }
         out.put("h0", g);
-        if let Some(along) = &along {
-            out.put("activation_bias", cell.phi.bias_bar(record, along)?);
-        }
+        cell.bias_gradient(record, along.as_ref(), out)?;
         if let Some((_, memory_bar, _)) = back {
             out.put("r0", memory_bar);
         }

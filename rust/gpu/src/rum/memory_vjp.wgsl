@@ -10,6 +10,7 @@
 #import "activation"
 #import "cell"
 #import "rum"
+#import "squares"
 
 const SIDE: u32 = 16;
 
@@ -33,15 +34,9 @@ struct Row {
 var<workgroup> shares: array<vec4<f32>, SIDE * SIDE>;
 var<workgroup> rows: array<Row, SIDE>;
 
-@compute @workgroup_size(SIDE, SIDE)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
-) {
+fn work(at: u32, local: vec2<u32>) {
     let n = sizes.n;
     let blocks = (n + SIDE - 1u) / SIDE;
-    let at = group.y * groups.x + group.x;
     let b = at / blocks;
     if b >= sizes.batch {
         return;

@@ -55,6 +55,13 @@ macro_rules! arrays {
 
 pub(crate) use arrays;
 
+impl Shader {
+    /// For numbers of this field, with the first of its lists of constants.
+    pub fn of(&'static self, field: Field) -> Variant {
+        Variant { shader: self, field, constants: self.variants[0] }
+    }
+}
+
 impl PartialEq for Shader {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
@@ -100,16 +107,19 @@ fn module(name: &str, field: Field) -> Option<&'static str> {
         ("numbers", Field::Complex) => Some(numbers!("complex.wgsl")),
         ("elements", _) => Some(include_str!("elements.wgsl")),
         ("workgroups", _) => Some(include_str!("workgroups.wgsl")),
+        ("squares", _) => Some(include_str!("squares.wgsl")),
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
         ("biases", _) => Some(include_str!("../activation/biases.wgsl")),
-        ("cell", _) => Some(include_str!("../cell/cell.wgsl")),
+        ("cell", _) => Some(concat!(include_str!("../cell/row.wgsl"), include_str!("../cell/cell.wgsl"))),
         ("delta", _) => Some(include_str!("../delta/delta.wgsl")),
         ("within", _) => Some(include_str!("../delta/within.wgsl")),
         ("gated", _) => Some(include_str!("../gated/gated.wgsl")),
         ("rum", _) => Some(include_str!("../rum/rum.wgsl")),
         ("frame", _) => Some(include_str!("../rum/frame.wgsl")),
-        ("steps", _) => Some(include_str!("../recurrence/steps.wgsl")),
+        ("steps", _) => {
+            Some(concat!(include_str!("../cell/row.wgsl"), include_str!("../recurrence/steps.wgsl")))
+        }
         ("packed", _) => Some(include_str!("../cayley/packed.wgsl")),
         ("team", _) => Some(include_str!("../cayley/team.wgsl")),
         ("sweep", _) => Some(include_str!("../cayley/sweep.wgsl")),

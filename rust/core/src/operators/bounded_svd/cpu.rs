@@ -1,9 +1,8 @@
 //! The calls of an operator: its matrix, rows, and gradients.
 
-use super::{BoundedSvd, factor, logits, own};
-use crate::argument::Bar;
-use crate::budget::Budget;
-use crate::cpu::{Cpu, through_matrix};
+use super::{BoundedSvd, factor};
+use crate::argument::rooms;
+use crate::cpu::{Act, ActVjp, Cpu, Form, FormVjp, through_matrix};
 use crate::error::Result;
 use crate::kernels::{Operand, Product, lanes};
 use crate::operator::{Operator, Saves};
@@ -14,8 +13,7 @@ use crate::side::Side;
 use crate::sizes::{size, work};
 
 impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
-    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
+    fn form(&self, Form { out, budget, .. }: Form<'_, T>) -> Result<()> {
         let ((n, k), r, out) = (self.shape(), self.u.q, Shared(out.as_mut_ptr()));
         self.run(
             (work(&[n, k, r]), 1),
@@ -33,17 +31,10 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         )
     }
 
-    fn matrix_vjp(
-        &self,
-        _saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_bars(bars)?;
+    fn form_vjp(&self, FormVjp { ct, bars, budget, .. }: FormVjp<'_, '_, T>) -> Result<()> {
         let ((n, k), r) = (self.shape(), self.u.q);
-        let (u_bar, v_bar, logits_bar) = (own(bars, 0), own(bars, 2), logits(bars));
+        let [u, logits, v] = rooms(bars);
+        let (u_bar, v_bar, logits_bar) = (u.shared(), v.shared(), logits.shared_real().map(|(bar, _)| bar));
         let room =
             |arena: &mut Arena, wanted: bool| -> Region<T> { arena.take(&[usize::from(wanted), n, r]) };
         let shared = |arena: &mut Arena| (room(arena, u_bar.is_none()), room(arena, v_bar.is_some()));
@@ -83,20 +74,11 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         Ok(Saves::Elements(size("saved", &saved)?))
     }
 
-    fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
-        if self.through_w(rows) {
-            return through_matrix::apply(self, x, rows, side, out, saved, budget);
+    fn act(&self, call: Act<'_, T>) -> Result<()> {
+        if self.through_w(call.rows) {
+            return through_matrix::apply(self, call);
         }
+        let Act { x, rows, side, out, saved, budget } = call;
         // rows without elements may be of any number
         let rows = if x.is_empty() && out.is_empty() { 0 } else { rows };
         let ((left, right), r) = (self.thin(side), self.u.q);
@@ -120,28 +102,18 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
     }
 
     /// z = R^H x, c = L diag(sigma) z: L from (sigma z, ct), R from (x, z_bar).
-    fn apply_vjp(
-        &self,
-        saved: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        bars: &mut [Bar<'_, T>],
-        x_bar: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, self.apply_saves(rows, side))?;
-        self.check_bars(bars)?;
-        if self.through_w(rows) {
-            return through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget);
+    fn act_vjp(&self, call: ActVjp<'_, '_, T>) -> Result<()> {
+        if self.through_w(call.rows) {
+            return through_matrix::apply_vjp(self, call);
         }
+        let ActVjp { saved, x, ct, rows, side, bars, x_bar, budget } = call;
         let rows = if x.is_empty() && ct.is_empty() { 0 } else { rows };
         let ((left, right), r) = (self.thin(side), self.u.q);
         let (from, into) = (right.p, left.p);
-        let (of_left, of_right) = if side == Side::Forward { (0, 2) } else { (2, 0) };
-        let (left_bar, right_bar, logits_bar) = (own(bars, of_left), own(bars, of_right), logits(bars));
+        let [u, logits, v] = rooms(bars);
+        let (left_bar, right_bar) = if side == Side::Forward { (u, v) } else { (v, u) };
+        let (left_bar, right_bar, logits_bar) =
+            (left_bar.shared(), right_bar.shared(), logits.shared_real().map(|(bar, _)| bar));
         let x_bar = x_bar.map(|bar| Shared(bar.as_mut_ptr()));
         let shared = |arena: &mut Arena| {
             let room = |arena: &mut Arena, wanted: bool| -> Region<T> {

@@ -16,8 +16,7 @@
 
 mod cpu;
 
-use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::argument::{Argument, Array, Given, all, argument};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::kernels::{Matrices, Operand, Product};
@@ -211,16 +210,6 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
 /// Factor b of a batch.
 fn factor<T: Scalar>(all: Matrices<'_, T>, b: usize) -> Operand<T> {
     Operand::new(all.data[b * all.p * all.q..].as_ptr(), all.q)
-}
-
-/// The array for the gradient of argument i, if it is wanted.
-fn own<T: Scalar>(bars: &mut [Bar<'_, T>], i: usize) -> Option<Shared<T>> {
-    bars.get_mut(i).and_then(|bar| bar.again().own()).map(|bar| Shared(bar.as_mut_ptr()))
-}
-
-/// The array for the gradient of the logits, if it is wanted.
-fn logits<T: Scalar>(bars: &mut [Bar<'_, T>]) -> Option<Shared<T::Real>> {
-    bars.get_mut(1).and_then(|bar| bar.again().real()).map(|bar| Shared(bar.as_mut_ptr()))
 }
 
 operator! {

@@ -30,16 +30,13 @@ pub use recover::from_matrix;
 pub use rotvec::from_rotvec;
 
 use super::last::{Last, check_signs};
-use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all, part};
-use crate::budget::Budget;
-use crate::cpu::{Cpu, Law, Rotations};
+use crate::argument::{Argument, Array, Given, all, argument, part};
+use crate::cpu::{Cpu, Form, FormVjp, Law, Rotations};
 use crate::error::Result;
-use crate::kernels::Buffer;
-use crate::operator::{Operator, Saves};
+use crate::operator::Saves;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::sizes::{check_diagonal, check_len, packed_size, triangles, work};
+use crate::sizes::{check_diagonal, check_len, packed_size, triangles};
 use isometry_kernels::cayley::triangle;
 use std::ops::Range;
 
@@ -147,33 +144,12 @@ impl<T: Scalar> Cpu<T> for Cayley<'_, T> {
         f(&Cayley { upper, diagonal, last, batch: own.len(), n: self.n }).map(|()| true)
     }
 
-    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
-        if let Some(rotations) = self.rotations() {
-            return rotations.matrices(out, budget.threads);
-        }
+    fn form(&self, Form { out, budget, .. }: Form<'_, T>) -> Result<()> {
         // SAFETY: the matrices fill `out`, which is borrowed exclusively.
         unsafe { forward::matrices(self, Shared(out.as_mut_ptr()), budget.threads) }
     }
 
-    fn matrix_vjp(
-        &self,
-        saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_saved(saved, Ok(Saves::Result))?;
-        self.check_bars(bars)?;
-        if let Some(rotations) = self.rotations() {
-            return rotations.pull_matrices(ct, bars, budget.threads);
-        }
-        let again = if saved.is_none() { work(&[self.batch, self.n, self.n]) } else { 0 };
-        let mut again = Buffer::zeroed(again)?;
-        if saved.is_none() {
-            self.matrix(&mut again, None, budget)?;
-        }
-        vjp::matrix_vjp(self, saved.unwrap_or(&again), ct, bars, budget.threads)
+    fn form_vjp(&self, FormVjp { saved, ct, bars, budget }: FormVjp<'_, '_, T>) -> Result<()> {
+        vjp::matrix_vjp(self, saved.unwrap_or_default(), ct, bars, budget.threads)
     }
 }

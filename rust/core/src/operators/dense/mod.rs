@@ -1,12 +1,10 @@
 //! Any matrix: c = W x for W of shape (p, q).
 
-use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all};
-use crate::budget::Budget;
-use crate::cpu::Cpu;
+use crate::argument::{Argument, Array, Bar, Given, all, argument};
+use crate::cpu::{Act, ActVjp, Cpu, Form, FormVjp};
 use crate::error::Result;
 use crate::kernels::Matrices;
-use crate::operator::{Operator, Saves};
+use crate::operator::Saves;
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::check_len;
@@ -54,21 +52,12 @@ operator! {
 }
 
 impl<T: Scalar> Cpu<T> for Dense<'_, T> {
-    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, _budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
+    fn form(&self, Form { out, .. }: Form<'_, T>) -> Result<()> {
         out.copy_from_slice(self.0.data);
         Ok(())
     }
 
-    fn matrix_vjp(
-        &self,
-        _saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        _budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_bars(bars)?;
+    fn form_vjp(&self, FormVjp { ct, bars, .. }: FormVjp<'_, '_, T>) -> Result<()> {
         if let [Bar::Own(weight)] = bars {
             weight.copy_from_slice(ct);
         }
@@ -83,34 +72,12 @@ impl<T: Scalar> Cpu<T> for Dense<'_, T> {
         Ok(Saves::Elements(0))
     }
 
-    fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), Ok(Saves::Elements(0)))?;
+    fn act(&self, Act { x, rows, side, out, budget, .. }: Act<'_, T>) -> Result<()> {
         self.0.apply(x, rows, side, out, budget.threads)
     }
 
-    fn apply_vjp(
-        &self,
-        saved: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        bars: &mut [Bar<'_, T>],
-        x_bar: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, Ok(Saves::Elements(0)))?;
-        self.check_bars(bars)?;
+    fn act_vjp(&self, call: ActVjp<'_, '_, T>) -> Result<()> {
+        let ActVjp { x, ct, rows, side, bars, x_bar, budget, .. } = call;
         let weight = bars.first_mut().and_then(|bar| bar.again().own());
         self.0.apply_vjp(x, ct, rows, side, weight, x_bar, budget.threads)
     }

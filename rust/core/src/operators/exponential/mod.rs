@@ -24,16 +24,13 @@ mod single;
 
 pub use recover::from_matrix;
 
-use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all, part};
-use crate::budget::Budget;
-use crate::cpu::{Cpu, Law, Rotations};
+use crate::argument::{Argument, Array, Bar, Given, all, argument, part};
+use crate::cpu::{Cpu, Form, FormVjp, Law, Rotations};
 use crate::error::Result;
-use crate::kernels::Buffer;
-use crate::operator::{Operator, Saves};
+use crate::operator::Saves;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::sizes::{check_diagonal, check_len, packed_size, triangles, work};
+use crate::sizes::{check_diagonal, check_len, packed_size, triangles};
 use std::ops::Range;
 
 /// The arguments.
@@ -131,32 +128,11 @@ impl<T: Scalar> Cpu<T> for Exponential<'_, T> {
         f(&Exponential { upper, diagonal, batch: own.len(), n: self.n }).map(|()| true)
     }
 
-    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
-        if let Some(rotations) = self.rotations() {
-            return rotations.matrices(out, budget.threads);
-        }
+    fn form(&self, Form { out, budget, .. }: Form<'_, T>) -> Result<()> {
         batch::matrices(self, out, budget.threads)
     }
 
-    fn matrix_vjp(
-        &self,
-        saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_saved(saved, Ok(Saves::Result))?;
-        self.check_bars(bars)?;
-        if let Some(rotations) = self.rotations() {
-            return rotations.pull_matrices(ct, bars, budget.threads);
-        }
-        let again = if saved.is_none() { work(&[self.batch, self.n, self.n]) } else { 0 };
-        let mut again = Buffer::zeroed(again)?;
-        if saved.is_none() {
-            self.matrix(&mut again, None, budget)?;
-        }
-        batch::gradients(self, saved.unwrap_or(&again), ct, Targets::of(bars, self.n), budget.threads)
+    fn form_vjp(&self, FormVjp { saved, ct, bars, budget }: FormVjp<'_, '_, T>) -> Result<()> {
+        batch::gradients(self, saved.unwrap_or_default(), ct, Targets::of(bars, self.n), budget.threads)
     }
 }

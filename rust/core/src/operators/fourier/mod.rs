@@ -13,8 +13,7 @@
 mod rows;
 
 use super::plans;
-use crate::argument;
-use crate::argument::{Argument, Array, Given, all, tail};
+use crate::argument::{Argument, Array, Given, all, argument, tail};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::scalar::{Real, Scalar};

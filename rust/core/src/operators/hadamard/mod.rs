@@ -21,8 +21,7 @@ mod tests;
 
 pub use order::Order;
 
-use crate::argument;
-use crate::argument::{Argument, Array, Given, all, tail};
+use crate::argument::{Argument, Array, Given, all, argument, tail};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;

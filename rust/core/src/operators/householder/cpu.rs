@@ -9,11 +9,10 @@ use super::blocks::crowd;
 use super::gradients::Gradients;
 use super::trail::apply_keep_len;
 use crate::argument::Bar;
-use crate::budget::Budget;
-use crate::cpu::Cpu;
+use crate::cpu::{Act, ActVjp, Cpu, Form, FormVjp};
 use crate::error::Result;
 use crate::kernels::{all_zero, balance};
-use crate::operator::{Operator, Saves};
+use crate::operator::Saves;
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::size;
@@ -63,9 +62,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         Ok(Saves::Elements(if self.crowded() { 0 } else { size("saved", &self.kept())? }))
     }
 
-    fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
-        self.check_saved(saved.as_deref(), self.matrix_saves())?;
+    fn form(&self, Form { out, saved, budget }: Form<'_, T>) -> Result<()> {
         self.balanced(&mut [], budget.threads, |own, _| {
             if own.crowded() {
                 own.matrix_crowd(out, budget.threads)
@@ -75,16 +72,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         })
     }
 
-    fn matrix_vjp(
-        &self,
-        saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_saved(saved, self.matrix_saves())?;
-        self.check_bars(bars)?;
+    fn form_vjp(&self, FormVjp { saved, ct, bars, budget }: FormVjp<'_, '_, T>) -> Result<()> {
         self.balanced(bars, budget.threads, |own, gradients| {
             if own.crowded() {
                 own.matrix_crowd_vjp(ct, gradients, budget.threads)
@@ -104,17 +92,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         Ok(Saves::Elements(if pays { apply_keep_len(self.n, self.m, rows, self.has_last())? } else { 0 }))
     }
 
-    fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
+    fn act(&self, Act { x, rows, side, out, saved, budget }: Act<'_, T>) -> Result<()> {
         self.balanced(&mut [], budget.threads, |own, _| match saved {
             Some(saved) => own.apply_tracing(x, rows, out, saved, budget.threads),
             None if out.is_empty() => Ok(()),
@@ -122,20 +100,8 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         })
     }
 
-    fn apply_vjp(
-        &self,
-        saved: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        bars: &mut [Bar<'_, T>],
-        x_bar: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, self.apply_saves(rows, side))?;
-        self.check_bars(bars)?;
+    fn act_vjp(&self, call: ActVjp<'_, '_, T>) -> Result<()> {
+        let ActVjp { saved, x, ct, rows, side, bars, x_bar, budget } = call;
         self.balanced(bars, budget.threads, |own, gradients| {
             own.apply_vjp_rows(saved, [x, ct], rows, side, gradients, x_bar, budget.threads)
         })

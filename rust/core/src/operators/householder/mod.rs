@@ -33,8 +33,7 @@ pub(crate) use plan::route;
 pub use recover::from_matrix;
 
 use super::last::Last;
-use crate::argument;
-use crate::argument::{Argument, Array, Given, all};
+use crate::argument::{Argument, Array, Given, all, argument};
 use crate::error::{Error, Result};
 use crate::kernels::{Buffer, column_norms2};
 use crate::scalar::Scalar;

@@ -24,7 +24,7 @@ use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes;
-use crate::transition::{Component, Extent, Gather, Needs, Packed, Part, Step, Trace};
+use crate::transition::{Component, Extent, Gather, Needs, On, Packed, Part, Step, Trace};
 use isometry_kernels::recurrence::{Affine, Cross};
 use std::ops::Range;
 
@@ -283,14 +283,8 @@ unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         self.width()
     }
 
-    unsafe fn forward(
-        &self,
-        previous: *const T::Real,
-        mut map: Affine<T::Real>,
-        rows: Range<usize>,
-        part: &Part<'_>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn forward(&self, previous: *const T::Real, mut map: Affine<T::Real>, on: On<'_, T::Real>) {
+        let On { rows, part, .. } = on;
         let mut inner = Affine::new(self.width(), self.batch, self.q.ptr());
         inner.terms[0] = self.forward[0].times(previous);
         (map.base, map.diagonal) = (previous, self.diagonal(false));
@@ -304,14 +298,8 @@ unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         }
     }
 
-    unsafe fn backward(
-        &self,
-        trace: Trace<T::Real>,
-        mut map: Affine<T::Real>,
-        rows: Range<usize>,
-        part: &Part<'_>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn backward(&self, trace: Trace<T::Real>, mut map: Affine<T::Real>, on: On<'_, T::Real>) {
+        let On { rows, part, .. } = on;
         (map.base, map.diagonal) = (trace.bar, self.diagonal(true));
         if let Some(backward) = &self.backward {
             map.terms[1] = backward[1].times(trace.kept);

@@ -17,13 +17,10 @@
 mod group;
 mod rows;
 
-use crate::argument;
-use crate::argument::{Argument, Array, Given, tail};
-use crate::budget::Budget;
-use crate::cpu::Cpu;
+use crate::argument::{Argument, Array, Given, argument, tail};
+use crate::cpu::{Cpu, Form};
 use crate::error::{Error, Result};
 use crate::kernels::{collected, reserved};
-use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
@@ -136,8 +133,7 @@ impl<T: Scalar> Cpu<T> for Kronecker<'_, T> {
         Some(self)
     }
 
-    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, _budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
+    fn form(&self, Form { out, .. }: Form<'_, T>) -> Result<()> {
         for (k, out) in out.chunks_exact_mut(self.p * self.q).enumerate() {
             group::multiplied_out(&self.factors, k, out);
         }

@@ -24,8 +24,7 @@ mod tests;
 
 use super::Last;
 use super::last::check_signs;
-use crate::argument;
-use crate::argument::{Argument, Array, Given, all, tail};
+use crate::argument::{Argument, Array, Given, all, argument, tail};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::scalar::{Real, Scalar};

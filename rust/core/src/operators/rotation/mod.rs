@@ -10,8 +10,7 @@
 
 mod rows;
 
-use crate::argument;
-use crate::argument::{Argument, Array, Given, all};
+use crate::argument::{Argument, Array, Given, all, argument};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};

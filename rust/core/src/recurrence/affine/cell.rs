@@ -1,14 +1,12 @@
 //! A step of the affine cell forward.
 
-use super::super::driver::cell::Cell;
-use super::super::driver::window::Window;
-use super::super::parts::activation::over;
-use super::super::parts::drive::Drive;
+use super::super::driver::{Cell, Window};
+use super::super::parts::{Drive, over};
 use super::Setting;
 use crate::activation::Nonlinearity;
 use crate::scalar::Scalar;
 use crate::scratch::Arena;
-use crate::transition::{Component, Part, TransitionStep, Uses};
+use crate::transition::{Component, On, Part, TransitionStep, Uses};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
@@ -93,7 +91,7 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
                 if previous.is_null() {
                     map.run(rows, part.columns::<T::Real>(width));
                 } else {
-                    self.step.forward(previous, map, rows, part, scratch);
+                    self.step.forward(previous, map, On { rows, part, scratch });
                 }
             }
             if wanted == Wanted::State && !on_input {

@@ -3,15 +3,9 @@
 //! The derivative is computed from h; where that loses accuracy, z is recomputed by the kernel of the forward
 //! pass.
 
-use super::super::driver::cell::{Cell, Pull, Undo};
-use super::super::driver::ends::CtRows;
-use super::super::driver::window::Window;
-use super::super::parts::activation::{BiasGatherer, Values, over};
-use super::super::parts::bars::Bars;
-use super::super::parts::inputs::Inputs;
-use super::super::time::checkpoint::Checkpoint;
-use super::super::time::chunk::{Chunk, ChunkRow};
-use super::super::time::timeline::{Copies, rows_apart};
+use super::super::driver::{Back, Cell, CtRows, Pull, Undo, Window};
+use super::super::parts::{Bars, BiasGatherer, Inputs, Values, over};
+use super::super::time::{Checkpoint, Chunk, ChunkRow, Copies, rows_apart};
 use super::cell::{AffineCell, Wanted};
 use super::undo::Undone;
 use super::{Sequence, Setting};
@@ -19,7 +13,7 @@ use crate::activation::{Nonlinearity, Source};
 use crate::recurrence::Run;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
-use crate::transition::{Component, Gather, Needs, Trace, Uses};
+use crate::transition::{Component, Gather, Needs, On, Trace, Uses};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
@@ -157,14 +151,8 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         self.undone.as_ref().map(|_| self as &dyn Undo<T::Real>)
     }
 
-    unsafe fn pull(
-        &self,
-        t: usize,
-        window: &Window<*const T::Real>,
-        above: Option<ChunkRow>,
-        chunk: &Chunk<'_>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn pull(&self, at: Back<'_, T::Real>) {
+        let Back { t, window, above, chunk, scratch } = at;
         let (cell, ct, states) = (&self.cell, self.ct, window.states);
         let Setting { line, phi, on_input, .. } = cell.setting;
         let (schedule, width, part) = (&line.schedule, line.width, chunk.part());
@@ -202,7 +190,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             let continued = schedule.continued(t);
             let late = part.rows(0..continued);
             if let Some(above) = above.filter(|_| !late.is_empty()) {
-                step.backward(self.trace(above), map, late.clone(), part, scratch);
+                step.backward(self.trace(above), map, On { rows: late.clone(), part, scratch });
                 // What follows a reset does not depend on this step.
                 for row in schedule.next(t).into_iter().flat_map(|after| line.reset(after, &late)) {
                     map.run(row..row + 1, columns.clone());
@@ -223,7 +211,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             let starting = part.rows(schedule.continuing(t)..active);
             if let Some(h0_bar) = ct.starting(&starting) {
                 let map = Affine::new(width, schedule.batch, h0_bar);
-                step.backward(trace, map, starting.clone(), part, scratch);
+                step.backward(trace, map, On { rows: starting.clone(), part, scratch });
                 for row in line.reset(t, &starting) {
                     h0_bar.add(row * width + columns.start).write_bytes(0, columns.len());
                 }
@@ -232,7 +220,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
                 let mut map = Affine::new(width, schedule.batch, fresh);
                 map.add = fresh;
                 for row in line.reset(t, &part.rows(0..active)) {
-                    step.backward(trace, map, row..row + 1, part, scratch);
+                    step.backward(trace, map, On { rows: row..row + 1, part, scratch });
                 }
             }
             work.copies.put(line, chunk, t, states);

@@ -1,6 +1,6 @@
 //! The inputs of a recurrence besides its transition.
 
-use super::super::time::timeline::Run;
+use super::super::time::Run;
 use crate::scalar::Scalar;
 
 /// The inputs of a recurrence besides its transition: h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b).

@@ -3,16 +3,15 @@
 //! z is read off h for the identity. OPLU keeps the pairs but not their order, so a segment is computed forward once
 //! more to record the order, one bit per pair, before its steps are undone.
 
-use super::super::driver::cell::{Cell, Undo};
-use super::super::driver::window::Window;
-use super::super::time::checkpoint::{Checkpoint, Segments};
+use super::super::driver::{Cell, Undo, Window};
+use super::super::time::{Checkpoint, Segments};
 use super::cell::{AffineCell, Wanted};
 use super::pull::AffinePull;
 use super::{Sequence, Setting};
 use crate::activation::{Activation, Nonlinearity};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Part, Trace};
+use crate::transition::{On, Part, Trace};
 use isometry_kernels::recurrence::Affine;
 use num_traits::{One, Zero};
 use std::ops::Range;
@@ -174,7 +173,7 @@ unsafe impl<T: Scalar> Undo<T::Real> for AffinePull<'_, T> {
             step.keep(trace, rows.clone(), part);
             if !rows.is_empty() {
                 let map = Affine::new(width, schedule.batch, out);
-                step.backward(trace, map, rows, part, scratch);
+                step.backward(trace, map, On { rows, part, scratch });
             }
         }
     }

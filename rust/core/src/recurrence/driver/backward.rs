@@ -4,10 +4,8 @@
 //! gradient products over all rows of the chunk, or of their half of the batch ([`Half`]), whose rows
 //! are then stored apart from those of the other.
 
-use super::super::time::chunk::{Chunk, ChunkRow, copied};
-use super::super::time::halves::Half;
-use super::super::time::schedule::Schedule;
-use super::cell::Pull;
+use super::super::time::{Chunk, ChunkRow, Half, Schedule, copied};
+use super::cell::{Back, Pull};
 use super::chunks::Source;
 use super::replay::Loaded;
 use super::sharing::{Pace, Room};
@@ -112,8 +110,9 @@ impl<R: Real> Call<'_, R> {
                 for half in halves.iter().flatten() {
                     // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
                     // chunk before are only read, those of this chunk were last read before the previous barrier.
-                    unsafe { cell.pull(t, &window, at.above[half.index], &chunk(half), scratch) };
-                    at.above[half.index] = Some(chunk(half).place(t));
+                    let (above, chunk) = (at.above[half.index], &chunk(half));
+                    unsafe { cell.pull(Back { t, window: &window, above, chunk, scratch }) };
+                    at.above[half.index] = Some(chunk.place(t));
                 }
                 if self.pace.alone(part, at.chunk * span + step) {
                     // The others may still read this step's cotangents for the gradient of h0.

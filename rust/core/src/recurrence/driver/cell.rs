@@ -3,7 +3,7 @@
 //! A cell owns all arrays but the states: packed operands, what it saves per step, the two chunk buffers of a backward pass, sums
 //! of gradients. The driver assigns the rows of each step to members, and places the barriers.
 
-use super::super::time::chunk::{Chunk, ChunkRow};
+use super::super::time::{Chunk, ChunkRow};
 use super::window::Window;
 use crate::scalar::Real;
 use crate::transition::{Component, Needs, Part};
@@ -23,6 +23,18 @@ pub unsafe trait Cell<R: Real>: Component<R> {
     unsafe fn advance(&self, t: usize, window: &Window<*mut R>, part: &Part<'_>, scratch: *mut R);
 }
 
+/// Where a member is on its way back.
+#[derive(Clone, Copy)]
+pub struct Back<'a, R> {
+    /// The step.
+    pub t: usize,
+    pub window: &'a Window<*const R>,
+    /// The cotangents of the step after it, complete for the rows that have a step after t.
+    pub above: Option<ChunkRow>,
+    pub chunk: &'a Chunk<'a>,
+    pub scratch: *mut R,
+}
+
 /// A step backward. All members call `gather` together, with barriers of the driver before and after it.
 ///
 /// # Safety
@@ -39,16 +51,8 @@ pub unsafe trait Pull<R: Real>: Component<R> {
         None
     }
 
-    /// Writes this part of the cotangents of step t into the buffer of its chunk. `above` points to those of
-    /// the step after it, complete for the rows that have a step after t.
-    unsafe fn pull(
-        &self,
-        t: usize,
-        window: &Window<*const R>,
-        above: Option<ChunkRow>,
-        chunk: &Chunk<'_>,
-        scratch: *mut R,
-    );
+    /// Writes this part of the cotangents of step t into the buffer of its chunk.
+    unsafe fn pull(&self, at: Back<'_, R>);
     /// Adds the rows of a chunk to the gradients.
     unsafe fn gather(&self, window: &Window<*const R>, chunk: &Chunk<'_>, scratch: *mut R);
 }

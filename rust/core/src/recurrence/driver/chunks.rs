@@ -2,7 +2,7 @@
 //! recurrences.
 
 use super::super::beside::Beside;
-use super::super::time::schedule::Schedule;
+use super::super::time::Schedule;
 use super::replay::{Loaded, Replay};
 use super::sharing::Pace;
 use super::window::Windows;

@@ -1,9 +1,7 @@
 //! What a recurrence returns and keeps: all states, or the last of each sequence, and checkpoints.
 
 use super::super::beside::{Beside, BesideMut};
-use super::super::time::checkpoint::Checkpoint;
-use super::super::time::schedule::Schedule;
-use super::super::time::timeline::Timeline;
+use super::super::time::{Checkpoint, Schedule, Timeline};
 use super::forward::Outputs;
 use super::window::Window;
 use crate::error::{Error, Result};

@@ -2,8 +2,7 @@
 //! and those at the borders of segments.
 
 use super::super::beside::Lane;
-use super::super::time::checkpoint::Segments;
-use super::super::time::schedule::Schedule;
+use super::super::time::{Schedule, Segments};
 use super::cell::Cell;
 use super::sharing::{Pace, Room};
 use super::window::Windows;

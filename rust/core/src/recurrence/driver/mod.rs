@@ -14,24 +14,23 @@ pub mod window;
 
 use super::beside::Beside;
 use super::call::{OWN, Outcome};
-use super::parts::bars::Bars;
-use super::parts::inputs::InputBars;
-use super::time::checkpoint::Checkpoint;
-use super::time::timeline::Timeline;
+use super::parts::{Bars, InputBars};
+use super::time::{Checkpoint, Timeline};
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::parallel::Shared;
 use crate::scalar::{Scalar, parts, parts_mut};
 use crate::scratch::{Arena, Scratch};
-use cell::{Cell, Pull};
+pub use cell::{Again, Back, Cell, Pull, Undo};
 use chunks::{Copies, Source};
-use ends::Written;
+pub use ends::{Cotangent, CtRows, Trajectory, Written};
 pub use pages::want_huge_pages;
 use replay::Replay;
 use sharing::Room;
 use std::mem::take;
 use window::WindowMemory;
+pub use window::{Pointer, Window};
 
 /// A forward pass whose arrays have passed their checks.
 pub struct Forward<'c, T: Scalar> {

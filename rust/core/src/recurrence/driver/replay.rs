@@ -1,8 +1,7 @@
 //! The states of a chunk, obtained again in a backward pass: a segment is computed forward from the border before it, or its
 //! steps are undone one by one from the border after it.
 
-use super::super::time::checkpoint::Segments;
-use super::super::time::schedule::Schedule;
+use super::super::time::{Schedule, Segments};
 use super::cell::{Cell, Undo};
 use super::sharing::Pace;
 use super::window::Windows;

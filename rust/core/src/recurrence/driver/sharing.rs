@@ -3,7 +3,7 @@
 //! With at least two rows per member each takes rows of the batch, without synchronisation between steps. A smaller
 //! batch is shared by output columns, with a barrier per step, if a step is long enough.
 
-use super::super::time::schedule::Schedule;
+use super::super::time::Schedule;
 use crate::parallel::{Member, worth};
 use crate::scratch::{Arena, Regions, most};
 use crate::sizes;

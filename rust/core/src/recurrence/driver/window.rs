@@ -1,7 +1,6 @@
 //! The memory of the steps: of all, or of a window of them that moves with the recurrence.
 
-use super::super::time::checkpoint::{Checkpoint, Segments};
-use super::super::time::schedule::Schedule;
+use super::super::time::{Checkpoint, Schedule, Segments};
 use crate::scratch::{Arena, Region};
 use crate::transition::Part;
 use std::ops::Range;

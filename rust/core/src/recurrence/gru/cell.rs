@@ -1,15 +1,12 @@
 //! A step of a GRU forward.
 
-use super::super::driver::cell::Cell;
-use super::super::driver::window::Window;
-use super::super::parts::activation::over;
-use super::super::parts::gates::Operands;
-use super::super::parts::padded::or_null;
+use super::super::driver::{Cell, Window};
+use super::super::parts::{Operands, or_null, over};
 use super::{Reset, Setting};
 use crate::activation::{Nonlinearity, sigmoid};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Component, Part, Step, TransitionStep, Uses};
+use crate::transition::{Component, On, Part, Step, TransitionStep, Uses};
 use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
 use std::ops::Range;
 
@@ -66,7 +63,7 @@ impl<'s, R: Real> GruCell<'s, R> {
             if *reset == Reset::After || zero {
                 map.run(rows, part.columns::<R>(gates.n));
             } else {
-                self.own.forward(self.reset.ptr(), map, rows, part, scratch);
+                self.own.forward(self.reset.ptr(), map, On { rows, part, scratch });
             }
         }
     }
@@ -103,7 +100,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
                 if previous.is_null() {
                     map.run(rows.clone(), part.columns::<R>(2 * n));
                 } else {
-                    operands.w.forward(*previous, map, rows.clone(), part, scratch);
+                    operands.w.forward(*previous, map, On { rows: rows.clone(), part, scratch });
                 }
                 if *reset == Reset::Before || rows.is_empty() {
                     continue;
@@ -113,7 +110,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
                 if previous.is_null() {
                     map.run(rows.clone(), columns.clone());
                 } else {
-                    self.own.forward(*previous, map, rows.clone(), part, scratch);
+                    self.own.forward(*previous, map, On { rows: rows.clone(), part, scratch });
                 }
             }
             part.sync();

@@ -1,20 +1,15 @@
 //! A step of a GRU backward, and the gradients gathered from many.
 
-use super::super::driver::cell::{Again, Cell, Pull};
-use super::super::driver::window::Window;
-use super::super::parts::activation::{over, source};
-use super::super::parts::bars::Bars;
-use super::super::parts::gates::GatePull;
-use super::super::parts::sums::ColumnSums;
-use super::super::time::chunk::{Chunk, ChunkRow};
-use super::super::time::timeline::rows_apart;
+use super::super::driver::{Again, Back, Cell, Pull, Window};
+use super::super::parts::{Bars, ColumnSums, GatePull, over, source};
+use super::super::time::{Chunk, ChunkRow, rows_apart};
 use super::cell::{C, GruCell, PRODUCT};
 use super::{Reset, Setting};
 use crate::kernels::lanes;
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Component, Gather, Part, Trace, TransitionStep, Uses};
+use crate::transition::{Component, Gather, On, Part, Trace, TransitionStep, Uses};
 use isometry_kernels::recurrence::{Affine, Area, BlendPull, ResetPull};
 use std::ops::Range;
 
@@ -75,7 +70,7 @@ impl<'s, R: Real> GruPull<'s, R> {
             match self.setting.reset {
                 Reset::Before => map.run(rows, part.columns::<R>(map.width)),
                 Reset::After => {
-                    self.own.backward(self.gates.trace(bars, PRODUCT), map, rows, part, scratch);
+                    self.own.backward(self.gates.trace(bars, PRODUCT), map, On { rows, part, scratch });
                 }
             }
         }
@@ -101,14 +96,8 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         self.again.cell()
     }
 
-    unsafe fn pull(
-        &self,
-        t: usize,
-        window: &Window<*const R>,
-        above: Option<ChunkRow>,
-        chunk: &Chunk<'_>,
-        scratch: *mut R,
-    ) {
+    unsafe fn pull(&self, at: Back<'_, R>) {
+        let Back { t, window, chunk, scratch, .. } = at;
         let Setting { gates: of, reset, places: [z, r], .. } = self.setting;
         let (pull, part) = (&self.gates, chunk.part());
         let (n, line, phi, pitch) = (of.n, &of.line, &of.phi, pull.pitch);
@@ -123,7 +112,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
             let run = |bars: *const R, map, rows| self.previous(bars, map, rows, part, scratch);
-            pull.begin(t, window, above, chunk, run);
+            pull.begin(at, run);
             let mut c = saved;
             if !phi.readable() {
                 c = pull.c.ptr();
@@ -147,7 +136,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 map.soon = [pull.ct.continued(t, window), saved].map(soon);
                 let trace = Trace { bar: c_bar, apart: n, kept: std::ptr::null_mut() };
                 if !rows.is_empty() {
-                    self.own.backward(trace, map, rows.clone(), part, scratch);
+                    self.own.backward(trace, map, On { rows: rows.clone(), part, scratch });
                 }
             }
             let kept = self.reset[chunk.turn()];
@@ -164,7 +153,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 ResetPull { gates, r: *r, y, g, c_bar, y_bar, y_rows, add, value, bars, pitch, area }.call();
             }
             part.sync();
-            pull.end(t, window, chunk, run);
+            pull.end(at, run);
         }
     }
 

@@ -1,12 +1,11 @@
 //! A step forward of a cell whose state is a pair.
 
-use super::super::driver::cell::Cell;
-use super::super::driver::window::Window;
-use super::super::parts::drive::Drive;
+use super::super::driver::{Cell, Window};
+use super::super::parts::Drive;
 use super::{Law, Pairs, Pass};
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::{Component, DenseStep, Part, Step, Uses};
+use crate::transition::{Component, DenseStep, On, Part, Step, Uses};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -78,7 +77,7 @@ unsafe impl<R: Real, L: Law<R, N>, const N: usize> Cell<R> for PairCell<'_, R, L
                     if state.is_null() {
                         map.run(rows.clone(), part.columns::<R>(map.width));
                     } else {
-                        w.forward(state.add(product.part * n), map, rows.clone(), part, scratch);
+                        w.forward(state.add(product.part * n), map, On { rows: rows.clone(), part, scratch });
                     }
                 }
                 if i + 1 < N && !Pairs::<R, L, N>::begins(i + 1) {

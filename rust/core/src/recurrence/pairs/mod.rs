@@ -4,11 +4,9 @@
 mod cell;
 mod pull;
 
-use super::driver::window::{Pointer, Window};
-use super::driver::{Backward, Forward};
-use super::parts::drive::Drive;
-use super::parts::padded::padded;
-use super::time::timeline::Timeline;
+use super::driver::{Backward, Forward, Pointer, Window};
+use super::parts::{Drive, padded};
+use super::time::Timeline;
 use super::unit::Unit;
 use crate::argument::Bar;
 use crate::error::Result;
@@ -19,6 +17,57 @@ use cell::PairCell;
 use isometry_kernels::recurrence::Area;
 use pull::PairPull;
 use std::ops::Range;
+
+/// The `Unit` of a cell with w, u and b, a law, and numbers that are its settings.
+macro_rules! unit {
+    ($unit:ident($($number:ident = $i:literal),*), |$own:ident| $law:expr) => {
+        impl<'a, R: Real> $crate::recurrence::unit::Unit<'a, R> for $unit<'a, R> {
+            fn of(
+                call: &$crate::recurrence::call::Call<'a, R>,
+                _: Option<&'a dyn $crate::cpu::Cpu<R>>,
+            ) -> $crate::error::Result<Self> {
+                let [w, u, b, _] = call.own();
+                let [w, u] = [w, u].map(Option::unwrap_or_default);
+                $(let $number = R::of(call.setting($i).unwrap_or(f64::NAN));)*
+                Ok($unit { run: call.run()?, w, u, b $(, $number)* })
+            }
+            fn declaration(&self) -> &'static Declaration {
+                &DECLARATION
+            }
+            fn run(&self) -> &Run<'a, R> {
+                &self.run
+            }
+            fn own(&self) -> [Option<&'a [R]>; 4] {
+                [Some(self.w), Some(self.u), self.b, None]
+            }
+            fn refuse(&self) -> $crate::error::Result<()> {
+                $(if !self.$number.is_finite() {
+                    let reason = "must be a finite number";
+                    return Err($crate::error::Error::value(stringify!($number), reason));
+                })*
+                self.tanh_alone()
+            }
+
+            unsafe fn steps(&self, call: $crate::recurrence::driver::Forward<'_, R>) -> $crate::error::Result<()> {
+                let $own = self;
+                // SAFETY: the contract of the trait.
+                unsafe { $crate::recurrence::pairs::forward(self, $law, call) }
+            }
+
+            unsafe fn steps_back(
+                &self,
+                call: $crate::recurrence::driver::Backward<'_, R>,
+                _: &mut [$crate::argument::Bar<'_, R>],
+            ) -> $crate::error::Result<()> {
+                let $own = self;
+                // SAFETY: the contract of the trait.
+                unsafe { $crate::recurrence::pairs::backward(self, $law, call) }
+            }
+        }
+    };
+}
+
+pub(super) use unit;
 
 /// A product of a step: the next matrices of W times a part of a state. With the products before it of the same gates, and with
 /// U x + b, it is the argument of the gates.

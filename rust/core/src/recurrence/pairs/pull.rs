@@ -1,18 +1,13 @@
 //! A step backward of a cell whose state is a pair, and the gradients gathered from many.
 
-use super::super::driver::cell::{Again, Cell, Pull};
-use super::super::driver::ends::CtRows;
-use super::super::driver::window::Window;
-use super::super::parts::bars::Bars;
-use super::super::parts::inputs::Inputs;
-use super::super::time::chunk::{Chunk, ChunkRow};
-use super::super::time::halves::halves;
-use super::super::time::timeline::{Copies, rows_apart};
+use super::super::driver::{Again, Back, Cell, CtRows, Pull, Window};
+use super::super::parts::{Bars, Inputs};
+use super::super::time::{Chunk, ChunkRow, Copies, halves, rows_apart};
 use super::{Law, PairCell, Pairs, PassPull};
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Component, DenseStep, Gather, Part, Step, Trace, Uses};
+use crate::transition::{Component, DenseStep, Gather, On, Part, Step, Trace, Uses};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -100,7 +95,7 @@ impl<'s, R: Real, L: Law<R, N>, const N: usize> PairPull<'s, R, L, N> {
         let mut map = Affine::new(*n, line.schedule.batch, self.g[L::PRODUCTS[i].part].ptr());
         map.add = add.or_null();
         // SAFETY: the contract above; the packed W has n columns.
-        unsafe { self.w[i].backward(self.trace(bars, i), map, rows, part, scratch) }
+        unsafe { self.w[i].backward(self.trace(bars, i), map, On { rows, part, scratch }) }
     }
 
     /// The cotangents of the state before a step, whose bars are given, in `g`.
@@ -151,14 +146,8 @@ unsafe impl<R: Real, L: Law<R, N>, const N: usize> Pull<R> for PairPull<'_, R, L
         self.again.cell()
     }
 
-    unsafe fn pull(
-        &self,
-        t: usize,
-        window: &Window<*const R>,
-        above: Option<ChunkRow>,
-        chunk: &Chunk<'_>,
-        scratch: *mut R,
-    ) {
+    unsafe fn pull(&self, at: Back<'_, R>) {
+        let Back { t, window, above, chunk, scratch } = at;
         let (Pairs { law, line, n, .. }, ct, part) = (self.pairs, &self.ct, chunk.part());
         let (n, schedule, columns) = (*n, &line.schedule, part.columns::<R>(*n));
         let (active, continued) = (schedule.active(t), schedule.continued(t));

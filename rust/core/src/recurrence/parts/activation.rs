@@ -1,7 +1,7 @@
 //! Passes of an activation over a part of a step, and the gradient of modReLU's own bias, summed over chunks:
 //! sum Re(conj(e) h_bar) with the cotangents h_bar of its values.
 
-use super::super::time::chunk::Chunk;
+use super::super::time::Chunk;
 use super::sums::ColumnSums;
 use crate::activation::{RowActivation, Source};
 use crate::parallel::{Member, Shared};

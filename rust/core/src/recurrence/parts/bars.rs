@@ -1,6 +1,6 @@
 //! The gradients of a cell that a backward pass fills, and the cotangents that it reads.
 
-use super::super::driver::ends::CtRows;
+use super::super::driver::CtRows;
 use super::inputs::InputBars;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;

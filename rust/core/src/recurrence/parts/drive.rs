@@ -4,7 +4,7 @@
 //! product, which a step then adds. Its sums are those of a product of [`ROWS`] rows, whatever steps and rows are
 //! computed together: they have the same bits in a replayed segment, and for any number of members.
 
-use super::super::time::timeline::Timeline;
+use super::super::time::Timeline;
 use super::padded::or_null;
 use crate::kernels::Operand;
 use crate::parallel::Member;

@@ -1,12 +1,8 @@
 //! Cells whose gates take one product: W (2n, n) of the states and U (3n, d) of the inputs, the first 2n rows for two gates,
 //! the others for the candidate of the next state. What is common to their steps forward and backward.
 
-use super::super::driver::ends::CtRows;
-use super::super::driver::window::{Pointer, Window};
-use super::super::time::checkpoint::Checkpoint;
-use super::super::time::chunk::{Chunk, ChunkRow};
-use super::super::time::halves::halves;
-use super::super::time::timeline::{Copies, Run, Timeline, rows_apart};
+use super::super::driver::{Back, CtRows, Pointer, Window};
+use super::super::time::{Checkpoint, Chunk, ChunkRow, Copies, Run, Timeline, halves, rows_apart};
 use super::activation::{BiasGatherer, Values, source};
 use super::bars::Bars;
 use super::drive::Drive;
@@ -218,14 +214,8 @@ impl<'s, R: Real> GatePull<'s, R> {
     ///
     /// # Safety
     /// As [`Pull::pull`](super::super::driver::cell::Pull::pull).
-    pub unsafe fn begin(
-        &self,
-        t: usize,
-        window: &Window<*const R>,
-        above: Option<ChunkRow>,
-        chunk: &Chunk<'_>,
-        run: impl Fn(*const R, Affine<R>, Range<usize>),
-    ) {
+    pub unsafe fn begin(&self, at: Back<'_, R>, run: impl Fn(*const R, Affine<R>, Range<usize>)) {
+        let Back { t, window, above, chunk, .. } = at;
         let (Gates { line, n, .. }, part) = (self.gates, chunk.part());
         let (late, columns) = (part.rows(0..line.schedule.continued(t)), part.columns::<R>(*n));
         // SAFETY: the contract above.
@@ -250,13 +240,8 @@ impl<'s, R: Real> GatePull<'s, R> {
     ///
     /// # Safety
     /// As [`GatePull::begin`].
-    pub unsafe fn end(
-        &self,
-        t: usize,
-        window: &Window<*const R>,
-        chunk: &Chunk<'_>,
-        run: impl Fn(*const R, Affine<R>, Range<usize>),
-    ) {
+    pub unsafe fn end(&self, at: Back<'_, R>, run: impl Fn(*const R, Affine<R>, Range<usize>)) {
+        let Back { t, window, chunk, .. } = at;
         let (Gates { line, n, .. }, part, bars) = (self.gates, chunk.part(), self.bars(chunk.place(t)));
         let (active, columns) = (line.schedule.active(t), part.columns::<R>(*n));
         // SAFETY: the contract above.

@@ -4,9 +4,7 @@
 //! For few features V_bar is gathered as the real product X^T U_bar of (d, n) arrays of parts, whose lanes are full for any
 //! d, and combined into V_bar at the end.
 
-use super::super::time::chunk::Chunk;
-use super::super::time::schedule::Schedule;
-use super::super::time::timeline::Timeline;
+use super::super::time::{Chunk, Schedule, Timeline};
 use super::sums::ColumnSums;
 use crate::kernels::{MAX_ROWS, Operand, Product, add_slots, lanes};
 use crate::parallel::{Member, Shared};

@@ -1,6 +1,6 @@
 //! Sums of columns over all rows of a backward pass, those of each half of the batch apart.
 
-use super::super::time::chunk::Chunk;
+use super::super::time::Chunk;
 use crate::kernels::add_slots;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Real;

@@ -1,14 +1,13 @@
 //! A step of a rotational unit forward.
 
-use super::super::driver::cell::Cell;
-use super::super::driver::window::Window;
-use super::super::parts::gates::Operands;
+use super::super::driver::{Cell, Window};
+use super::super::parts::Operands;
 use super::Setting;
 use crate::activation::{Nonlinearity, Source, sigmoid};
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::{Component, Part, Step};
+use crate::transition::{Component, On, Part, Step};
 use isometry_kernels::activation::Pass;
 use isometry_kernels::recurrence::{Area, Blend, Heard, Sphere};
 use std::ops::Range;
@@ -60,7 +59,7 @@ unsafe impl<R: Real> Cell<R> for RumCell<'_, R> {
                 if previous.is_null() {
                     map.run(rows.clone(), 0..2 * n);
                 } else {
-                    operands.w.forward(previous, map, rows.clone(), part, scratch);
+                    operands.w.forward(previous, map, On { rows: rows.clone(), part, scratch });
                 }
                 let (sigma, g) = (sigmoid(2 * n), std::ptr::null());
                 let from = Source::Argument;

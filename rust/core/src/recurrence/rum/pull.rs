@@ -1,11 +1,8 @@
 //! A step of a rotational unit backward, and the gradients gathered from many.
 
-use super::super::driver::cell::{Again, Cell, Pull};
-use super::super::driver::window::Window;
-use super::super::parts::activation::source;
-use super::super::parts::bars::Bars;
-use super::super::parts::gates::GatePull;
-use super::super::time::chunk::{Chunk, ChunkRow};
+use super::super::driver::{Again, Back, Cell, Pull, Window};
+use super::super::parts::{Bars, GatePull, source};
+use super::super::time::Chunk;
 use super::cell::{E, K, RumCell};
 use super::{Memory, Setting};
 use crate::parallel::Shared;
@@ -22,11 +19,11 @@ pub(super) struct RumPull<'s, R: Real> {
     again: Again<RumCell<'s, R>>,
     /// h' of one step where it was normalised.
     blended: Region<R>,
-    memory: Option<Back<'s, R>>,
+    memory: Option<MemoryBack<'s, R>>,
 }
 
 /// The last R and its cotangent, and both as the steps go back, (B, n, n) each.
-struct Back<'s, R>(Memory<'s, R>, [Shared<R>; 2]);
+struct MemoryBack<'s, R>(Memory<'s, R>, [Shared<R>; 2]);
 
 impl<'s, R: Real> RumPull<'s, R> {
     /// For gradients that have passed their check, where a memory was `last`.
@@ -40,7 +37,7 @@ impl<'s, R: Real> RumPull<'s, R> {
         let (n, batch) = (setting.gates.n, setting.gates.line.schedule.batch);
         let memory = last.map(|last| {
             let mut matrices = || Shared(arena.take::<R>(&[batch, n, n]).ptr());
-            Back(last, [matrices(), r0_bar.unwrap_or_else(matrices)])
+            MemoryBack(last, [matrices(), r0_bar.unwrap_or_else(matrices)])
         });
         RumPull {
             setting,
@@ -53,9 +50,9 @@ impl<'s, R: Real> RumPull<'s, R> {
 }
 
 // SAFETY: there is no scratch.
-unsafe impl<R: Real> Component<R> for Back<'_, R> {
+unsafe impl<R: Real> Component<R> for MemoryBack<'_, R> {
     unsafe fn fill(&self) {
-        let &Back(Memory { last, ct }, [memory, bar]) = self;
+        let &MemoryBack(Memory { last, ct }, [memory, bar]) = self;
         // SAFETY: the contract of the trait; matrices have as many numbers as the last ones.
         unsafe {
             memory.0.copy_from_nonoverlapping(last.as_ptr(), last.len());
@@ -86,14 +83,8 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
         self.again.cell()
     }
 
-    unsafe fn pull(
-        &self,
-        t: usize,
-        window: &Window<*const R>,
-        above: Option<ChunkRow>,
-        chunk: &Chunk<'_>,
-        scratch: *mut R,
-    ) {
+    unsafe fn pull(&self, at: Back<'_, R>) {
+        let Back { t, window, chunk, scratch, .. } = at;
         let (Setting { gates: of, eta, .. }, pull, part) = (self.setting, &self.gates, chunk.part());
         let (n, line, phi, pitch) = (of.n, &of.line, &of.phi, pull.pitch);
         let schedule = &line.schedule;
@@ -105,11 +96,11 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
         let g = pull.g.ptr().cast_const();
         let none = std::ptr::null_mut();
         let [memory, memory_bar] =
-            self.memory.as_ref().map_or([none; 2], |Back(_, both)| both.map(|matrices| matrices.0));
+            self.memory.as_ref().map_or([none; 2], |MemoryBack(_, both)| both.map(|matrices| matrices.0));
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
             let run = |_: *const R, map: Affine<R>, rows| map.run(rows, 0..n);
-            pull.begin(t, window, above, chunk, run);
+            pull.begin(at, run);
             let k = if phi.readable() { saved } else { pull.c.ptr() };
             for (all, previous) in line.sources(t, window.states).map(|(rows, h)| (part.rows(rows), h)) {
                 if !phi.readable() {
@@ -150,7 +141,7 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
                 }
                 .call();
             }
-            pull.end(t, window, chunk, run);
+            pull.end(at, run);
         }
     }
 
