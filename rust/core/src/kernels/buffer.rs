@@ -37,7 +37,7 @@ impl<T: Plain> Buffer<T> {
 
     /// `len` NaN patterns: for tests of kernels, which must write before they read.
     #[cfg(test)]
-    pub fn scratch(len: usize) -> Self {
+    pub(crate) fn scratch(len: usize) -> Self {
         let buffer = Self::zeroed(len).expect("memory for a test");
         // SAFETY: the buffer owns the memory; every bit pattern is a valid plain number.
         unsafe { buffer.ptr().write_bytes(0xff, len) };
@@ -46,7 +46,7 @@ impl<T: Plain> Buffer<T> {
 
     /// Start of the memory.
     #[cfg(test)]
-    pub fn ptr(&self) -> *mut T {
+    pub(crate) fn ptr(&self) -> *mut T {
         self.at()
     }
 }

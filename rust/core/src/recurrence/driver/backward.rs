@@ -108,9 +108,9 @@ impl<R: Real> Call<'_, R> {
             for step in at.step..steps.len() {
                 let t = if schedule.reverse { steps.start + step } else { steps.end - 1 - step };
                 for half in halves.iter().flatten() {
+                    let (above, chunk) = (at.above[half.index], &chunk(half));
                     // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
                     // chunk before are only read, those of this chunk were last read before the previous barrier.
-                    let (above, chunk) = (at.above[half.index], &chunk(half));
                     unsafe { cell.pull(Back { t, window: &window, above, chunk, scratch }) };
                     at.above[half.index] = Some(chunk.place(t));
                 }
