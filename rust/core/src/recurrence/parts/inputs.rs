@@ -57,7 +57,9 @@ impl<'a, T: Scalar> Inputs<'a, T> {
         let sums = ColumnSums::carve(arena, bars.bias.map(|bar| Shared(bar.0.cast())), halves, width);
         let [k, count] = if bars.x.is_some() { [n, features] } else { [0; 2] };
         let own = Operand::new(weight.as_ptr(), features).conj();
-        let packed = Packed::of(arena, [k, count], None, (own, line.schedule.products()));
+        let [batch, steps] = line.schedule.products();
+        // the steps of a chunk are multiplied together
+        let packed = Packed::of(arena, [k, count], None, (own, [batch.saturating_mul(steps), steps]));
         Inputs { line, weight, n, packed, bars, outer, products, sums, halves }
     }
 

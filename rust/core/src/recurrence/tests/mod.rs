@@ -107,9 +107,10 @@ fn sweep<T: Scalar>() {
     let sizes = [[1, 1, 1, 1], [9, 5, 3, 6], [20, 1, 2, 38], [12, 3, 1, 36], [11, 2, 9, 70], [5, 13, 0, 34]];
     let mut turn = 0;
     let many = [[4, 3, 40, 9], [3, 40, 33, 8]];
-    // a single step, whose matrices are read in place up to three sequences, with whole vectors and others
+    // up to eight steps, whose matrices are read in place up to three sequences, with whole vectors and others
     let single = [[1, 1, 40, 20], [1, 2, 16, 16], [1, 3, 5, 37], [1, 4, 17, 33]];
-    for sizes in sizes.into_iter().chain(many).chain(single).chain([[3, 40, 2, 20]]) {
+    let few = [[8, 1, 1, 1], [5, 2, 1, 7], [8, 3, 12, 16], [9, 3, 1, 5]];
+    for sizes in sizes.into_iter().chain(many).chain(single).chain(few).chain([[3, 40, 2, 20]]) {
         let [steps, batch, _, n] = sizes;
         let activations: Vec<_> = all::<T>();
         for case in variants(T::PARTS == 2, n) {
