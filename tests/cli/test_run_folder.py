@@ -304,7 +304,7 @@ def test_a_terminal_gets_a_bar(tmp_path):
 
 @pytest.mark.parametrize(
     ("columns", "rest"),
-    [(80, "loss 1.25 bas"), (100, "loss 1.25 baseline 4.79 e(W) 0.5 ")],
+    [(80, "loss 1.25 ba"), (100, "loss 1.25 baseline 4.79 e(W) 0.5")],
 )
 def test_a_narrow_terminal_shows_the_scores(columns, rest):
     row = {"loss": 1.25, "baseline": 4.787, "orthogonality_error": 0.5, "accuracy": 0.0123}
