@@ -23,8 +23,8 @@ pub struct Packed<T: Scalar> {
     data: Shared<T::Real>,
     /// By the caller.
     given: bool,
-    /// The operand, with the strides of its rows and columns, where one step reads it once: a single member then packs
-    /// each panel as it multiplies it, in a cache, and no other memory is written.
+    /// The operand, with the strides of its rows and columns, where it is read in place, or multiplied once: a single
+    /// member then packs each panel as it multiplies it, in a cache, and no other memory is written.
     once: Option<(Shared<T::Real>, [usize; 2])>,
     /// Whether its columns are contiguous and the rows so few that it is not packed at all.
     in_place: bool,
@@ -107,7 +107,7 @@ impl<T: Scalar> Packed<T> {
         Packed { k, n, data, given, once: None, in_place: false, late: AtomicBool::new(false) }
     }
 
-    /// The same for the operand b, by which so many rows are multiplied, so many times.
+    /// The same for the operand b, by which at most so many rows at a time are multiplied, so many times.
     pub fn of(
         arena: &mut Arena,
         [k, n]: [usize; 2],

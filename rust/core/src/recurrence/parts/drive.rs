@@ -58,8 +58,10 @@ impl<'s, T: Scalar> Drive<'s, T> {
         let (features, batch, width) = (line.features / T::PARTS, line.schedule.batch, rows * T::PARTS);
         let [_, steps] = line.schedule.products();
         let span = span([steps, batch, features]);
+        // sequences of several lengths are multiplied one by one
+        let each = if line.schedule.full(&(0..steps)) { 1 } else { batch };
         let products =
-            if span > 0 { [span.min(steps) * batch, steps.div_ceil(span)] } else { [batch, steps] };
+            if span > 0 { [span.min(steps) * batch, steps.div_ceil(span) * each] } else { [batch, steps] };
         Drive {
             line,
             u,
