@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Self
 
 LINE_SECONDS = 10.0  # without a terminal: a line at least this often, and after every tenth of the run
-#: A narrow terminal cuts the end: scores come first, then loss and e(W), speed, the time left, the run and a bar.
+#: Scores come first, since a narrow terminal cuts the end of the line.
 BAR = "{percentage:3.0f}%{postfix} {rate_fmt} {remaining} {n_fmt}/{total_fmt} {desc} |{bar}|"
 
 

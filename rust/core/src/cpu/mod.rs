@@ -120,7 +120,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         }
     }
 
-    /// The same for what has passed the checks.
+    /// [`Cpu::matrix`] after its checks.
     #[doc(hidden)]
     fn form(&self, Form { out, budget, .. }: Form<'_, T>) -> Result<()> {
         rows::matrix(self.rows().ok_or_else(lacking)?, out, budget)
@@ -157,7 +157,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         })
     }
 
-    /// The same for what has passed the checks; with the matrices, if the forward call saves them.
+    /// [`Cpu::matrix_vjp`] after its checks; `saved` has the matrices if the forward call saves them.
     #[doc(hidden)]
     fn form_vjp(&self, FormVjp { ct, bars, budget, .. }: FormVjp<'_, '_, T>) -> Result<()> {
         rows::matrix_vjp(self.rows().ok_or_else(lacking)?, ct, bars, budget)
@@ -208,7 +208,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         }
     }
 
-    /// The same for what has passed the checks, of an operator without rows.
+    /// [`Cpu::apply`] after its checks, of an operator without rows.
     #[doc(hidden)]
     fn act(&self, call: Act<'_, T>) -> Result<()> {
         through_matrix::apply(self, call)
@@ -242,7 +242,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         }
     }
 
-    /// The same for what has passed the checks, of an operator without rows.
+    /// [`Cpu::apply_vjp`] after its checks, of an operator without rows.
     #[doc(hidden)]
     fn act_vjp(&self, call: ActVjp<'_, '_, T>) -> Result<()> {
         through_matrix::apply_vjp(self, call)

@@ -45,8 +45,8 @@ pub fn packed<T: Scalar>(n: usize, k: usize) -> usize {
 
 /// Packs W (n, k) for W h, into [`packed`] numbers.
 ///
-/// A program that makes many calls of few steps packs once. (Without packs up to eight steps of up to three sequences read W
-/// in place, and round differently.)
+/// A program that makes many calls of few steps packs once. (Without packs, calls of up to eight steps and three sequences
+/// read W in place, and round differently.)
 ///
 /// ```
 /// use isometry_core::operators::dense::Dense;

@@ -1,4 +1,4 @@
-//! Products of few rows with a matrix that is read a few times, in place: to pack it would take longer.
+//! Products of few rows with a matrix that is read in place, where packing it would take longer.
 //!
 //! Row by row, a vector of columns at a time: one sum over k for each of its columns, in as many vectors, which are
 //! transposed and added. So neither threads nor tiles change the order of a sum.
