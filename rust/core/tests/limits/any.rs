@@ -4,9 +4,9 @@ use crate::common::Bars;
 use crate::{LENGTHS, SIDES, SIZES, THREADS, choices, expect, fits, ones, real, returns};
 use isometry_core::argument::{Array, Given, Kind};
 use isometry_core::internal::sizes::size;
-use isometry_core::internal::{Beside, BesideMut, Blocks};
+use isometry_core::internal::{Beside, BesideMut, Blocks, Buffer};
 use isometry_core::operators::dense::Dense;
-use isometry_core::operators::{OBJECTS, check_values, route, view};
+use isometry_core::operators::{OBJECTS, arguments, check_values, route, view};
 use isometry_core::recurrence::{self, Cotangent, Run, Sequence, Trajectory, Workload, Written};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Result, Saves};
@@ -99,10 +99,15 @@ pub fn operator<T: Scalar>(op: &dyn Cpu<T>, sizes: &[usize]) {
 
 /// Arguments of every object by name, with shapes and lengths of any size.
 pub fn objects<T: Scalar>() {
+    // not the size that machines have and that takes seconds to fill
+    for len in SIZES.into_iter().filter(|len| *len != 1 << 32) {
+        expect("Buffer::zeroed", &[len], true, || Buffer::<f64>::zeroed(len).map(drop));
+    }
     for sizes @ [steps, batch, _] in choices::<3>() {
         let workload = Workload { steps, batch, gated: false };
-        for (object, arguments) in OBJECTS {
-            let shapes = vec![&sizes[..]; arguments.len()];
+        for (object, list) in OBJECTS {
+            expect("operators::arguments", &sizes, true, || arguments(object));
+            let shapes = vec![&sizes[..]; list.len()];
             returns("operators::route", &sizes, || route(object, &shapes, workload));
             assert!(route(object, &[], workload).is_err());
         }
