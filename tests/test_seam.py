@@ -135,10 +135,10 @@ def test_only_tensors_are_read_as_tensors():
 
 
 def test_packed_operands():
-    """The states are those without them; other lengths and types are refused. The affine cell takes the matrices V,
+    """The states of nine steps, whose matrices are packed in any case, are those without them; other lengths and types are refused. The affine cell takes the matrices V,
     W, a GRU W_z and W_r, W_h, U_z and U_r, U_h, an LSTM W, U, a rotational unit W, U_ut, U_e, in this order."""
     rng = np.random.default_rng(1)
-    x, w, u = rng.standard_normal((2, 1, 3)), rng.standard_normal((3, 5, 5)), rng.standard_normal((3, 5, 3))
+    x, w, u = rng.standard_normal((9, 1, 3)), rng.standard_normal((3, 5, 5)), rng.standard_normal((3, 5, 3))
     split, pair = (u[:2].reshape(10, 3), u[2]), w[:2].reshape(10, 5)
     lstm = x[..., :2].copy(), w.reshape(-1)[:64].reshape(16, 4), u.reshape(-1)[:32].reshape(16, 2)
     cells = (
@@ -152,7 +152,7 @@ def test_packed_operands():
         call = lambda out, *packs, given=given: _core.sequence(
             *given, (None, False, None), (out, None, None), 1, *packs
         )
-        packs, expected, found = np.empty(_core.pack(matrices)), np.empty((2, 1, width)), np.empty((2, 1, width))
+        packs, expected, found = np.empty(_core.pack(matrices)), np.empty((9, 1, width)), np.empty((9, 1, width))
         assert _core.pack(matrices, packs) == packs.size
         call(expected)
         call(found, packs)
