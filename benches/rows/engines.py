@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from rows.torch.modules import row
 Run = Callable[..., Any]
 STEPS = 200
 TOLERANCE = (1e-5, 1e-5)
+FILES = tempfile.TemporaryDirectory()
 
 
 @cache
@@ -52,7 +52,7 @@ def written(layer: Any, shape: tuple[int, ...]) -> str:
         [value("Y", shape=(shape[0], *one)), *(value(name, shape=one) for name in last[: len(before)])],
         constants,
     )
-    path = str(Path(tempfile.mkdtemp()) / "layer.onnx")
+    path = tempfile.mkstemp(".onnx", dir=FILES.name)[1]
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
 
