@@ -91,12 +91,14 @@ def tract(layer: Any, shape: tuple[int, ...]) -> Run:
 
 def jax(layer: Any, shape: tuple[int, ...]) -> Run:
     """A scan over the step, compiled."""
-    if torch.get_num_threads() == 1:
-        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    cores = os.sched_getaffinity(0)
+    # its pool begins with the first array, with as many threads as there are cores: no option sets the number
+    os.sched_setaffinity(0, sorted(cores)[-torch.get_num_threads() :])
     import jax
     import jax.numpy as jnp
 
     u, w, b, second = (jnp.asarray(p.detach().numpy()) for p in layer.parameters())
+    os.sched_setaffinity(0, cores)
     sigmoid = jax.nn.sigmoid
 
     def lstm(state: Any, x: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from . import control, forecast, memory, series, signals, text, tracking, unseen
+from . import control, forecast, hidden, memory, series, signals, text, tracking, unseen
 from ._task import Task
 
 
@@ -19,6 +19,7 @@ SHORT = "a short sequence to classify, up to a hundred steps"
 LONG = "a longer sequence to classify"
 NOISY = "a noisy or modulated signal to classify"
 NEXT = "a signal to continue, or a number to estimate from it"
+FOLLOWED = "a hidden state to follow through noise and gaps, answered at every step"
 TEXT = "text"
 TRACKING = "state tracking: symbols, each of which changes a state"
 CONTROL = "control with memory"
@@ -43,6 +44,8 @@ TASKS = {
     "mackey-glass": Listed(NEXT, forecast.MackeyGlass),
     "ecg": Listed(NEXT, forecast.Ecg),
     "oscillator": Listed(NEXT, forecast.Oscillator),
+    "pendulum": Listed(FOLLOWED, hidden.Pendulum),
+    "lorenz": Listed(FOLLOWED, hidden.Lorenz),
     "english": Listed(TEXT, partial(text.Text, "english")),
     "python": Listed(TEXT, partial(text.Text, "python")),
     "permutations": Listed(TRACKING, tracking.Permutations),
