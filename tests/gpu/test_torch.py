@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch.func import grad, jvp, vmap
 
-import isometry as iso
 import isometry.torch as it
 from gpu_tensors import B, D, N, T, close, draw, same, score
 from isometry.gpu._coverage import has_cell
@@ -158,14 +157,3 @@ def test_cells_take_single_precision_and_no_starts(cell, seed):
         f, at = function(cell, seed, **refused, backend="cpu")
         with it.use_backend("gpu"), torch.no_grad():
             assert f(*at).isfinite().all()
-
-
-@pytest.mark.parametrize("n", [2, 3, 31, 33, 64, 65, 130])
-def test_a_rotation_to_the_opposite_direction(n, seed):
-    """e = -tau at every step, in which a workgroup replaces the state that all of its threads have read."""
-    draw = lambda *shape: seed.standard_normal(shape).astype(np.float32)
-    embed = draw(n, 2)
-    arrays = {"x": draw(5, 3, 2), "w": np.zeros((2 * n, n), np.float32), "u": np.concatenate((draw(n, 2), -embed))}
-    arrays |= {"b": np.zeros(2 * n, np.float32), "embed_weight": embed, "embed_bias": None, "h0": draw(3, n)}
-    expected, found = (iso.rum(**arrays, backend=backend)[0] for backend in ("cpu", "gpu"))
-    assert np.abs(found - expected).max() < 1e-5

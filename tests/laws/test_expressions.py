@@ -6,8 +6,8 @@ import pytest
 import reference as ref
 from backends import served
 from forms import FORMS, SQUARE, formed, of_matrices
-from laws.test_layouts import broadcast, overwritten, stacked
-from laws.test_operators import adjoint, dense, differences, vjp
+from laws.test_layouts import broadcast, overwritten
+from laws.test_operators import dense, differences, vjp
 from laws.test_recurrence import bptt, loop
 from registry import DTYPES, is_complex, members, real_of
 from tolerance import close, forward, identical
@@ -115,12 +115,11 @@ def test_conversions(make, seed):
 @pytest.mark.parametrize("form", [*SQUARE, pytest.param("columns", marks=pytest.mark.long)])
 def test_forms(form, face, case, seed):
     draw = lambda n=6, batch=(): formed(form, face).draw(case, seed, n, batch)
-    for law in (dense, adjoint, products, vjp):
+    for law in (dense, products, vjp):
         for n, batch in ((3, ()), (8, ()), (4, (3,)), (5, (2, 1))):
             law(draw(n, batch), seed)
     converts(draw(), seed)
     picks(draw(3, (2, 3)), seed)
-    stacked(draw(4, (2, 2)), seed)
     for batch, lead in (((3, 1), (4,)), ((2, 1, 3), (5, 1)), ((), ())):
         broadcast(draw(4, batch), seed, lead)
     if real_of(case.dtype) is np.float64:

@@ -4,7 +4,6 @@ import numpy as np
 
 import reference as ref
 from laws.calls import others
-from registry import members
 from tolerance import close, forward, gradient, identical
 
 
@@ -54,25 +53,6 @@ def test_arguments_are_not_modified(make, seed):
     untouched(make(4, (3,)), seed)
 
 
-def stacked(subject, rng):
-    """Each member of the stack alone gives its slice of the whole."""
-    n_out, n_in = subject.reference().shape[-2:]
-    lead = subject.batch_shape
-    x = ref.normal(rng, 4, *lead, n_in, dtype=subject.dtype)
-    ct = ref.normal(rng, 4, *lead, n_out, dtype=subject.dtype)
-    whole, matrix = subject.apply(x), subject.matrix()
-    grads, x_bar = subject.apply_vjp(x, ct)
-    small, large = forward(subject.dtype, subject.factors), gradient(subject.dtype, subject.factors)
-    for index in members(lead):
-        one, at = subject.with_arguments(**subject.member(index)), (slice(None), *index)
-        close(matrix[index], one.matrix(), small, "matrix of a member")
-        close(whole[at], one.apply(x[at]), small, "a member's rows")
-        alone, alone_x = one.apply_vjp(x[at], ct[at])
-        close(x_bar[at], alone_x, small, "x_bar of a member")
-        for name, g in alone.items():
-            close(grads[name][index], g, large, f"gradient of a member's {name}", one.floor(ct[at]))
-
-
 def broadcast(subject, rng, lead):
     """Leading axes of x with the operator's own."""
     w = subject.reference()
@@ -85,11 +65,6 @@ def broadcast(subject, rng, lead):
     close(x_bar, expected_x, tolerance, "x_bar")
     for name, g in grads.items():
         close(g, expected[name], tolerance, f"gradient of {name}", subject.floor(ct))
-
-
-def test_stacks_equal_their_members(make, seed):
-    for n, batch in ((4, (3,)), (5, (2, 2)), (8, (1,)), (3, (9,)), (20, (3,))):
-        stacked(make(n, batch), seed)
 
 
 def test_leading_axes_broadcast(make, seed):

@@ -1,4 +1,4 @@
-"""recurrence equals a loop of single steps, forward and backward; a sequence cut in two equals the whole."""
+"""recurrence equals a loop of single steps, forward and backward."""
 
 import numpy as np
 
@@ -26,16 +26,6 @@ def loop(subject, rng, **sizes):
     close(subject.recurrence(x, v, **keywords), np.stack(states), tolerance, "states")
 
 
-def cut(subject, rng):
-    x, v, keywords = problem(subject, rng)
-    whole = subject.recurrence(x, v, **keywords)
-    tolerance = sequence(subject.dtype, subject.factors, len(x))
-    for at in (1, 4):
-        head = subject.recurrence(x[:at], v, **keywords)
-        tail = subject.recurrence(x[at:], v, **{**keywords, "h0": head[-1]})
-        close(np.concatenate([head, tail]), whole, tolerance, f"cut at {at}")
-
-
 def bptt(subject, rng, **sizes):
     """Back-propagation through time by the reference, W_bar pulled back to the parameters by the reference."""
     x, v, keywords = problem(subject, rng, **sizes)
@@ -57,15 +47,11 @@ def test_recurrence_equals_a_loop(make, seed):
     loop(make(33), seed, steps=3, batch=9, d=5)
 
 
-def test_recurrence_cut_in_two(make, seed):
-    cut(make(6), seed)
-
-
 def test_recurrence_vjp(make, seed):
     for n in (3, 8, 20):
         bptt(make(n), seed)
     bptt(make(33), seed, steps=3, batch=9, d=5)
 
 
-for law in (test_recurrence_equals_a_loop, test_recurrence_cut_in_two, test_recurrence_vjp):
+for law in (test_recurrence_equals_a_loop, test_recurrence_vjp):
     law.select = lambda case: case.square

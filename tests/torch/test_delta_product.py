@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 import isometry.torch as it
-from derivatives import every_order
 from layers import B, D, N, T, build, close, draw, each_form, formed, is_the_textbook_loop, named, states
 from reference.delta import delta_rule
 
@@ -123,18 +122,6 @@ def test_representation_and_refusals():
         layer(draw(T, B, D), draw(1, B, N))
     with pytest.raises(RuntimeError, match="For unbatched 2-D input, hx should be 4-D but got 2-D tensor"):
         layer(draw(T, D), draw(1, N))
-
-
-def test_derivatives_of_every_order():
-    """Gradients, second derivatives and forward mode of output and state, for x, h_0 and every parameter."""
-    layer, names = product(), [name for name, _ in product().named_parameters()]
-
-    def call(x, h0, *parameters):
-        given = dict(zip(names, parameters, strict=True))
-        output, last = torch.func.functional_call(layer, given, (x, h0))
-        return torch.cat((output.flatten(), last.flatten()))
-
-    every_order(call, [draw(2, 2, D), states(layer, 1, 2), *(p.detach().clone() for p in layer.parameters())])
 
 
 FORMS = ({}, {"gate": False}, {"bidirectional": True}, {"num_layers": 2, "heads": 2, "householders": 3})

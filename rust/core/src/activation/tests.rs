@@ -1,4 +1,4 @@
-//! Values, derivatives, kinks and NaN against the table of the module.
+//! Values and derivatives against the table of the module; kinks, ties and NaN are in test_recurrence.py.
 
 use super::*;
 use crate::parallel::Member;
@@ -98,22 +98,6 @@ fn values_and_gradients_follow_the_table() {
     {
         every_type!(check(rows, n));
     }
-}
-
-#[test]
-fn kinks_and_ties() {
-    let z = [0.0f64, 0.0, 1.0, 1.0];
-    let ct = [1.0, 2.0, 3.0, 4.0];
-    let pulled = |activation, bias: Option<&[f64]>| {
-        let mut z_bar = [f64::NAN; 4];
-        activate_vjp(&z, 1, 4, activation, bias, &ct, &mut z_bar, None, 1).unwrap();
-        z_bar
-    };
-    assert_eq!(pulled(Activation::Relu, None), [0.0, 0.0, 3.0, 4.0]);
-    assert_eq!(pulled(Activation::LeakyRelu { slope: 0.5 }, None), [0.5, 1.0, 3.0, 4.0]);
-    assert_eq!(pulled(Activation::Oplu, None), ct);
-    assert_eq!(pulled(Activation::OpluHalves, None), [3.0, 4.0, 1.0, 2.0]);
-    assert_eq!(pulled(Activation::Modrelu, Some(&[1.0, -1.0, -1.0, 0.0])), [0.0, 0.0, 0.0, 4.0]);
 }
 
 /// sigma of these numbers.

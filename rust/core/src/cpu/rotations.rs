@@ -147,76 +147,30 @@ fn first<'a, T: Scalar>(bars: &'a mut [Bar<'_, T>]) -> Option<&'a mut [T::Real]>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::argument::{Argument, Array};
-    use crate::error::Error;
-    use crate::testing::{fill, within_work};
-    use crate::{Budget, Cpu, Operator, argument};
+    use crate::testing::fill;
 
-    /// An operator of one size that says it is rotations of another, and refuses no gradient.
-    struct Liar<'a, R: Real> {
-        sizes: [usize; 3],
-        own: &'a [R],
-        rotations: Rotations<'a, R>,
-    }
-
-    impl<R: Real> Operator<R> for Liar<'_, R> {
-        fn sizes(&self) -> [usize; 3] {
-            self.sizes
-        }
-        fn arguments(&self) -> &'static [Argument] {
-            const { &[argument!("upper", "k")] }
-        }
-        fn argument(&self, _i: usize) -> Array<'_, R> {
-            Array::Own(self.own)
-        }
-        fn check_bars(&self, _bars: &[Bar<'_, R>]) -> Result<()> {
-            Ok(())
-        }
-    }
-
-    impl<R: Real> Cpu<R> for Liar<'_, R> {
-        fn rotations(&self) -> Option<Rotations<'_, R>> {
-            Some(self.rotations)
-        }
-    }
-
-    fn lies<R: Real>() {
-        const COUNTS: [usize; 4] = [1, 2, 40, 700];
-        let (numbers, budget) = (fill::<R>(3 * 700, 1.0, 1), Budget::of(3));
-        let counts = || COUNTS.into_iter().filter(|&count| within_work(&[count, 9]));
-        let all = || counts().flat_map(|batch| [2, 3].map(|n| (batch, n)));
-        for ((batch, n), (count, m)) in all().flat_map(|own| all().map(move |other| (own, other))) {
-            let rotations = Rotations::of::<R>(&numbers, None, Law::Cayley, (count, m)).unwrap();
-            let (own, sizes) = (&numbers[..batch * (n * (n - 1) / 2)], [batch, n, n]);
-            let (op, x) = (Liar { sizes, own, rotations }, &numbers[..batch * n]);
-            let honest = (batch, n) == (count, m);
-            for side in [Side::Forward, Side::Adjoint] {
-                let mut out = x.to_vec();
-                let outcome = op.apply(x, 1, side, &mut out, None, &budget);
-                assert!(outcome.is_ok() == honest, "{sizes:?} as {count} of {m}: {outcome:?}");
-                assert!(honest || matches!(outcome, Err(Error::Shape { .. })));
-                for room in [0, 1, own.len(), own.len() + 1] {
-                    let mut upper = vec![R::of(7.0); room];
-                    let outcome = op.apply_vjp(
-                        None,
-                        x,
-                        x,
-                        1,
-                        side,
-                        &mut [Bar::Own(&mut upper)],
-                        Some(&mut out),
-                        &budget,
-                    );
-                    let fits = honest && room == own.len();
-                    assert!(outcome.is_ok() == fits, "{sizes:?} as {count} of {m}, {room}: {outcome:?}");
+    #[test]
+    fn arrays_of_other_sizes_are_refused() {
+        fn check<R: Real>(batch: usize, n: usize) {
+            let (len, triangle) = (batch * n, batch * (n * (n - 1) / 2));
+            let x = fill::<R>(len + 1, 1.0, 1);
+            let op = Rotations::of::<R>(&x[..triangle], None, Law::Cayley, (batch, n)).unwrap();
+            let near = |len: usize| [0, len - 1, len, len + 1];
+            for (own, other) in near(len).into_iter().flat_map(|own| near(len).map(|other| (own, other))) {
+                let (x, mut out, side) = (&x[..own], vec![R::zero(); other], Side::Adjoint);
+                let fit = own == len && other == len;
+                assert_eq!(op.apply(x, side, &mut out, 2).is_ok(), fit, "{own} {other} of {len}");
+                for room in near(triangle) {
+                    let mut upper = vec![R::zero(); room];
+                    let bars = &mut [Bar::Own(&mut upper)];
+                    let pulled = op.pull((x, &out.clone()), side, bars, Some(&mut out), 2);
+                    assert_eq!(pulled.is_ok(), fit && room == triangle, "{own} {other} {room} of {len}");
                 }
             }
         }
-    }
-
-    #[test]
-    fn rotations_of_other_sizes_than_the_operators_are_refused() {
-        lies::<f32>();
-        lies::<f64>();
+        for batch in [1, 2, 40, 700] {
+            check::<f32>(batch, 2);
+            check::<f64>(batch, 3);
+        }
     }
 }
