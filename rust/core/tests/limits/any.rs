@@ -1,8 +1,8 @@
-//! What every object has: it is made of arrays of all lengths, and has four calls.
+//! What every object has: it is made of arrays of all lengths by its name, and has four calls.
 
 use crate::common::Bars;
-use crate::{LENGTHS, SIDES, SIZES, THREADS, choices, expect, fits, ones, real, returns};
-use isometry_core::argument::{Array, Given, Kind};
+use crate::{LENGTHS, SIDES, SIZES, THREADS, called, choices, expect, fits, ones, real, returns};
+use isometry_core::argument::{Argument, Array, Given, Kind};
 use isometry_core::internal::sizes::size;
 use isometry_core::internal::{Beside, BesideMut, Blocks, Buffer};
 use isometry_core::operators::dense::Dense;
@@ -10,32 +10,59 @@ use isometry_core::operators::{OBJECTS, arguments, check_values, route, view};
 use isometry_core::recurrence::{self, Cotangent, Run, Sequence, Trajectory, Workload, Written};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Result, Saves};
+use std::collections::BTreeSet;
 
-/// All choices of so many lengths.
-fn lengths<const A: usize>() -> impl Iterator<Item = [usize; A]> {
-    (0..LENGTHS.len().pow(A as u32)).map(|choice| {
-        let mut left = choice;
-        [(); A].map(|()| {
-            let digit = left % LENGTHS.len();
-            left /= LENGTHS.len();
-            LENGTHS[digit]
-        })
-    })
+/// The value of an axis in the sizes of that name.
+fn axis(axis: &str, names: &[&str], sizes: &[usize]) -> usize {
+    let size = |name| names.iter().position(|own| *own == name).map_or(0, |at| sizes[at]);
+    match axis.strip_suffix("(n-1)/2") {
+        Some(n) => size(n).saturating_mul(size(n).saturating_sub(1)) / 2,
+        None => axis.parse().unwrap_or_else(|_| size(axis)),
+    }
 }
 
-/// An object with sizes at all limits, made of arrays of ones of all lengths, of its type and real ones, which fit or not.
-pub fn object<T: Scalar, const N: usize, const A: usize>(
-    what: &'static str,
-    fit: impl Fn([usize; N], [usize; A]) -> bool,
-    made: impl for<'a> Fn([usize; N], [&'a [T]; A], [&'a [T::Real]; A]) -> Result<Box<dyn Cpu<T> + 'a>>,
-) {
+/// Every object with sizes at all limits, made of arrays of all lengths, some of which are not given.
+pub fn objects<T: Scalar>() {
     let (own, numbers) = (ones::<T>(2), real::<T>(2));
-    for sizes in choices::<N>() {
-        for lens in lengths::<A>() {
-            let made = || made(sizes, lens.map(|len| &own[..len]), lens.map(|len| &numbers[..len]));
-            expect(what, &sizes, fit(sizes, lens), || made().map(drop));
-            if let Ok(op) = made() {
-                operator(&*op, &sizes);
+    // a mesh has five sizes, of which few make a layout
+    for (object, list) in OBJECTS.iter().filter(|(object, _)| *object != "mesh") {
+        let axes = list.iter().flat_map(|argument| argument.axes.split_whitespace());
+        let axes = axes.map(|axis| axis.trim_end_matches("(n-1)/2"));
+        let names: BTreeSet<_> = axes.filter(|axis| axis.parse::<usize>().is_err()).collect();
+        let names: Vec<_> = ["batch"].into_iter().chain(names).collect();
+        // of no numbers above a diagonal the matrix is 1 x 1, whatever the shapes of the others say
+        let above = list.iter().any(|argument| argument.axes.contains("(n-1)/2"));
+        let named = |sizes: &[usize; 4]| sizes[names.len()..].iter().all(|&size| size == 0);
+        for sizes in choices::<4>().filter(named).filter(|sizes| !above || axis("n", &names, sizes) > 0) {
+            let shape = |argument: &Argument| -> Vec<usize> {
+                let axes = ["batch"].into_iter().chain(argument.axes.split_whitespace());
+                axes.map(|each| axis(each, &names, &sizes)).collect()
+            };
+            let shapes: Vec<_> = list.iter().map(shape).collect();
+            for choice in 0..4usize.pow(list.len() as u32) {
+                let length = |i: usize| choice >> (2 * i) & 3;
+                if (0..list.len()).any(|i| length(i) == 3 && !list[i].optional) {
+                    continue;
+                }
+                let array = |i: usize| match (list[i].kind, length(i)) {
+                    (Kind::Shape, _) => Array::Own(&[]),
+                    (_, 3) => Array::None,
+                    (Kind::Integer, len) => Array::Integers(&[0, 1][..len]),
+                    (kind, len) if kind.real() => Array::Real(&numbers[..len]),
+                    (_, len) => Array::Own(&own[..len]),
+                };
+                let given: Vec<_> =
+                    (0..list.len()).map(|i| Given { shape: &shapes[i], array: array(i) }).collect();
+                let fit = (0..list.len()).all(|i| match given[i].array {
+                    Array::Own(array) => fits(array.len(), &shapes[i]),
+                    Array::Real(array) => fits(array.len(), &shapes[i]),
+                    Array::Integers(array) => fits(array.len(), &shapes[i]),
+                    _ => true,
+                });
+                if let Ok(op) = called("operators::view", &sizes, || view(object, &given)) {
+                    assert!(fit, "{object} of {given:?}");
+                    operator(&*op, &sizes);
+                }
             }
         }
     }
@@ -97,8 +124,8 @@ pub fn operator<T: Scalar>(op: &dyn Cpu<T>, sizes: &[usize]) {
     }
 }
 
-/// Arguments of every object by name, with shapes and lengths of any size.
-pub fn objects<T: Scalar>() {
+/// Arguments of every object by name, with shapes of any sizes, which fit each other or not.
+pub fn shapes<T: Scalar>() {
     // not the size that machines have and that takes seconds to fill
     for len in SIZES.into_iter().filter(|len| *len != 1 << 32) {
         expect("Buffer::zeroed", &[len], true, || Buffer::<f64>::zeroed(len).map(drop));

@@ -88,7 +88,6 @@ fn never() -> bool {
 
 fn all<T: Scalar>() {
     scratch::guard(true);
-    operators::objects::<T>();
     operators::larger::<T>();
     operators::meshes::<T>();
     operators::functions::<T>();
@@ -98,6 +97,7 @@ fn all<T: Scalar>() {
     cells::cells::<T>();
     cells::declarations();
     any::objects::<T>();
+    any::shapes::<T>();
     any::blocks::<T>();
     any::beside::<T>();
     linalg::reflectors::<T>();

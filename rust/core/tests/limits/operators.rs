@@ -1,154 +1,19 @@
 //! The objects, and the functions beside them.
 
-use crate::any::{object, operator};
+use crate::any::operator;
 use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, never, ones, real, returns};
 use isometry_core::argument::{Array, Given};
-use isometry_core::internal::sizes::{size, triangles};
-use isometry_core::operators::bounded_svd::BoundedSvd;
-use isometry_core::operators::circulant::Circulant;
+use isometry_core::internal::sizes::triangles;
 use isometry_core::operators::fourier::FourierProduct;
-use isometry_core::operators::givens::Givens;
-use isometry_core::operators::hadamard::{self, Hadamard};
-use isometry_core::operators::householder::crowd;
+use isometry_core::operators::hadamard;
+use isometry_core::operators::householder::{self, Householder, crowd};
 use isometry_core::operators::kronecker::{Factor, Kronecker};
 use isometry_core::operators::mesh::{Layout, Mesh};
-use isometry_core::operators::{
-    Last, cayley, cayley::Cayley, dense::Dense, exponential, exponential::Exponential, householder,
-    householder::Householder, rotation::Rotation, view,
-};
+use isometry_core::operators::{Last, cayley, exponential, view};
 use isometry_core::scalar::Scalar;
-use isometry_core::{Cpu, Result};
-
-/// Whether the sizes of a stack of n x n matrices are known.
-fn known([batch, n]: [usize; 2]) -> bool {
-    size("out", &[batch, n, n]).is_ok()
-}
-
-fn boxed<'a, T: Scalar>(made: Result<impl Cpu<T> + 'a>) -> Result<Box<dyn Cpu<T> + 'a>> {
-    made.map(|op| Box::new(op) as Box<dyn Cpu<T> + 'a>)
-}
-
-/// Every object: whether arrays of these lengths fit its sizes, and its constructor.
-pub fn objects<T: Scalar>() {
-    let complex = T::PARTS == 2;
-    object::<T, 3, 1>(
-        "Dense::new",
-        |sizes, [weight]| fits(weight, &sizes),
-        |[batch, p, q], [weight], _| boxed(Dense::new(weight, batch, p, q)),
-    );
-    object::<T, 3, 1>(
-        "Householder::new",
-        |sizes, [vectors]| fits(vectors, &sizes),
-        |[batch, n, m], [vectors], _| boxed(Householder::new(vectors, Last::None, batch, n, m)),
-    );
-    object::<T, 3, 2>(
-        "Householder::new",
-        |sizes @ [batch, n, _], [vectors, sign]| {
-            // the sign stands beside a last entry
-            (n > 0 || batch == 0) && fits(vectors, &sizes) && fits(sign, &sizes[..1])
-        },
-        |[batch, n, m], [vectors, _], [_, sign]| {
-            boxed(Householder::new(vectors, Last::Sign(sign), batch, n, m))
-        },
-    );
-    object::<T, 3, 2>(
-        "Householder::new",
-        |sizes, [vectors, phases]| complex && fits(vectors, &sizes) && fits(phases, &sizes[..2]),
-        |[batch, n, m], [vectors, _], [_, phases]| {
-            boxed(Householder::new(vectors, Last::Phases(phases), batch, n, m))
-        },
-    );
-    object::<T, 2, 1>(
-        "Cayley::new",
-        |[batch, n], [upper]| fits(upper, &triangles(batch, n)),
-        |[batch, n], [upper], _| boxed(Cayley::new(upper, None, Last::None, batch, n)),
-    );
-    object::<T, 2, 2>(
-        "Cayley::new",
-        |[batch, n], [upper, signs]| fits(upper, &triangles(batch, n)) && fits(signs, &[batch, n]),
-        |[batch, n], [upper, _], [_, signs]| boxed(Cayley::new(upper, None, Last::Signs(signs), batch, n)),
-    );
-    object::<T, 2, 3>(
-        "Cayley::new",
-        |[batch, n], [upper, diagonal, phases]| {
-            complex
-                && fits(upper, &triangles(batch, n))
-                && [diagonal, phases].iter().all(|&len| fits(len, &[batch, n]))
-        },
-        |[batch, n], [upper, ..], [_, diagonal, phases]| {
-            boxed(Cayley::new(upper, Some(diagonal), Last::Phases(phases), batch, n))
-        },
-    );
-    object::<T, 2, 1>(
-        "Exponential::new",
-        |[batch, n], [upper]| fits(upper, &triangles(batch, n)),
-        |[batch, n], [upper], _| boxed(Exponential::new(upper, None, batch, n)),
-    );
-    object::<T, 2, 2>(
-        "Exponential::new",
-        |[batch, n], [upper, diagonal]| {
-            complex && fits(upper, &triangles(batch, n)) && fits(diagonal, &[batch, n])
-        },
-        |[batch, n], [upper, _], [_, diagonal]| boxed(Exponential::new(upper, Some(diagonal), batch, n)),
-    );
-    object::<T, 3, 1>(
-        "Kronecker::new",
-        |[batch, p, q], [elements]| p > 0 && q > 0 && fits(elements, &[batch, p, q]),
-        |[batch, p, q], [elements], _| boxed(Kronecker::new(&[Factor { elements, p, q }], batch)),
-    );
-    object::<T, 2, 2>(
-        "Rotation::new",
-        |sizes, both| both.iter().all(|&len| fits(len, &sizes)) && known(sizes),
-        |[batch, n], _, [start, end]| boxed(Rotation::<T>::new(start, end, batch, n)),
-    );
-    object::<T, 3, 1>(
-        "Hadamard::new",
-        |sizes @ [batch, _, n], [signs]| {
-            hadamard::Order::of(n).is_some() && fits(signs, &sizes) && fits(0, &[0, batch, n, n])
-        },
-        |[batch, rounds, n], _, [signs]| boxed(Hadamard::<T>::new(signs, (batch, rounds, n))),
-    );
-    object::<T, 3, 2>(
-        "Givens::new",
-        |[batch, n, m], [angles, planes]| {
-            let fit = fits(angles, &[batch, m]) && fits(2 * planes, &[batch, m, 2]);
-            fit && (planes == 0 || n >= 2)
-        },
-        |[batch, n, m], _, [angles, planes]| {
-            let pairs = &[0, 1, 0, 1][..2 * planes.len()];
-            boxed(Givens::<T>::new(angles, pairs, batch, n, m))
-        },
-    );
-    object::<T, 4, 4>(
-        "BoundedSvd::new",
-        |[batch, n, k, r], [u, logits, v, margin]| {
-            let fit = fits(u, &[batch, n, r]) && fits(logits, &[batch, r]) && fits(v, &[batch, k, r]);
-            r > 0 && fit && fits(margin, &[batch]) && fits(0, &[0, batch, n, k])
-        },
-        |sizes, [u, _, v, _], [_, logits, _, margin]| {
-            boxed(BoundedSvd::<T>::new((u, v), logits, margin, sizes))
-        },
-    );
-    object::<T, 2, 1>(
-        "Circulant::new",
-        |sizes @ [batch, n], [phases]| complex && n > 0 && fits(phases, &sizes) && fits(0, &[0, batch, n, n]),
-        |[batch, n], _, [phases]| boxed(Circulant::<T>::new(phases, batch, n)),
-    );
-}
 
 /// Objects whose arrays have more elements than two.
 pub fn larger<T: Scalar>() {
-    for sizes @ [batch, n] in choices() {
-        for (a, b, c) in (0..7).flat_map(|a| (0..5).flat_map(move |b| (0..3).map(move |c| (a, b, c)))) {
-            let (phases, vectors, permutation) = (real::<T>(a), ones::<T>(b), vec![0; c]);
-            let made = || FourierProduct::<T>::new(&phases, &vectors, &permutation, batch, n);
-            let whole = fits(a, &[batch, 3, n]) && fits(b, &[batch, 2, n]) && fits(c, &[batch, n]);
-            // zeros are a permutation of one element
-            let good =
-                T::PARTS == 2 && n > 0 && whole && (n == 1 || batch == 0) && fits(0, &[0, batch, 5, n, 2]);
-            expect("FourierProduct::new", &sizes, good, || made().map(drop));
-        }
-    }
     for [batch, n] in [[1, 1], [1, 2], [2, 1], [0, 1], [0, 1 << 44]] {
         let permutation: Vec<i64> = (0..(batch * n).min(2)).map(|i| (i % n) as i64).collect();
         let (phases, vectors) = (real::<T>(batch * 3 * n), ones::<T>(batch * 2 * n));

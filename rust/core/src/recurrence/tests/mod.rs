@@ -1,7 +1,6 @@
 //! Laws of all cells: each is drawn from its declaration and held against one textbook step.
 
 mod expected;
-mod memory;
 mod problem;
 mod refusals;
 mod textbook;
