@@ -135,8 +135,9 @@ def test_only_tensors_are_read_as_tensors():
 
 
 def test_packed_operands():
-    """The states of nine steps, whose matrices are packed in any case, are those without them; other lengths and types are refused. The affine cell takes the matrices V,
-    W, a GRU W_z and W_r, W_h, U_z and U_r, U_h, an LSTM W, U, a rotational unit W, U_ut, U_e, in this order."""
+    """The states of nine steps, whose matrices are packed in any case, are those without them; other lengths and types
+    are refused. The affine cell takes the matrices V, W, a GRU W_z and W_r, W_h, U_z and U_r, U_h, an LSTM W, U, a
+    rotational unit W, U_ut, U_e, in this order."""
     rng = np.random.default_rng(1)
     x, w, u = rng.standard_normal((9, 1, 3)), rng.standard_normal((3, 5, 5)), rng.standard_normal((3, 5, 3))
     split, pair = (u[:2].reshape(10, 3), u[2]), w[:2].reshape(10, 5)
