@@ -103,7 +103,7 @@ def kinds(share: Table, single: Sequence[Table]) -> str:
         own, all_of = of_kind(share, kind), dict(ranked(share, kind))
 
         def said(name: str, own: Sequence[str] = own, all_of: Mapping[str, float] = all_of) -> str:
-            seeds = [statistics.fmean(of[task][name] for task in own) for of in single]
+            seeds = [statistics.fmean(of[task][name] for task in own) for of in single if of.keys() >= set(own)]
             return f"{all_of[name]:.2f}" + (f" ± {statistics.stdev(seeds):.2f}" if len(seeds) > 1 else "")
 
         best, *others = [name for name, _ in picks(share, kind)]

@@ -28,14 +28,16 @@ def products(subject, rng):
     """`op @ x` and `x @ op` are matmul with the matrix."""
     w, tolerance = subject.reference(), forward(subject.dtype, subject.factors)
     p, q = w.shape[-2:]
+    # the terms of one number may cancel
+    floor = lambda x: np.linalg.norm(x) * np.linalg.norm(w) / 10
     for lead in ((), (1,), (2, *subject.batch_shape)):
         for k in (1, p, q):
             x, y = (ref.normal(rng, *lead, *shape, dtype=subject.dtype) for shape in ((q, k), (k, p)))
-            close(subject.times(x), w @ x, tolerance, "op @ x")
-            close(subject.beside(y), y @ w, tolerance, "x @ op")
+            close(subject.times(x), w @ x, tolerance, "op @ x", floor(x))
+            close(subject.beside(y), y @ w, tolerance, "x @ op", floor(y))
     x, y = (ref.normal(rng, n, dtype=subject.dtype) for n in (q, p))
-    close(subject.times(x), w @ x, tolerance, "op @ vector")
-    close(subject.beside(y), y @ w, tolerance, "vector @ op")
+    close(subject.times(x), w @ x, tolerance, "op @ vector", floor(x))
+    close(subject.beside(y), y @ w, tolerance, "vector @ op", floor(y))
 
 
 def picks(subject, rng):

@@ -95,7 +95,7 @@ def _call(
     n, features, dtype = held[0].shape[-1] if held[0].dim() else 0, x.shape[-1], x.dtype
     tensors = x, *held, *weights
     recorded = _recorded(tensors)
-    if not (always or pays(kind, steps, batch, n, recorded, packed)):
+    if not (always or pays(kind, steps, batch, features, n, recorded, packed)):
         return None
     if len(held) != kind.parts or len(weights) != each * count or 0 in (n, features, batch, count, len(x)):
         return None

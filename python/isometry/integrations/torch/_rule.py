@@ -6,16 +6,18 @@ from ._layers import Kind
 
 #: Units up to which matrices are laid out in little time.
 _NARROW = 128
-#: Sequences up to which an LSTM without gradients is faster than torch's, however long they are.
+#: Units from which torch's gradients of many sequences are faster in an LSTM.
+_WIDE = 512
+#: Sequences up to which an LSTM is faster than torch's, however long and wide they are.
 _FEW = 8
 
 
-def pays(kind: Kind, steps: int, batch: int, n: int, recorded: bool, packed: bool) -> bool:
+def pays(kind: Kind, steps: int, batch: int, features: int, n: int, recorded: bool, packed: bool) -> bool:
     """Whether a call with n units is taken without being asked; `recorded` says whether there are gradients."""
-    if packed:
-        return not recorded or steps >= 10
+    if packed:  # without gradients U x is computed at every step for all sequences, also for those that have ended
+        return steps >= 10 if recorded else features <= n
     if kind.name == "lstm":
-        return recorded or batch <= _FEW or steps <= 10 or n <= 64
+        return batch <= _FEW or (n < _WIDE if recorded else steps <= 10 or n <= 64)
     if recorded:
         return steps >= (5 if kind.name == "gru" else 10)
     return steps >= 10 or n <= _NARROW or batch > _FEW
