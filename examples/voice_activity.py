@@ -1,6 +1,6 @@
 """Voice activity: which frames of a recording are speech, read as a whole, and live for 64 streams at once.
 
-Recordings are made here: speech is bursts of harmonics, in noise of any colour with knocks and a hum. torch's own GRU
+The recordings are synthetic: speech is bursts of harmonics, in coloured noise with clicks and hum. torch's own GRU
 is trained on whole recordings; `register()` computes it by the kernels of this package. Live, each of 64 rows takes one
 frame at a time; where its recording ends, another begins at the next frame, with a state of zero.
 

@@ -10,7 +10,7 @@ from laws.cells import broken
 from laws.cells.test_derivatives import compiled, formula, function, members, orders, unwanted
 from laws.cells.test_devices import kernels
 from laws.cells.test_ensembles import by_members
-from laws.cells.test_time import checkpointed, for_all, last, padded, padded_formula, pieces, unmarked
+from laws.cells.test_time import checkpointed, cut, for_all, last, padded, padded_formula, pieces, unmarked
 from laws.cells.test_values import finite, single, textbook
 from registry.cells import CASES, CELLS, CellCase
 from support.cells import TorchCell
@@ -46,6 +46,7 @@ TABLE = [
     (kernels, {}, (broken.states_scaled, broken.gradient_scaled)),
     (padded, UNEQUAL, (broken.padding_read,)),
     (padded_formula, UNEQUAL, (broken.padding_read,)),
+    (cut, {}, (broken.no_initial_state,)),
     (for_all, {}, (broken.row_for_all,)),
     (checkpointed, {}, (broken.checkpoint_seen,)),
     (last, {}, (broken.first_for_last,)),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "rust/core/src"
 LIMITS = SOURCE.parent / "tests/limits"
-#: Types and modules whose functions read and write no array of a caller by sizes of the caller: parts of arguments,
-#: memory, threads. Operands of products are pointers, for unsafe code.
+#: Types and modules whose functions take no arrays together with their sizes: parts of arguments, memory, threads.
+#: Operands of products are pointers, for unsafe code.
 PARTS = {
     "Activation", "Arena", "Argument", "Bar", "Budget", "Call", "Checkpoint", "Declaration", "Error", "Given", "Kind",
     "MatrixBars", "Order", "Product", "Run", "Scratch", "Shared", "Side", "parallel", "scratch", "sizes",

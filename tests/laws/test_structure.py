@@ -14,7 +14,7 @@ import reference as ref
 from registry import gathered, is_complex, real_of
 from support import structure
 from support.sizes import SHARED, sizes
-from tolerance import FLOOR, UNITARITY, close, forward, gradient
+from tolerance import FLOOR, UNITARITY, close, forward, gradient, sequence
 
 #: Entries of these overflow in products of two arguments in single precision.
 HUGE = ("huge_column", "huge_entry")
@@ -151,6 +151,39 @@ def test_structured_arguments(make, case, seed):
     kinds = seed.permutation(list(structure.CLASSES))
     sweep(make, case, kinds[: len(kinds) // 3], seed, 33)
 
+
+# ---------------------------------------------------------------- recurrences
+
+
+def over_time(subject, rng, *kinds):
+    """Inputs, weights, biases and states of these classes: the reference's states and gradients."""
+    n, dtype = subject.n, subject.dtype
+    shapes = {"x": (4, 3, 2), "v": (n, 2), "h0": (3, n), "bias": (n,), "ct": (4, 3, n)}
+    drawn = {name: structure.draw(rng.choice(kinds), rng, shape, dtype) for name, shape in shapes.items()}
+    x, v, ct = (drawn.pop(name) for name in ("x", "v", "ct"))
+    keywords = {**drawn, "activation": rng.choice(["tanh", "identity"]).item()}
+    w = ref.wide(subject.matrix())
+    scale = max(1.0, float(np.linalg.norm(w, 2)))
+    tolerance = sequence(dtype, subject.factors, len(x)) * scale ** len(x)
+    expected = ref.recurrence(w, x, v, **keywords)
+    close(subject.recurrence(x, v, **keywords), expected, tolerance, "states", 1.0)
+    found, expected = subject.recurrence_vjp(x, v, ct, **keywords), ref.recurrence_vjp(w, x, v, ct, **keywords)
+    size = 1e-3 + float(np.linalg.norm(ct)) * (1 + max(float(np.linalg.norm(a)) for a in (x, v, *drawn.values())))
+    for name in ("x", "input_weight", "h0", "bias"):
+        close(found[name], expected[name], 4 * tolerance, f"gradient of {name}", size)
+    for name, g in found["transition"].items():
+        assert np.isfinite(g).all(), f"the gradient of {name} is not finite"
+
+
+@pytest.mark.cpu
+def test_structured_sequences(make, case, seed):
+    kinds = [kind for kind in structure.CLASSES if kind not in structure.SCALED]
+    own = sizes(case.stem)
+    for n in seed.choice([n for n in own if n <= 17], 3):
+        over_time(make(int(n)), seed, *seed.choice(kinds, 3))
+
+
+test_structured_sequences.select = lambda case: case.square
 
 # ---------------------------------------------------------------- stacks
 

@@ -120,6 +120,22 @@ def padded_formula(subject, rng, lengths, reverse=False):
     derivatives.same(derivatives.gradients(f, spoiled, create_graph=True), expected, "gradient")
 
 
+def cut(subject, rng):
+    """The last state, and the memory, are all that the rest of a sequence needs."""
+    case, given = subject.case, subject.case.options()
+    arrays = case.draw(rng, 6, 7, 2)
+    whole = subject.states(arrays, **given)
+    head = subject.states({**arrays, "x": arrays["x"][:3]}, **given)
+    rest = {**arrays, "x": arrays["x"][3:], **case.begin(head[2])}
+    if case.memory:
+        rest["r0"] = np.ascontiguousarray(np.moveaxis(head[3:], 0, 1))
+    tail = subject.states(rest, **given)
+    found = np.concatenate((head[:3], tail))
+    close(found, whole, case.kind.loss * sequence(np.float64, 6, 7), "states")
+    if case.cell.stem != "recurrence":  # where W is applied by factors or as a matrix, by the length
+        identical(found, whole, "states")
+
+
 def for_all(subject, rng):
     """One initial state, and one memory, serve all sequences."""
     case, given = subject.case, subject.case.options()
@@ -203,6 +219,11 @@ def test_padding_reaches_nothing(subject, reverse, seed):
     padded(subject, seed, [5, 7, 3, 7], reverse)
     if isinstance(subject, TorchCell):
         padded_formula(subject, seed, [5, 7, 3, 7], reverse)
+
+
+@each_subject
+def test_a_sequence_may_be_cut_anywhere(subject, seed):
+    cut(subject, seed)
 
 
 @each_subject

@@ -30,7 +30,7 @@ pub fn objects<T: Scalar>() {
         let axes = axes.map(|axis| axis.trim_end_matches("(n-1)/2"));
         let names: BTreeSet<_> = axes.filter(|axis| axis.parse::<usize>().is_err()).collect();
         let names: Vec<_> = ["batch"].into_iter().chain(names).collect();
-        // of no numbers above a diagonal the matrix is 1 x 1, whatever the shapes of the others say
+        // an empty `upper` means n = 1, so n = 0 fits no other argument
         let above = list.iter().any(|argument| argument.axes.contains("(n-1)/2"));
         let named = |sizes: &[usize; 4]| sizes[names.len()..].iter().all(|&size| size == 0);
         for sizes in choices::<4>().filter(named).filter(|sizes| !above || axis("n", &names, sizes) > 0) {
