@@ -158,7 +158,8 @@ miri miri-short: export ISOMETRY_TEST_WORK := 300
 miri miri-short: export MIRIFLAGS := -Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-deterministic-floats
 miri:  ## the Rust tests with the smallest sizes under Miri, portable; TESTS="NAME ...": some, as all take hours
 	$(MIRI) --lib -- --skip forked --skip denormals --skip threads --skip raised_flag --skip memory_that_ends --skip parts_of_a_stack_change \
-		--skip preempted --skip every_member_runs_once --skip follows_the_t --skip follow_the_table --skip cotangents_of $(TESTS)
+		--skip preempted --skip every_member_runs_once --skip follows_the_t --skip follow_the_table --skip cotangents_of \
+		--skip arrays_lengths --skip long_plans $(TESTS)
 
 miri-short: export RUSTUP_AUTO_INSTALL := 0
 miri-short:  ## some of them and examples of the crate, in two minutes, where there is a nightly Rust with miri and rust-src

@@ -1,4 +1,4 @@
-"""Isometry beside torch's own orthogonal parametrisation and geotorch: what one training step of a weight costs.
+"""The orthogonal parametrisations of Isometry, torch and geotorch, and our operators: what a training step costs.
 
     python benches/beside.py [--threads N] [--json FILE]
 
@@ -22,7 +22,7 @@ from torch.nn.utils import parametrize
 import isometry.torch as it
 from harness.report import facts, version
 from harness.timing import alternate
-from weights import Make, ways
+from weights import ways
 
 SECONDS, ROUNDS = 8.0, 5  # of a column in all; samples of a side at least
 UNITS, STEPS, BATCH = 190, 1000, 20  # of the recurrent layers
@@ -57,16 +57,12 @@ class Operator(nn.Module):
         return self.kind(self.array).matrix()
 
 
-def theirs() -> dict[str, Make]:
-    return {name: make for name, make in ways().items() if not name.startswith("isometry")}
-
-
 def matrices(shape: tuple[int, ...]) -> Iterator[tuple[str, Callable[[], None]]]:
     """Every side of a column of matrices: W and its gradient."""
     n, cotangent = shape[-1], torch.randn(shape)
     cayley = Operator(it.Cayley, torch.randn(*shape[:-2], n * (n - 1) // 2) * 0.05)
-    modules = {"isometry Cayley": cayley, "isometry Householder": Operator(it.Householder, torch.randn(shape))}
-    modules |= {name: make(Weight(*shape), "weight") for name, make in theirs().items()}
+    modules = {name: make(Weight(*shape), "weight") for name, make in ways().items()}
+    modules |= {"isometry.Cayley": cayley, "isometry.Householder": Operator(it.Householder, torch.randn(shape))}
     for name, module in modules.items():
         yield name, checked(name, module, module, cotangent, module)
 
@@ -74,10 +70,10 @@ def matrices(shape: tuple[int, ...]) -> Iterator[tuple[str, Callable[[], None]]]
 def layers() -> Iterator[tuple[str, Callable[[], None]]]:
     """Every side of a recurrent layer with tanh: all states and all gradients."""
     x, cotangent = torch.randn(STEPS, BATCH, 2), torch.randn(STEPS, BATCH, UNITS)
-    for name, kind in (("isometry Cayley", it.nn.ScoRNN), ("isometry Householder", it.nn.ORNN)):
+    for name, kind in (("isometry.Cayley", it.nn.ScoRNN), ("isometry.Householder", it.nn.ORNN)):
         own = kind(2, UNITS, nonlinearity="tanh")
         yield name, checked(name, own, lambda own=own: own(x)[0], cotangent, own.recurrent_matrix)
-    for name, make in theirs().items():
+    for name, make in ways().items():
         layer: Any = make(nn.RNN(2, UNITS), "weight_hh_l0")
         states, matrix = lambda layer=layer: layer(x)[0], lambda layer=layer: layer.weight_hh_l0
         yield name, checked(name, layer, states, cotangent, matrix)

@@ -5,7 +5,7 @@
 docs/figures/speeds.png      ratios of `benches/bench.py`, from speeds.json
 docs/figures/beside.png      milliseconds of one orthogonal weight, from beside.json
 docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
-README.md, speed.md          the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from beside.json and speeds.json
+README.md, speed.md          the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from beside, others and speeds.json
 benches/measurements.md      the same, from cores.json
 
 `benches/measure.py` makes the measured files.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from isometry.cli import plots
-from measure import counts, fastest
+from measure import OTHERS, counts, fastest
 from reproduction.pictures import save
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,13 +47,16 @@ TITLES = {
     "small": "one small call, its operator built anew",
 }
 SIDES = {
-    "isometry Cayley": "**Isometry**, Cayley",
-    "isometry Householder": "**Isometry**, Householder",
+    "isometry cayley": '**Isometry**, `"cayley"`',
+    "isometry householder": '**Isometry**, `"householder"`',
+    "isometry matrix_exp": '**Isometry**, `"matrix_exp"`',
     "torch cayley": 'torch, `"cayley"`',
     "torch householder": 'torch, `"householder"`',
     "torch matrix_exp": 'torch, `"matrix_exp"`',
     "geotorch cayley": 'geotorch, `"cayley"`',
     "geotorch expm": 'geotorch, `"expm"`',
+    "isometry.Cayley": "operator `Cayley`, layer `ScoRNN`",
+    "isometry.Householder": "operator `Householder`, layer `ORNN`",
 }
 
 
@@ -129,7 +132,7 @@ def short(group: str, name: str) -> str:
 
 def draw_beside(path: Path, found: dict[str, Any]) -> None:
     """Milliseconds of every side, one panel for each weight."""
-    sides = {name: row for name, row in found["milliseconds"].items() if name in SIDES}
+    sides = {name: found["milliseconds"][name] for name in SIDES}
     names = list(next(iter(sides.values())))
     rows = (len(names) + 1) // 2
     figure, axes = plots.sheet(2.1 * rows, rows, 2)
@@ -171,13 +174,23 @@ def span(values: list[float]) -> str:
 
 def beside_table(found: dict[str, Any]) -> list[str]:
     """Milliseconds of every side, the fastest of a column in bold."""
-    sides = {name: row for name, row in found["milliseconds"].items() if name in SIDES}
+    sides = {name: found["milliseconds"][name] for name in SIDES}
     names = list(next(iter(sides.values())))
     best = {column: min(row[column] for row in sides.values()) for column in names}
     lines = [f"| ms per forward and backward | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for name, row in sides.items():
         cells = (f"**{figure_of(row[c])}**" if row[c] == best[c] else figure_of(row[c]) for c in names)
         lines.append(f"| {SIDES[name]} | {' | '.join(cells)} |")
+    return [*lines, "", f"*{where(found['machine'])}*"]
+
+
+def others_table(found: dict[str, Any]) -> list[str]:
+    """Milliseconds of ours and of other packages, of torch a step by its cell."""
+    lines = ["| ms | Isometry | torch | ONNX Runtime | SciPy |", "|---|---|---|---|---|"]
+    for row in found["rows"]:
+        of = {side: figure_of(middle) for side, (_, middle, _) in row["quartiles_ms"].items()}
+        sides = (of.get("torch's cell", of.get("torch", "")), of.get("onnxruntime", ""), of.get("scipy Rotation", ""))
+        lines.append(f"| {OTHERS[row['group'], row['row']]} | **{of[row['ours']]}** | {' | '.join(sides)} |")
     return [*lines, "", f"*{where(found['machine'])}*"]
 
 
@@ -201,7 +214,7 @@ def cores_table(found: dict[str, Any]) -> list[str]:
 
 def figure_of(milliseconds: float) -> str:
     """Two digits, or all of them before the point."""
-    digits = 2 if milliseconds < 1 else 1 if milliseconds < 10 else 0
+    digits = 3 if milliseconds < 0.1 else 2 if milliseconds < 1 else 1 if milliseconds < 10 else 0
     return f"{milliseconds:.{digits}f}"
 
 
@@ -230,7 +243,8 @@ def filled(text: str, tables: dict[str, list[str]]) -> str:
 
 def tables() -> dict[Path, dict[str, list[str]]]:
     """The tables of the pages, by their marks."""
-    own = {README: {"beside": beside_table(read("beside.json"))}, SPEED: {"speeds": speeds_table(read("speeds.json"))}}
+    weights, others = beside_table(read("beside.json")), others_table(read("others.json"))
+    own = {README: {"beside": weights, "others": others}, SPEED: {"speeds": speeds_table(read("speeds.json"))}}
     measured = (FIGURES / "cores.json").exists()
     return own | ({MEASUREMENTS: {"cores": cores_table(read("cores.json"))}} if measured else {})
 

@@ -1,9 +1,10 @@
 """Measures what the README and docs/speed.md show, on an idle machine, into docs/figures; run by `make measurements`.
 
-    python benches/measure.py [speeds] [beside] [copying] [cores] [--threads N] [--groups NAME,...]
+    python benches/measure.py [speeds] [beside] [others] [copying] [cores] [--threads N] [--groups NAME,...]
 
 speeds     `benches/bench.py` by groups: docs/figures/speeds.json, medians and quartiles of every row
-beside     `benches/beside.py`, Isometry beside torch's parametrisation and geotorch: docs/figures/beside.json
+beside     `benches/beside.py`, orthogonal weights of Isometry, torch and geotorch: docs/figures/beside.json
+others     a few rows of it beside SciPy, torch's layers and ONNX Runtime, on one thread: docs/figures/others.json
 copying    `isometry train copying` of each model: docs/figures/copying-MODEL.csv, its metrics.csv
 cores      `benches/bench.py --cores --quick`, one thread and two in turns: docs/figures/cores.json
 
@@ -28,6 +29,18 @@ from harness.row import LIMIT
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
 GROUPS = tuple(SHOWN)
+#: Rows of a group, with their titles in the README.
+OTHERS = {
+    ("numpy", "rotations of 200000 vectors, exponential"): "200,000 vectors, each with its own rotation",
+    ("engines", "GRU n128 B1 T200"): "GRU of 128 units, 200 steps",
+    ("engines", "GRU n128 B32 T200"): "32 of these sequences",
+    ("engines", "GRU n128 B1 one step"): "one step",
+    ("within", "GRU packed T100 B32 n128"): "training, 32 packed sequences of 10 to 100 steps",
+    ("engines", "LSTM n128 B1 T200"): "LSTM of 128 units, 200 steps",
+    ("engines", "LSTM n128 B32 T200"): "32 of these sequences",
+    ("engines", "LSTM n128 B1 one step"): "one step",
+    ("within", "LSTM packed T100 B32 n128"): "training, 32 packed sequences of 10 to 100 steps",
+}
 MODELS = ("scornn", "lstm")
 RATES = ("torch.mm", LIMIT)  # measured with every row for its shares; no peers
 # of a row; its largest spread, and the largest share of the machine that others use
@@ -132,6 +145,15 @@ def beside(options: argparse.Namespace, folder: Path) -> None:
     write(FIGURES / "beside.json", rounded(json.loads(file.read_text())))
 
 
+def others(_: argparse.Namespace, folder: Path) -> None:
+    """The rows of `OTHERS`."""
+    rows, machine = [], {}
+    for group, name in OTHERS:
+        machine, found = bench(group, name, 1, folder)
+        rows += [row for row in found if row["row"] == name]
+    write(FIGURES / "others.json", {"machine": machine, "rows": rows})
+
+
 def copying(options: argparse.Namespace, folder: Path) -> None:
     """The runs of the curves."""
     for model in MODELS:
@@ -159,7 +181,7 @@ def write(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
-MEASUREMENTS = {"speeds": speeds, "beside": beside, "copying": copying, "cores": cores}
+MEASUREMENTS = {"speeds": speeds, "beside": beside, "others": others, "copying": copying, "cores": cores}
 
 
 def main() -> None:

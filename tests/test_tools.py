@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import bench
-import compare
 import device_calls
 import isometry.torch as it
 import lines
@@ -22,7 +21,7 @@ from harness.row import Bar, Settings, worst
 from reproduction import diagnosis
 from reproduction.cell import FACTS
 from rows import gpu_torch, qwen, training
-from rows.torch import heads, sides
+from rows.torch import sides
 from subprocesses import ROOT, run
 
 pytestmark = pytest.mark.slow
@@ -99,13 +98,6 @@ def test_both_sides_of_a_training_step_of_qwen_compute_the_same(monkeypatch):
     agree(row)
 
 
-def test_rows_of_heads_agree(monkeypatch):
-    for name, size in {"N": 16, "EACH": 2, "STEPS": (12, 9)}.items():
-        monkeypatch.setattr(heads, name, size)
-    for row in heads.rows():
-        agree(row)
-
-
 def test_arguments_that_bench_refuses(monkeypatch, capfd):
     for arguments in (["everything"], ["small", "--threads", "2000"]):
         with pytest.raises(SystemExit, match="2"):
@@ -154,34 +146,6 @@ def test_bench_numpy_needs_neither_torch_nor_scipy(tmp_path):
 
 
 # ---------------------------------------------------------------- the programs beside it
-
-# a package that answers `bench.py GROUP ... --json FILE` when it is imported
-MAIN = """
-import json, os, sys
-from pathlib import Path
-with open(os.environ["TURNS"], "a") as turns:
-    turns.write("{name} " + sys.argv[1] + chr(10))
-entry = {{"row": "a row", "wrong": False, "ours": "isometry", "samples": {{"isometry": [{time}, {time}, 9.0]}}}}
-file = sys.argv[sys.argv.index("--json") + 1]
-Path(file).write_text(json.dumps({{"rows": [{{"group": sys.argv[1], **entry}}]}}))
-"""
-
-
-@pytest.mark.parametrize("time", [1.0, 1.1])
-def test_compare_alternates_two_builds(tmp_path, monkeypatch, capsys, time):
-    """A B, then B A; a build that is slower is said and is the exit status."""
-    monkeypatch.setenv("TURNS", str(tmp_path / "turns"))
-    (tmp_path / "bench.py").write_text("import isometry")
-    monkeypatch.setattr(compare, "BENCH", str(tmp_path / "bench.py"))
-    for name, seconds in (("old", 1.0), ("new", time)):
-        (package := tmp_path / name / "isometry").mkdir(parents=True)
-        (package / "_core.abi3.so").touch()
-        (package / "__init__.py").write_text(MAIN.format(name=name, time=seconds))
-    words = [str(tmp_path / "old"), str(tmp_path / "new"), "small", "--rounds", "4"]
-    assert compare.main(words) == (time > 1)
-    turns = (tmp_path / "turns").read_text().splitlines()
-    assert turns == 2 * ["old small", "new small", "new small", "old small"]
-    assert (compare.WORSE in capsys.readouterr().out) == (time > 1)
 
 
 def test_lines_of_code(tmp_path, capsys):

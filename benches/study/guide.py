@@ -114,7 +114,7 @@ def kinds(share: Table, single: Sequence[Table]) -> str:
         torch = [f"{name.split()[1]} {said(name)}" for name in TORCH]
         about = f"{kind} ({', '.join(own)})"
         rows.append([about, f"{code(best)} **{said(best)}**", *map("<br>".join, (beside, torch))])
-    return table(["you have (tasks)", "take", "then", "torch"], rows, left=True)
+    return table(["you have (tasks)", "take", "then", "`torch.nn`"], rows, left=True)
 
 
 def overall(share: Table, beside: Mapping[str, float], parameters: Mapping[str, int]) -> str:

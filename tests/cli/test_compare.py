@@ -15,6 +15,7 @@ from isometry.cli.compare import process
 from isometry.cli.compare.plan import plan
 from isometry.cli.compare.pool import share
 
+pytestmark = pytest.mark.slow
 COPYING = ("compare", "copying", "--length", 5, "--hidden", 6, "--batch", 3)
 
 

@@ -22,6 +22,7 @@ from isometry.cli.progress import BAR, figures, scores_first
 from isometry.cli.run_folder import RunFolder
 from subprocesses import run, script
 
+pytestmark = pytest.mark.slow
 OPTIONS = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--log-every", 1)]
 
 

@@ -149,6 +149,7 @@ def test_every_layer_before_a_readout(name, keywords):
         assert torch.equal(features.data, it.nn.RealState()(packed.data))
 
 
+@pytest.mark.slow
 def test_gradients_of_real_states():
     module = it.nn.RealState()
     z = torch.randn(3, N, dtype=torch.complex128, requires_grad=True)

@@ -1,8 +1,6 @@
 """TorchRL's LSTMModule and GRUModule on our layers, against its backends "pad" and "scan"."""
 
 import copy
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,7 +11,6 @@ from isometry.integrations import torchrl as integration
 from isometry.integrations.torchrl import register
 from isometry.torch.nn._plain import _FEW
 from isometry.torch.nn._streaming import Held
-from subprocesses import ROOT
 
 pytestmark = [
     pytest.mark.extra,
@@ -289,44 +286,3 @@ def test_it_is_undone(monkeypatch):
     monkeypatch.setattr(integration, "_RNN", "torchrl_that_is_not_there")
     with pytest.raises(ImportError, match="pip install torchrl"):
         register()
-
-
-OPTION = """
-def pytest_addoption(parser):
-    parser.addoption("--mp_fork_if_no_cuda", action="store_true")
-"""
-THEIRS = """
-import sys, torch
-from tensordict import TensorDict
-from torchrl.modules import GRUModule
-
-def run(hooked=False):
-    each = GRUModule(2, 3, in_keys=["x", "h", "is_init"], out_keys=["y", ("next", "h")])
-    if hooked:
-        each.gru.register_forward_hook(lambda *call: None)
-    given = {"x": torch.ones(4, 2), "h": torch.zeros(4, 1, 3), "is_init": torch.zeros(4, 1, dtype=torch.bool)}
-    assert each(TensorDict(given, [4]))["y"].shape == (4, 3)
-
-def test_served(): run()
-def test_left(): run(hooked=True)
-def test_neither(): assert True
-def test_without(): assert "isometry" not in sys.modules
-"""
-
-
-@pytest.mark.timeout(900)
-def test_the_run_of_other_tests_names_those_that_fail_only_here(tmp_path):
-    folder = tmp_path / "test/modules"
-    folder.mkdir(parents=True)
-    (tmp_path / "test/conftest.py").write_text(OPTION)
-    (folder / "test_rnn.py").write_text(THEIRS)
-    words = [sys.executable, ROOT / "benches/torchrl_tests.py", tmp_path]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    assert done.returncode == 1 and len(lines) == 4, done.stderr
-    assert lines[:3] == [
-        "without the registration: 4 passed",
-        "with the registration: 1 failed, 3 passed",
-        "calls computed by TorchRL 1, by isometry 1; 1 of the tests that passed call this package",
-    ]
-    assert "::test_without: passed, failed: " in lines[3]

@@ -13,16 +13,16 @@ class Listed(NamedTuple):
     make: Callable[[], Task]
 
 
-KEPT = "everything to reproduce after many steps"
-SELECTED = "a few inputs to pick out and remember over many steps"
+KEPT = "everything to reproduce after a hundred steps"
+SELECTED = "a few inputs of 150 to pick out and remember"
 SHORT = "a short sequence to classify, up to a hundred steps"
-LONG = "a longer sequence to classify"
-NOISY = "a noisy or modulated signal to classify"
-NEXT = "a signal to continue, or a number to estimate from it"
-FOLLOWED = "a hidden state to track at every step, through noise and missing observations"
-TEXT = "text"
-TRACKING = "state tracking: symbols, each of which changes a state"
-CONTROL = "control with memory"
+LONG = "a longer sequence to classify, of 150 to 430 steps"
+NOISY = "a noisy or modulated signal of 130 to 260 steps to classify"
+NEXT = "a signal of 120 to 200 steps to continue, or a number to estimate from it"
+FOLLOWED = "a hidden state to track at each of 60 steps, through noise and missing observations"
+TEXT = "text, in pieces of 100 characters"
+TRACKING = "state tracking: 32 to 64 symbols, each of which changes a state"
+CONTROL = "control with memory, 40 steps"
 
 TASKS = {
     "copying": Listed(KEPT, memory.Copying),

@@ -27,6 +27,7 @@ mod resident;
 mod sequence;
 mod tensors;
 mod threads;
+mod triangle;
 
 /// Private extension module of isometry; the public documentation is in the Python packages.
 ///
@@ -56,6 +57,7 @@ mod _core {
         recurrence::{pack, recurrence_marks, recurrence_route},
         sequence::{sequence, sequence_vjp},
         tensors::exchange_with,
+        triangle::triangle,
     };
     #[cfg(feature = "gpu")]
     #[pymodule_export]

@@ -24,12 +24,13 @@ from torch.nn.functional import pad
 
 from ..._rules import check
 from .._dispatch.function import HALF, REAL_OF, dtype_name
-from .._dispatch.mode import DEVICE, mode, visible
+from .._dispatch.mode import DEVICE, KERNEL, RECORDED, mode, visible
+from .._dispatch.results import computed
 from ..formulas._precision import doubled, full_precision
 from ..formulas._solve import triangular
 from ..linalg import geqrf, householder_product, ormqr
 from ..operators import Cayley, Exponential
-from . import _square, _thin
+from . import _recorded, _square, _thin
 from ._signs import signs
 
 
@@ -44,8 +45,10 @@ def check_weight(name: str, weight: Tensor) -> None:
 def weight(name: str, x: Tensor, signs: Tensor | None, base: Tensor | None) -> Tensor:
     """B M(X), by the map of this name, with the signs of reflections. The base is square, or packed."""
     formula = lambda x, base: _weight(name, x, signs, base)
-    elsewhere = not x.is_cpu and mode(x, base) is DEVICE
-    if elsewhere and _has_steps(name, x) and (base is None or not base.requires_grad):
+    how = mode(x, base)
+    if how in (KERNEL, RECORDED) and _recorded.serves(name, x, base):
+        return computed(_recorded.WEIGHT, how, None, (name, formula), (x, base))[0]
+    if how is DEVICE and _has_steps(name, x) and (base is None or not base.requires_grad):
         if x.shape[-2] == x.shape[-1]:
             return _square.weight(formula, x, base)
         return _thin.weight(name, formula, x, base)
@@ -155,6 +158,8 @@ def _full_pays(x: Tensor, ratio: int) -> bool:
 def _first_columns(kind: type[Cayley] | type[Exponential], factor: float, x: Tensor) -> Tensor:
     """The first k columns of the matrix of an operator of `factor` A."""
     n, k = x.shape[-2:]
+    if n == k:
+        return _of_skew(kind, factor, x, 2)
     return _of_skew(kind, factor, pad(x, (0, n - k)), 2)[..., :k].contiguous()
 
 
@@ -163,7 +168,8 @@ def _of_skew(kind: type[Cayley] | type[Exponential], factor: float, a: Tensor, d
     A's."""
     n = a.shape[-1]
     row, column = torch.triu_indices(n, n, 1, device=a.device)
-    upper = a.mT[..., row, column].conj() * -factor
+    # in one axis, where torch gathers and adds up several times as fast
+    upper = a.flatten(-2).index_select(-1, column * n + row).conj() * -factor
     imaginary = a.diagonal(dim1=-2, dim2=-1).imag * (factor * diagonal) if a.is_complex() else None
     return kind(upper, diagonal=imaginary).matrix()
 

@@ -33,8 +33,10 @@ fn lengths<T: Scalar>((n, m): (usize, usize), scale: impl Fn(usize) -> f64, exac
 #[test]
 fn lengths_of_columns_from_tiny_to_huge() {
     let power = |j: usize| 2f64.powi(((j * 37) % 799) as i32 - 399);
-    lengths::<f64>((20, 70), power, true);
-    lengths::<c64>((20, 70), power, true);
+    for size in [(9, 5), (20, 70)].into_iter().filter(|&(n, m)| within_work(&[n, m])) {
+        lengths::<f64>(size, power, true);
+        lengths::<c64>(size, power, true);
+    }
     // near the ends of the type's range, where 2 / ||u||^2 is not a normal number
     let ends = |small: f64, large: f64| move |j: usize| [small, large, 1.0, -large, small][j];
     lengths::<f32>((9, 5), ends(2e-18, 1e18), false);

@@ -32,7 +32,7 @@ fn round_trip<T: Scalar>(w: &[T], n: usize, bound: f64) {
 #[test]
 fn recovered_reflections_give_the_matrix_back() {
     fn all<T: Scalar>() {
-        for n in [1, 2, 3, 8, 33, 70] {
+        for n in [1, 2, 3, 8, 33, 70].into_iter().filter(|n| within_work(&[*n, *n, *n])) {
             let vectors: Vec<T> = Random::new(n as u64).array(n * n, 1.0);
             let op = Householder::new(&vectors, Last::None, 1, n, n).unwrap();
             let mut w = vec![T::default(); n * n];
