@@ -3,7 +3,8 @@
     python benches/beside.py [--threads N] [--json FILE]
 
 Each side makes its orthogonal matrices from its free parameters, forward and backward, in float32, as its users call
-it: default options, and torch's recurrent layer under `parametrize.cached`, so that its matrix is made once per step.
+it: default options, and torch's recurrent layer under `parametrize.cached`, so that its matrix is made once per step,
+with the weights of this package also under its `register()`.
 All sides take turns in one process. Before timing, every side takes a step of AdamW without weight decay, after which
 its matrix must be another one and orthogonal. geotorch is measured where it is installed (`pip install geotorch`).
 """
@@ -13,6 +14,7 @@ import json
 import statistics
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -22,6 +24,7 @@ from torch.nn.utils import parametrize
 import isometry.torch as it
 from harness.report import facts, version
 from harness.timing import alternate
+from isometry.integrations.torch import register
 from weights import ways
 
 SECONDS, ROUNDS = 8.0, 5  # of a column in all; samples of a side at least
@@ -75,8 +78,13 @@ def layers() -> Iterator[tuple[str, Callable[[], None]]]:
         yield name, checked(name, own, lambda own=own: own(x)[0], cotangent, own.recurrent_matrix)
     for name, make in ways().items():
         layer: Any = make(nn.RNN(2, UNITS), "weight_hh_l0")
-        states, matrix = lambda layer=layer: layer(x)[0], lambda layer=layer: layer.weight_hh_l0
-        yield name, checked(name, layer, states, cotangent, matrix)
+        around = register if name.startswith("isometry") else nullcontext
+
+        def states(layer: Any = layer, around: Any = around) -> Any:
+            with around():
+                return layer(x)[0]
+
+        yield name, checked(name, layer, states, cotangent, lambda layer=layer: layer.weight_hh_l0)
 
 
 def checked(

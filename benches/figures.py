@@ -188,9 +188,12 @@ def others_table(found: dict[str, Any]) -> list[str]:
     """Milliseconds of ours and of other packages, of torch a step by its cell."""
     lines = ["| ms | Isometry | torch | ONNX Runtime | SciPy |", "|---|---|---|---|---|"]
     for row in found["rows"]:
-        of = {side: figure_of(middle) for side, (_, middle, _) in row["quartiles_ms"].items()}
-        sides = (of.get("torch's cell", of.get("torch", "")), of.get("onnxruntime", ""), of.get("scipy Rotation", ""))
-        lines.append(f"| {OTHERS[row['group'], row['row']]} | **{of[row['ours']]}** | {' | '.join(sides)} |")
+        of = {side: middle for side, (_, middle, _) in row["quartiles_ms"].items()}
+        peers = (of.get("torch's cell", of.get("torch")), of.get("onnxruntime"), of.get("scipy Rotation"))
+        cells = [of[row["ours"]], *peers]
+        least = min(filter(None, cells))
+        said = ("" if t is None else f"**{figure_of(t)}**" if t == least else figure_of(t) for t in cells)
+        lines.append(f"| {OTHERS[row['group'], row['row']]} | {' | '.join(said)} |")
     return [*lines, "", f"*{where(found['machine'])}*"]
 
 
