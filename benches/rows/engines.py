@@ -125,7 +125,25 @@ def jax(layer: Any, shape: tuple[int, ...]) -> Run:
     return lambda *arrays: np.array(run(*arrays))
 
 
-ENGINES = {build.__name__: build for build in (onnxruntime, openvino, tract, jax)}
+def keras(layer: Any, shape: tuple[int, ...]) -> Run:
+    """Its layer on TensorFlow, compiled by XLA."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    import keras
+    import tensorflow
+
+    tensorflow.config.threading.set_intra_op_parallelism_threads(torch.get_num_threads())
+    n, lstm = layer.hidden_size, isinstance(layer, nn.LSTM)
+    order = [0, 1, 2, 3] if lstm else [1, 0, 2]  # of the gates in Keras
+    u, w, b, second = (p.detach().unflatten(0, (-1, n))[order].flatten(0, 1).numpy() for p in layer.parameters())
+    own = (keras.layers.LSTM if lstm else keras.layers.GRU)(n, return_sequences=True)
+    own.build((shape[1], shape[0], shape[2]))
+    own.set_weights([u.T, w.T, b + second if lstm else np.stack([b, second])])
+    run = tensorflow.function(lambda x, state: own(x, initial_state=state), jit_compile=True)
+    zeros = [np.zeros((shape[1], n), np.float32)] * (2 if lstm else 1)
+    return lambda x, *state: run(x.swapaxes(0, 1), [part[0] for part in state] or zeros).numpy().swapaxes(0, 1)
+
+
+ENGINES = {build.__name__: build for build in (onnxruntime, openvino, tract, jax, keras)}
 
 
 def engine(name: str) -> Callable[..., Tensor]:
