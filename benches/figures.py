@@ -3,7 +3,6 @@
     python benches/figures.py
 
 docs/figures/speeds.png      ratios of `benches/bench.py`, from speeds.json
-docs/figures/beside.png      milliseconds of one orthogonal weight, from beside.json
 docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
 README.md, speed.md          the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from beside, others and speeds.json
 benches/measurements.md      the same, from cores.json
@@ -130,26 +129,6 @@ def short(group: str, name: str) -> str:
     return re.sub(r"(\d+)/(\d+)(/B(\d+))?", lambda m: f"n {m[1]}, m {m[2]}" + (f", B {m[4]}" if m[4] else ""), name)
 
 
-def draw_beside(path: Path, found: dict[str, Any]) -> None:
-    """Milliseconds of every side, one panel for each weight."""
-    sides = {name: found["milliseconds"][name] for name in SIDES}
-    names = list(next(iter(sides.values())))
-    rows = (len(names) + 1) // 2
-    figure, axes = plots.sheet(2.1 * rows, rows, 2)
-    for axis, name in zip(axes.flat, names, strict=False):
-        values = [row[name] for row in sides.values()]
-        axis.barh(list(sides), values, color=[OURS if side.startswith("isometry") else PEER for side in sides])
-        for y, value in enumerate(values):
-            axis.text(value + 0.015 * max(values), y, figure_of(value), va="center", fontsize=7.5, color=INK)
-        axis.set_xticks([])
-        axis.invert_yaxis()
-        axis.set_title(name, fontsize=9, weight="bold", color=INK)
-        axis.tick_params(labelsize=7.5, length=0)
-        axis.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    figure.supxlabel(f"milliseconds, forward and backward\n{where(found['machine'])}", fontsize=7.5)
-    save(figure, path)
-
-
 def draw_copying(path: Path) -> None:
     """The loss of the runs of the copying problem."""
     runs = {title: columns(FIGURES / f"copying-{model}.csv") for model, title in RUNS.items()}
@@ -254,7 +233,6 @@ def tables() -> dict[Path, dict[str, list[str]]]:
 
 def main() -> None:
     draw_speeds(FIGURES / "speeds.png", read("speeds.json"))
-    draw_beside(FIGURES / "beside.png", read("beside.json"))
     draw_copying(FIGURES / "copying.png")
     for page, own in tables().items():
         page.write_text(filled(page.read_text(encoding="utf-8"), own), encoding="utf-8")
