@@ -9,7 +9,7 @@ use crate::scalar::{Real, Scalar};
 use crate::testing::drawn::Drawn;
 use crate::testing::rows::{self, Numbers};
 use crate::testing::square::unitarity;
-use crate::testing::{Random, every_type, within_work};
+use crate::testing::{Random, every_type, members, within_work};
 
 /// An object, and the shapes of the arguments of one matrix, without those that are not given; matrices, rows.
 type Case<'a> = (&'static str, &'a [&'a [usize]], [usize; 2]);
@@ -175,7 +175,7 @@ fn check<T: Scalar>((object, shapes, [batch, rows]): Case<'_>) {
         // all together: matrices of a stack may be computed in another way than one
         let unitary = |drawn: &Drawn<T>| {
             let mut all = vec![T::zero(); batch * n * n];
-            view(object, &drawn.given()).unwrap().matrix(&mut all, None, &Budget::of(2)).unwrap();
+            view(object, &drawn.given()).unwrap().matrix(&mut all, None, &Budget::of(members(2))).unwrap();
             for w in all.chunks(n * n) {
                 assert!(unitarity(w, n) < bound, "{what}: not unitary");
             }
@@ -213,7 +213,7 @@ fn check<T: Scalar>((object, shapes, [batch, rows]): Case<'_>) {
         moved.held.iter_mut().zip(numbers).for_each(|((_, held), numbers)| held.set(numbers));
         matrices(&moved, batch)
     };
-    let threads = [&[1, 2, 3][..], &[1, 2], &[1]][(n + batch) % 3];
+    let threads = [&[1][..], &[1, 2], &[1, 2, 3]][(n + batch) % members(3)];
     rows::check(&*op, rows, threads, &dense, &what);
 }
 

@@ -4,7 +4,7 @@ use super::Parameters;
 use crate::operators::Last;
 use crate::operators::cayley::{Cayley, from_matrix};
 use crate::scalar::{Real, Scalar};
-use crate::testing::{every_type, within_work};
+use crate::testing::{every_type, members, within_work};
 use crate::{Budget, Cpu};
 
 /// Recovers, checks |A_ij| <= 1 (if D is chosen), transforms again and compares.
@@ -14,8 +14,7 @@ fn round_trip<T: Scalar>(w: &[T], batch: usize, n: usize, bound: f64, what: &str
     let mut diagonal = vec![T::Real::of(9.0); batch * n];
     let tol = 1e4 * T::Real::EPS.f64();
     let d = (T::PARTS == 2).then_some(&mut diagonal[..]);
-    let threads = 1 + usize::from(within_work(&[1000])); // Miri is slow where threads wait for each other
-    from_matrix(w, &mut last, true, &mut upper, d, (batch, n), tol, threads, &|| false).unwrap();
+    from_matrix(w, &mut last, true, &mut upper, d, (batch, n), tol, members(2), &|| false).unwrap();
     let slack = if T::PARTS == 1 { 1e-9 } else { 1e-7 } + 4.0 * T::Real::EPS.f64();
     for x in &upper {
         assert!(x.modulus().f64() <= 1.0 + slack, "{what}: |A_ij| = {:?}", x.modulus());
