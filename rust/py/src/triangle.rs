@@ -1,4 +1,4 @@
-//! `triangle`: entries below the diagonal of square matrices as those above the diagonal of their transposes, row by row, and back.
+//! `triangle`: packs the strictly lower triangles of square matrices, in the order of the rows of their transposes, and unpacks them.
 
 use crate::arrays::{Any, Input, Output};
 use crate::error::exception;
@@ -23,7 +23,7 @@ pub fn triangle(x: Any<'_>, upper: Any<'_>, factor: f64, back: bool) -> PyResult
             let (x, upper) = (x.slice(), upper.slice());
             return detached::run(py, move |_| {
                 x.fill(T::default());
-                for (x, upper) in x.chunks_exact_mut(n * n).zip(upper.chunks_exact(each)) {
+                for (x, upper) in x.chunks_exact_mut((n * n).max(1)).zip(upper.chunks_exact(each.max(1))) {
                     places(n).for_each(|(to, from)| x[to] = upper[from] * factor);
                 }
                 Ok(())
@@ -33,7 +33,7 @@ pub fn triangle(x: Any<'_>, upper: Any<'_>, factor: f64, back: bool) -> PyResult
         let mut upper = Output::<T>::shaped("upper", &upper, &shape)?;
         let (x, upper) = (x.slice(), upper.slice());
         detached::run(py, move |_| {
-            for (x, upper) in x.chunks_exact(n * n).zip(upper.chunks_exact_mut(each)) {
+            for (x, upper) in x.chunks_exact((n * n).max(1)).zip(upper.chunks_exact_mut(each.max(1))) {
                 places(n).for_each(|(from, to)| upper[to] = x[from] * factor);
             }
             Ok(())
