@@ -5,11 +5,13 @@ import copy
 import io
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from functools import partial
+from itertools import permutations, product
 
 import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from torch.utils.checkpoint import checkpoint
 
 import isometry.torch as it
 from isometry.integrations.torch import register
@@ -31,10 +33,18 @@ def flat(result):
     return [result.data] if isinstance(result, PackedSequence) else [t for part in result for t in flat(part)]
 
 
-def trained(net, x):
+def trained(net, x, call=None):
     """Values, and the gradients of all parameters."""
-    out = flat(net(x))
-    return [t.detach() for t in out], torch.autograd.grad(sum(t.square().sum() for t in out), [*net.parameters()])
+    out = flat((call or net)(x))
+    net.zero_grad()
+    sum(t.square().sum() for t in out).backward()
+    return [t.detach() for t in out], [p.grad for p in net.parameters()]
+
+
+def stored(net, x):
+    """The same with what backward needs as bytes until then."""
+    with torch.autograd.graph.saved_tensors_hooks(pickle.dumps, pickle.loads):
+        return trained(net, x)
 
 
 def close(ours, theirs, bound=2e-5):
@@ -49,7 +59,9 @@ WAYS = {
     "no gradients": lambda net, x: torch.no_grad()(net)(x),
     "deterministic": lambda net, x: torch.use_deterministic_algorithms(mode=True) or net(x),
     "anomaly": lambda net, x: [torch.autograd.set_detect_anomaly(mode=True), trained(net, x)][1],
-    "checkpoint": lambda net, x: torch.utils.checkpoint.checkpoint(net, x, use_reentrant=False),
+    "checkpoint": lambda net, x: trained(net, x, partial(checkpoint, net, use_reentrant=False)),
+    "reentrant checkpoint": lambda net, x: trained(net, x.requires_grad_(), partial(checkpoint, net, use_reentrant=True)),
+    "saved tensors": stored,
     "copy": lambda net, x: copy.deepcopy(net)(x),
     "pickle": lambda net, x: pickle.loads(pickle.dumps(net))(x),
     "a column of a batch": lambda net, x: net(x.repeat(1, 2, 2)[:, ::2, :D]),
@@ -211,17 +223,103 @@ def test_exported_programs_hold_nothing_of_it(kind):
 
 @pytest.mark.slow
 def test_a_fork_is_registered_as_its_parent():
+    """A child, and the workers of a DataLoader."""
     script(
         """
         import os, torch
         from isometry.integrations.torch import register
 
         registration, net, x = register(always=True), torch.nn.LSTM(3, 4), torch.randn(5, 2, 3)
-        expected = net(x)[0]
+        expected = net(x)[0].detach()
         pid = os.fork()
         if pid == 0:
             right = torch.equal(net(x)[0], expected) and registration.counts() == {"lstm": (2, 0)}
             os._exit(0 if right else 3)
         assert os.waitpid(pid, 0)[1] == 0
+
+        class Outputs(torch.utils.data.Dataset):
+            __len__ = lambda self: 4
+            __getitem__ = lambda self, i: (net(x)[0].detach(), *registration.counts()["lstm"])
+
+        loader = torch.utils.data.DataLoader(Outputs(), num_workers=2, multiprocessing_context="fork")
+        found = list(loader)
+        assert len(found) == 4 and all(torch.equal(out[0], expected) and ours > 1 and not left for out, ours, left in found)
+        assert registration.counts() == {"lstm": (1, 0)}
         """
     )
+
+
+@pytest.mark.slow
+def test_two_processes_of_ddp(tmp_path):
+    """Their gradients are those of both halves of the batch together."""
+    script(
+        """
+        import os, sys, torch
+        import torch.distributed as dist
+        from isometry.integrations.torch import register
+
+        net, x = torch.nn.GRU(3, 4, num_layers=2), torch.randn(5, 4, 3)
+        net(x)[0].square().sum().backward()
+        expected = [p.grad / 2 for p in net.parameters()]
+        net.zero_grad()
+        child = os.fork()
+        rank = int(child == 0)
+        dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=rank, world_size=2)
+        with register(always=True) as registration:
+            model = torch.nn.parallel.DistributedDataParallel(net)
+            model(x[:, 2 * rank : 2 * rank + 2])[0].square().sum().backward()
+        right = registration.counts() == {"gru": (1, 0)}
+        right &= all(torch.allclose(p.grad, e, atol=1e-6) for p, e in zip(net.parameters(), expected))
+        dist.destroy_process_group()
+        if not child:
+            os._exit(0 if right else 3)
+        assert os.waitpid(child, 0)[1] == 0 and right
+        """,
+        tmp_path / "store",
+    )
+
+
+@pytest.mark.slow
+def test_compiled_code_outlives_a_registration(tmp_path):
+    """Compiled with or without one; one cache of Inductor serves both, and holds nothing of it."""
+    for first in (True, False):
+        script(
+            """
+            import contextlib, sys, torch
+            from isometry.integrations.torch import register
+
+            torch.manual_seed(1)
+            net, x = torch.nn.LSTM(3, 4), torch.randn(5, 2, 3)
+            cell = torch.nn.GRUCell(4, 4)
+
+            def step(x):
+                net.zero_grad()
+                out = cell(net(x)[0][-1])
+                out.square().sum().backward()
+                return out.detach(), *[p.grad for p in net.parameters()]
+
+            expected, compiled = step(x), torch.compile(step)
+            for registered in (sys.argv[1] == "True", sys.argv[1] != "True"):
+                with register(always=True) if registered else contextlib.nullcontext():
+                    torch.testing.assert_close(compiled(x), expected)
+            """,
+            first,
+            timeout=400,
+            TORCHINDUCTOR_CACHE_DIR=str(tmp_path),
+        )
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and b"isometry" in p.read_bytes()]
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("order", list(permutations(("torch", "transformers", "sb3", "torchrl"))), ids=".".join)
+def test_beside_other_integrations(order):
+    """Registered and removed in any order."""
+    net, x = made("lstm")
+    expected = net(x)
+    found = {name: pytest.importorskip(f"isometry.integrations.{name}").register() for name in order}
+    with register(always=True) as registration:
+        close(net(x), expected)
+        assert registration.counts() == {"lstm": (1, 0)}
+    for name in sorted(order):
+        found[name].remove()
+    assert all(a.equal(b) for a, b in zip(flat(net(x)), flat(expected), strict=True))

@@ -11,6 +11,7 @@ from isometry import _core
 from isometry._cells.gru import R_FIRST
 from isometry.torch._dispatch.function import empty, threads
 from isometry.torch._dispatch.mode import KERNEL, RECORDED
+from isometry.torch._dispatch.private import uncompiled
 from isometry.torch._dispatch.results import computed
 from isometry.torch.nn._base import packed_rows
 from isometry.torch.sequences._cells import NOTHING
@@ -172,6 +173,7 @@ class _Joined(Function):
         return torch.cat((h, c), -1)
 
     @staticmethod
+    @uncompiled
     def backward(_: Any, ct: Tensor) -> tuple[Tensor, Tensor]:
         h, c = ct.chunk(2, -1)
         return h.clone(), c.clone()
@@ -185,6 +187,7 @@ class _Sum(Function):
         return first + second
 
     @staticmethod
+    @uncompiled
     def backward(_: Any, ct: Tensor) -> tuple[Tensor, Tensor]:
         return ct, ct.clone()
 

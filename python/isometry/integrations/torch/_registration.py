@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from isometry.torch._dispatch.private import uncompiled
+
 from .. import _registration
 from ._operators import KEYS, OPERATORS, Operator, traced
 
@@ -149,6 +151,7 @@ def _kernel(operator: Operator) -> Callable[..., Any]:
     """What torch calls for an operator."""
     computed, by_torch, key = operator.computed, operator.by_torch(), operator.key
 
+    @uncompiled
     def kernel(*given: Any) -> Any:
         always = _COMPUTED.always
         found = None if always is None else computed(given, always)

@@ -19,6 +19,7 @@ from torch.autograd import Function
 from ..._backend import Place
 from .function import formula_vjp, threads
 from .mode import differentiated
+from .private import uncompiled
 
 Settings: TypeAlias = Any
 #: Tensors, or None.
@@ -175,6 +176,7 @@ def _recorded(plan: Plan, name: str) -> Callable[..., Results]:
         ctx.save_for_backward(*tensors, *read, *saved)
         return results
 
+    @uncompiled
     def backward(ctx: Any, *cts: Tensor) -> tuple[Tensor | None, ...]:
         settings, at, count, read, held = ctx.call
         every = ctx.saved_tensors

@@ -5,7 +5,7 @@ computes, slower and right; where a part of the passage through torch.func is mi
 """
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.autograd import forward_ad, function
@@ -60,3 +60,16 @@ REACHED = (
 )
 #: The kinds of levels that kernels pass.
 PASSED = (functorch.TransformType.Grad, functorch.TransformType.Vmap) if REACHED else ()
+
+# ---------------------------------------------------------------- torch.compile
+
+_eval_frame = _name("_C._dynamo.eval_frame")
+_F = TypeVar("_F")
+
+
+def uncompiled(function: _F) -> _F:
+    """The function, which torch calls: code around a graph of torch.compile, which would compile it and all it calls."""
+    if hasattr(_eval_frame, "_FrameExecStrategy"):
+        skip = _eval_frame._FrameAction.SKIP
+        _eval_frame.set_code_exec_strategy(function.__code__, _eval_frame._FrameExecStrategy(skip, skip))
+    return function
