@@ -9,7 +9,7 @@ use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
 use num_traits::{One, Zero};
 
-/// A matrix in memory: element (i, j) at `data[i * rows + j * cols]`, conjugated when read if `conj`.
+/// A matrix in memory: element (i, j) at `data[i * rows + j * cols]`, conjugated when read if `conj`. One stride is 1.
 #[derive(Clone, Copy)]
 pub struct Operand<T> {
     /// Element (0, 0).
@@ -156,7 +156,7 @@ unsafe fn pack_real<T: Scalar, S: Simd<R = T::Real>>(
                     S::store(out.add(p * width + j), v);
                 }
             }
-        } else if b.rows == 1 {
+        } else {
             for j in (0..width).step_by(S::LANES) {
                 let live = n.saturating_sub(col + j).min(S::LANES);
                 // whole blocks in loops of constant length, so that they stay in registers
@@ -183,14 +183,6 @@ unsafe fn pack_real<T: Scalar, S: Simd<R = T::Real>>(
                     }
                 }
             }
-        } else {
-            for p in 0..k {
-                for j in 0..width {
-                    let zero = S::R::zero();
-                    *out.add(p * width + j) =
-                        if col + j < n { *data.add(p * b.rows + (col + j) * b.cols) } else { zero };
-                }
-            }
         }
     }
 }
@@ -207,7 +199,7 @@ unsafe fn pack_complex<T: Scalar, S: Simd<R = T::Real>>(
 ) {
     // SAFETY: the operand is a readable k x n matrix, `out` has room for the panel (contract of `Panel`).
     unsafe {
-        let (one, zero) = (S::R::one(), S::R::zero());
+        let one = S::R::one();
         // b' = b or conj(b): flip the odd lanes; +-i b': exchange the lanes of each pair, flip the even or the odd lanes
         let own = if b.conj { S::alternate(one, -one) } else { S::splat(one) };
         let turn = if conj_a { S::alternate(one, -one) } else { S::alternate(-one, one) };
@@ -222,7 +214,7 @@ unsafe fn pack_complex<T: Scalar, S: Simd<R = T::Real>>(
                     S::store(out.add((2 * p + 1) * width + j), S::mul(S::swap_pairs(v), turn));
                 }
             }
-        } else if b.rows == 1 {
+        } else {
             let side = S::LANES / 2;
             for j in (0..width).step_by(S::LANES) {
                 let first = (col + j) / 2;
@@ -238,24 +230,6 @@ unsafe fn pack_complex<T: Scalar, S: Simd<R = T::Real>>(
                         let v = S::mul(block[q], own);
                         S::store(out.add(2 * (p + q) * width + j), v);
                         S::store(out.add((2 * (p + q) + 1) * width + j), S::mul(S::swap_pairs(v), turn));
-                    }
-                }
-            }
-        } else {
-            for p0 in (0..k).step_by(16) {
-                for j in (0..width).step_by(2) {
-                    let c = (col + j) / 2;
-                    for p in p0..(p0 + 16).min(k) {
-                        let mut v =
-                            if c < n { *b.data.add(p * b.rows + c * b.cols) } else { T::new(zero, zero) };
-                        if b.conj {
-                            v = v.conj();
-                        }
-                        let row = out.add(2 * p * width + j);
-                        *row = v.re();
-                        *row.add(1) = v.im();
-                        *row.add(width) = if conj_a { v.im() } else { -v.im() };
-                        *row.add(width + 1) = if conj_a { -v.re() } else { v.re() };
                     }
                 }
             }

@@ -205,15 +205,13 @@ unsafe fn unalias<T: Scalar>(
                 std::ptr::copy_nonoverlapping(a.data.add(i * a.rows + k0), to, k1 - k0);
             }
             Operand { data: copy.wrapping_sub(i0 * pitch + k0), rows: pitch, ..a }
-        } else if a.rows == 1 {
+        } else {
             let pitch = (i1 - i0) + 16;
             for p in k0..k1 {
                 let to = copy.add((p - k0) * pitch);
                 std::ptr::copy_nonoverlapping(a.data.add(p * a.cols + i0), to, i1 - i0);
             }
             Operand { data: copy.wrapping_sub(k0 * pitch + i0), cols: pitch, ..a }
-        } else {
-            a
         }
     }
 }

@@ -21,6 +21,19 @@ pub struct RowPass {
     pub side: Side,
 }
 
+/// What [`Rows::pull_rows`] reads and writes.
+#[derive(Clone, Copy)]
+pub struct RowPull<T: Scalar> {
+    /// The rows that [`Rows::apply_rows`] took.
+    pub x: *const T,
+    /// The cotangents of those that it wrote.
+    pub ct: *const T,
+    /// The sums of the gradients of the arguments.
+    pub sums: *mut T::Real,
+    /// The gradient of the rows, where it is wanted.
+    pub x_bar: Option<*mut T>,
+}
+
 /// A stack of operators that act on rows. From it [`Cpu`](crate::Cpu) derives the matrices, their
 /// application, all gradients and the step of a recurrence: `fn rows(&self) -> Option<&dyn Rows<T>> {
 /// Some(self) }`.
@@ -46,7 +59,7 @@ pub struct RowPass {
 ///
 /// ```
 /// use isometry_core::argument::{Argument, Array};
-/// use isometry_core::rows::{MatrixBars, RowPass};
+/// use isometry_core::rows::{MatrixBars, RowPass, RowPull};
 /// use isometry_core::scalar::{Real, Scalar};
 /// use isometry_core::{Budget, Cpu, Operator, Result, Rows, Side, argument};
 ///
@@ -79,10 +92,8 @@ pub struct RowPass {
 ///         }
 ///     }
 ///
-///     unsafe fn pull_rows(
-///         &self, RowPass { k, rows, side }: RowPass, [x, ct]: [*const T; 2], sums: *mut T::Real, x_bar: Option<*mut T>,
-///         scratch: *mut T::Real,
-///     ) {
+///     unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real) {
+///         let (RowPass { k, rows, side }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
 ///         let sums = sums.cast::<T>();
 ///         for at in 0..rows * self.n {
 ///             unsafe {
@@ -116,7 +127,7 @@ pub struct RowPass {
 /// Implementing the trait is therefore `unsafe`:
 ///
 /// ```compile_fail,E0200
-/// # use isometry_core::{Operator, Rows, argument::{Argument, Array}, rows::{MatrixBars, RowPass}};
+/// # use isometry_core::{Operator, Rows, argument::{Argument, Array}, rows::{MatrixBars, RowPass, RowPull}};
 /// struct Mine;
 /// impl Operator<f32> for Mine {
 ///     fn sizes(&self) -> [usize; 3] { [1; 3] }
@@ -128,7 +139,7 @@ pub struct RowPass {
 ///     fn scratch(&self, _rows: usize) -> usize { 0 }
 ///     fn sums(&self) -> usize { 0 }
 ///     unsafe fn apply_rows(&self, _: RowPass, _: *const f32, _: *mut f32, _: *mut f32) {}
-///     unsafe fn pull_rows(&self, _: RowPass, _: [*const f32; 2], _: *mut f32, _: Option<*mut f32>, _: *mut f32) {}
+///     unsafe fn pull_rows(&self, _: RowPass, _: RowPull<f32>, _: *mut f32) {}
 ///     unsafe fn deal(&self, _: usize, _: &mut [f32], _: MatrixBars<'_, f32>, _: *mut f32) {}
 /// }
 /// ```
@@ -145,16 +156,8 @@ pub unsafe trait Rows<T: Scalar>: Operator<T> {
     unsafe fn load(&self, _k: usize, _scratch: *mut T::Real) {}
     /// Writes W x or W^H x of `rows` rows to `out`, for the k-th W.
     unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real);
-    /// Adds the gradient of these rows, x and ct, to `sums`, in an order that depends on their number only, and writes x_bar where it is
-    /// wanted; ct are the cotangents of what [`Rows::apply_rows`] writes for x.
-    unsafe fn pull_rows(
-        &self,
-        pass: RowPass,
-        rows: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        scratch: *mut T::Real,
-    );
+    /// Adds the gradient of these rows to the sums, in an order that depends on their number only, and writes x_bar.
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real);
     /// Writes the gradients of the arguments of matrix k from the sums of all its rows, which it may change.
     unsafe fn deal(&self, k: usize, sums: &mut [T::Real], bars: MatrixBars<'_, T>, scratch: *mut T::Real);
 }

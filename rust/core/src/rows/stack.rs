@@ -4,7 +4,7 @@
 //! [`Slots`]; if a matrix has a single slot, by the thread that has it.
 
 use super::bars::StackBars;
-use super::{RowPass, Rows};
+use super::{RowPass, RowPull, Rows};
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::Result;
@@ -163,6 +163,7 @@ fn pulled<T: Scalar>(
             poll(3 * count * operator.work());
             let (pass, x, ct) = (RowPass { k, rows: count, side }, x.row(k, first), ct.row(k, first));
             let x_bar = x_bar.map(|x_bar| x_bar.at((k * rows + first) * from));
+            let pull = |sums| RowPull { x, ct, sums, x_bar };
             // SAFETY: the arrays have these rows; the members write different slots, rows and gradients, each with scratch of
             // its own.
             unsafe {
@@ -172,10 +173,10 @@ fn pulled<T: Scalar>(
                 if alone {
                     own.ptr().write_bytes(0, each);
                     let sums = std::slice::from_raw_parts_mut(own.ptr(), each);
-                    operator.pull_rows(pass, [x, ct], sums.as_mut_ptr(), x_bar, scratch);
+                    operator.pull_rows(pass, pull(sums.as_mut_ptr()), scratch);
                     operator.deal(k, sums, bars.of(k), scratch);
                 } else {
-                    operator.pull_rows(pass, [x, ct], shared.at(unit * each), x_bar, scratch);
+                    operator.pull_rows(pass, pull(shared.at(unit * each)), scratch);
                 }
             }
             slot += 1;

@@ -6,7 +6,7 @@
 use super::{Component, Extent, Gather, Needs, On, Step, Trace};
 use crate::kernels::{Slots, add_slots};
 use crate::parallel::{Member, Shared};
-use crate::rows::{RowPass, Rows};
+use crate::rows::{RowPass, RowPull, Rows};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::side::Side;
@@ -162,7 +162,8 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
             unsafe {
                 let bar = trace.bar.wrapping_add(first * trace.apart);
                 let ct = self.together(bar, trace.apart, rows, scratch);
-                self.of.pull_rows(RowPass { k: 0, rows, side: Side::Forward }, [x, ct], own, None, scratch);
+                let pull = RowPull { x, ct, sums: own, x_bar: None };
+                self.of.pull_rows(RowPass { k: 0, rows, side: Side::Forward }, pull, scratch);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rows through the transforms: the kernels, and the gradient from their sums.
 
 use super::Circulant;
-use crate::rows::{MatrixBars, RowPass, Rows};
+use crate::rows::{MatrixBars, RowPass, RowPull, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -38,14 +38,8 @@ unsafe impl<T: Scalar> Rows<T> for Circulant<'_, T> {
         unsafe { ApplyCirculant { plan, diagonal, x, rows, adjoint, out, scratch }.call() }
     }
 
-    unsafe fn pull_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        [x, ct]: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real) {
+        let (RowPass { k, rows, side }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
         let (plan, diagonal) = (&raw const *self.plan, self.diagonal(k));
         let bar = x_bar.map_or(null_mut(), |x_bar| x_bar.cast());
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged.

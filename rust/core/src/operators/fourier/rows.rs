@@ -1,7 +1,7 @@
 //! Rows through the factors: the kernels, and the gradients from their sums.
 
 use super::FourierProduct;
-use crate::rows::{MatrixBars, RowPass, Rows};
+use crate::rows::{MatrixBars, RowPass, RowPull, Rows};
 use crate::scalar::{Scalar, parts_mut};
 use crate::side::Side;
 use crate::sizes::work;
@@ -42,14 +42,8 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         unsafe { Apply { factors, x: x.cast(), rows, adjoint, out: out.cast(), scratch }.call() }
     }
 
-    unsafe fn pull_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        [x, ct]: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real) {
+        let (RowPass { k, rows, side }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
         let (factors, none) = (self.factors(k), std::ptr::null_mut());
         let bar = x_bar.map_or(none, |x_bar| x_bar.cast());
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged.

@@ -1,7 +1,7 @@
 //! Rows by the kernels, and the gradient of the angles from their sums.
 
 use super::Givens;
-use crate::rows::{MatrixBars, RowPass, Rows};
+use crate::rows::{MatrixBars, RowPass, RowPull, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -39,14 +39,8 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
         unsafe { GivensTurn { planes, adjoint, x, rows, out, y: scratch }.call() }
     }
 
-    unsafe fn pull_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        [x, ct]: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real) {
+        let (RowPass { k, rows, side }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
         // <ct, W^T x> = <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar is W ct,
         // which is on the way.
         let (planes, bar, none) = (self.planes(k), x_bar.unwrap_or(null_mut()), null_mut());

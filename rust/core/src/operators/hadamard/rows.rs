@@ -2,7 +2,7 @@
 //! round has a table of its factors, signs times n^{-1/2}.
 
 use super::Hadamard;
-use crate::rows::{MatrixBars, RowPass, Rows};
+use crate::rows::{MatrixBars, RowPass, RowPull, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -146,14 +146,8 @@ unsafe impl<T: Scalar> Rows<T> for Hadamard<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        [x, ct]: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real) {
+        let (RowPass { k, rows, side }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
         let (n, len, one) = (self.order.n, self.len(), T::Real::one());
         // Re <ct, W^T x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar
         // is W ct, the last state.

@@ -5,7 +5,7 @@
 
 use super::Kronecker;
 use super::group::{self, Group};
-use crate::rows::{MatrixBars, RowPass, Rows};
+use crate::rows::{MatrixBars, RowPass, RowPull, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -110,14 +110,8 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        [x, ct]: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real) {
+        let (RowPass { k, rows, side }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged.
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
         let (p, q, last) = (self.p, self.q, self.groups.len() - 1);

@@ -3,7 +3,7 @@
 //! load of the next row.
 
 use super::Mesh;
-use crate::rows::{MatrixBars, RowPass, Rows};
+use crate::rows::{MatrixBars, RowPass, RowPull, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -97,14 +97,8 @@ unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(
-        &self,
-        RowPass { k, rows, side }: RowPass,
-        [x, ct]: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        scratch: *mut T::Real,
-    ) {
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real) {
+        let (RowPass { k, rows, side }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar
         // is W ct, which is on the way.
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };

@@ -1,7 +1,7 @@
 //! Rows through a rotation: the kernels on real rows, complex rows as two real ones each.
 
 use super::Rotation;
-use crate::rows::{MatrixBars, RowPass, Rows};
+use crate::rows::{MatrixBars, RowPass, RowPull, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -67,14 +67,8 @@ unsafe impl<T: Scalar> Rows<T> for Rotation<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(
-        &self,
-        RowPass { rows, side, .. }: RowPass,
-        [x, ct]: [*const T; 2],
-        sums: *mut T::Real,
-        x_bar: Option<*mut T>,
-        frame: *mut T::Real,
-    ) {
+    unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, frame: *mut T::Real) {
+        let (RowPass { rows, side, .. }, RowPull { x, ct, sums, x_bar }) = (pass, pull);
         let (n, forward) = (self.n, side == Side::Forward);
         // SAFETY: the contract of the trait.
         unsafe {
