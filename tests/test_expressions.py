@@ -318,6 +318,8 @@ def test_arrays_of_operators():
             np.asarray(op)
         assert np.array_equal(np.asarray(op.detach()), np.eye(2))
         assert op.requires_grad and not op.detach().requires_grad
+    with pytest.raises(TypeError, match="^the operator is on meta"):
+        np.asarray(it.Dense(torch.eye(2, device="meta")))
     assert iso.Dense(leaf.detach()).weight.shape == (2, 2)
 
 

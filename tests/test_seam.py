@@ -158,6 +158,8 @@ def test_packed_operands():
         call(expected)
         call(found, packs)
         assert np.array_equal(found, expected)
+        call(found, 0 * packs)  # they are read, not made again
+        assert not np.array_equal(found, expected)
         with pytest.raises(ValueError, match="packs"):
             call(found, packs[:-1])
         with pytest.raises(TypeError, match="packs"):

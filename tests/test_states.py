@@ -31,12 +31,14 @@ def pull(op, x, v, states, **keywords):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 @pytest.mark.parametrize("m", [1, N])
 def test_states_of_the_same_keywords_are_taken(dtype, m, seed):
-    """All subsets of the keywords, by both routes, for sequences of one step too."""
+    """All subsets of the keywords, by both routes, for sequences of one step, and where every step is marked."""
     op, x, v = problem(seed, dtype, m)
+    marks = {"starts": np.ones((T, B), bool), "start_state": np.full(N, 0.2)}
     for count in range(len(KEYWORDS) + 1):
         for names in itertools.combinations(KEYWORDS, count):
             keywords = {name: KEYWORDS[name] for name in names}
             pull(op, x, v, iso.recurrence(op, x, v, **keywords), **keywords)
+            pull(op, x, v, iso.recurrence(op, x, v, **keywords, **marks), **keywords, **marks)
             keywords.pop("lengths", None)
             pull(op, x[:1], v, iso.recurrence(op, x[:1], v, **keywords), **keywords)
 

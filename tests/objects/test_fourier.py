@@ -32,6 +32,8 @@ def test_a_stack_of_permutations(dtype, seed):
     for found in (op.apply(x), own.apply(torch.from_numpy(x)).numpy(), formula.numpy()):
         close(found, np.einsum("kij,kj->ki", ws, x), forward(dtype, 6))
     close(op[1].matrix(), ws[1], forward(dtype, 6))
+    for found in (op.det(), own.det().numpy()):
+        close(found, np.linalg.det(ws), forward(dtype, 6))
     with pytest.raises(ValueError, match="permutation must hold each of 0..5 once, got 6"):
         iso.FourierProduct(**{**stacked, "permutation": np.stack([np.arange(k, k + 6) for k in (0, 0, 1)])})
 
