@@ -17,7 +17,6 @@ numpy      the NumPy face beside NumPy and SciPy; needs no torch
 qwen       a training step of a Qwen3.5 of the package transformers, with its functions and with ours; where it is named
 rl         agents of sb3-contrib and TorchRL, with their functions and with ours; where it is named
 engines    LSTM and GRU beside ONNX Runtime, OpenVINO, tract and JAX, those that are installed; where it is named
-limits     the passes of a recurrence one by one, beside the limit; without peers; where it is named
 published  recurrent layers as large as those of published models, before and after `from_torch`; where it is named
 one        one head, one factorisation, one matrix of reflections: without peers; where it is named
 gpu        backend="gpu": arrays that stay on the GPU, the same with copies, the CPU, and torch; runs where it is named

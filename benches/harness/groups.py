@@ -33,11 +33,10 @@ GROUPS = (
         name: (f"rows.{name}:rows",)
         for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu", "engines")
     }
-    | {name: (f"rows.torch.{name}:rows",) for name in ("one", "limits")}
     | {
         "rivals": (_CELLS + "rivals",),
+        "one": ("rows.torch.one:rows",),
         "rl": ("rows.agents:rows",),
-        "engines": ("rows.engines:rows",),
         "published": ("rows.torch.dropin.layers:published",),
         "within": ("rows.torch.dropin.layers:within",),
     }
@@ -46,5 +45,5 @@ GROUPS = (
 APART = {"numpy": "rows.numpy.process:entries"}
 NAMES = (*GROUPS, *APART)
 # Run only if they are named: they need other packages, an adapter, or have no bar.
-NAMED = ("qwen", "rl", "gpu", "one", "limits", "published", "within", "engines")
+NAMED = ("qwen", "rl", "gpu", "one", "published", "within", "engines")
 CORES = (*SHOWN, "one")  # what `--cores` times
