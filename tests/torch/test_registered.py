@@ -60,7 +60,7 @@ WAYS = {
     "deterministic": lambda net, x: torch.use_deterministic_algorithms(mode=True) or net(x),
     "anomaly": lambda net, x: [torch.autograd.set_detect_anomaly(mode=True), trained(net, x)][1],
     "checkpoint": lambda net, x: trained(net, x, partial(checkpoint, net, use_reentrant=False)),
-    "reentrant checkpoint": lambda net, x: trained(net, x.requires_grad_(), partial(checkpoint, net, use_reentrant=True)),
+    "reentrant": lambda net, x: trained(net, x.requires_grad_(), partial(checkpoint, net, use_reentrant=True)),
     "saved tensors": stored,
     "copy": lambda net, x: copy.deepcopy(net)(x),
     "pickle": lambda net, x: pickle.loads(pickle.dumps(net))(x),
@@ -242,8 +242,9 @@ def test_a_fork_is_registered_as_its_parent():
             __getitem__ = lambda self, i: (net(x)[0].detach(), *registration.counts()["lstm"])
 
         loader = torch.utils.data.DataLoader(Outputs(), num_workers=2, multiprocessing_context="fork")
-        found = list(loader)
-        assert len(found) == 4 and all(torch.equal(out[0], expected) and ours > 1 and not left for out, ours, left in found)
+        for count, (out, ours, left) in enumerate(loader, 1):
+            assert torch.equal(out[0], expected) and ours > 1 and not left
+        assert count == 4
         assert registration.counts() == {"lstm": (1, 0)}
         """
     )

@@ -7,7 +7,7 @@
 use crate::dispatch::{compiled, kernel};
 use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
-use num_traits::{One, Zero};
+use num_traits::One;
 
 /// A matrix in memory: element (i, j) at `data[i * rows + j * cols]`, conjugated when read if `conj`. One stride is 1.
 #[derive(Clone, Copy)]

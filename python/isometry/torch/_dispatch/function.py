@@ -1,9 +1,9 @@
 """Arrays for the kernels and their results, the place of computation, and gradients of formulas."""
 
 import math
+from _thread import _count as started  # threads beside the first; threading.active_count takes a lock and 0.3 us
 from collections.abc import Callable, Sequence
 from operator import and_
-from threading import active_count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -144,7 +144,7 @@ def aliased(tensors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     (2.15) in another thread holds that mutex and then waits for the lock, for ever. The view is an operation of torch,
     which waits for the mutex without the lock; it costs a microsecond, and one backward.
     """
-    if active_count() == 1:
+    if not started():
         return tensors
     return [t if t is None or not (t.requires_grad and t.is_leaf) else t.view_as(t) for t in tensors]
 

@@ -68,7 +68,7 @@ _F = TypeVar("_F")
 
 
 def uncompiled(function: _F) -> _F:
-    """The function, which torch calls: code around a graph of torch.compile, which would compile it and all it calls."""
+    """The function, which torch calls; between graphs torch.compile would compile it and what it calls."""
     if hasattr(_eval_frame, "_FrameExecStrategy"):
         skip = _eval_frame._FrameAction.SKIP
         _eval_frame.set_code_exec_strategy(function.__code__, _eval_frame._FrameExecStrategy(skip, skip))
