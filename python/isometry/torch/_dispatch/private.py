@@ -4,6 +4,7 @@ A release of torch may drop any of them. A mode that can then not be asked count
 computes, slower and right; where a part of the passage through torch.func is missing, the formula computes there.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -63,13 +64,13 @@ PASSED = (functorch.TransformType.Grad, functorch.TransformType.Vmap) if REACHED
 
 # ---------------------------------------------------------------- torch.compile
 
-_eval_frame = _name("_C._dynamo.eval_frame")
-_F = TypeVar("_F")
+_NAMES = ("set_code_exec_strategy", "_FrameExecStrategy", "_FrameAction")
+_arrange, _strategy, _action = (_name(f"_C._dynamo.eval_frame.{name}") for name in _NAMES)
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def uncompiled(function: _F) -> _F:
     """The function, which torch calls; between graphs torch.compile would compile it and what it calls."""
-    if hasattr(_eval_frame, "_FrameExecStrategy"):
-        skip = _eval_frame._FrameAction.SKIP
-        _eval_frame.set_code_exec_strategy(function.__code__, _eval_frame._FrameExecStrategy(skip, skip))
+    if None not in (_arrange, _strategy, _action):
+        _arrange(function.__code__, _strategy(_action.SKIP, _action.SKIP))
     return function
