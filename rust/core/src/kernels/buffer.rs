@@ -2,15 +2,14 @@
 //! allocate is an error.
 
 use crate::error::{Error, Result};
-use crate::scratch::Allocated;
+use crate::scratch::Block;
 use isometry_kernels::scalar::Plain;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 
 /// An array of plain numbers, aligned to 64 bytes.
 pub struct Buffer<T: Plain> {
-    memory: Option<Allocated>,
+    memory: Block,
     len: usize,
     of: PhantomData<T>,
 }
@@ -22,17 +21,13 @@ impl<T: Plain> Buffer<T> {
     /// Where there is no memory.
     pub fn zeroed(len: usize) -> Result<Self> {
         let bytes = len.saturating_mul(size_of::<T>());
-        let memory = if bytes == 0 {
-            None
-        } else {
-            Some(Allocated::new(bytes, true).ok_or(Error::OutOfMemory { bytes })?)
-        };
+        let memory = Block::zeroed(bytes).ok_or(Error::OutOfMemory { bytes })?;
         Ok(Buffer { memory, len, of: PhantomData })
     }
 
     /// Start of the memory.
     fn at(&self) -> *mut T {
-        self.memory.as_ref().map_or(NonNull::dangling().as_ptr(), |memory| memory.start().cast())
+        self.memory.start().cast()
     }
 
     /// `len` NaN patterns: for tests of kernels, which must write before they read.

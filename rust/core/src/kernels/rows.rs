@@ -131,11 +131,17 @@ impl<T: Scalar> Matrices<'_, T> {
     }
 }
 
-/// The transposes of matrices (p, q).
+/// The transposes of matrices (p, q), in tiles: rows at a distance of a power of two have few places in a cache.
 pub fn transposed<T: Scalar>(from: &[T], (p, q): (usize, usize), to: &mut [T]) {
+    const TILE: usize = 16;
     for (from, to) in from.chunks_exact((p * q).max(1)).zip(to.chunks_exact_mut((p * q).max(1))) {
-        for (i, row) in from.chunks_exact(q).enumerate() {
-            to.iter_mut().skip(i).step_by(p).zip(row).for_each(|(to, x)| *to = *x);
+        for (i, rows) in from.chunks(TILE * q).enumerate() {
+            for j in (0..q).step_by(TILE) {
+                for j in j..q.min(j + TILE) {
+                    let places = to[j * p..][i * TILE..p].iter_mut();
+                    places.zip(rows.chunks_exact(q)).for_each(|(to, row)| *to = row[j]);
+                }
+            }
         }
     }
 }

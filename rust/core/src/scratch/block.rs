@@ -20,18 +20,30 @@ static SHARED: [Mutex<Option<Allocated>>; 16] = [const { Mutex::new(None) }; 16]
 /// The bytes of its blocks.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Uninitialised memory, from a cache line on.
-pub(super) struct Block(Option<Allocated>);
+/// Memory from a cache line on.
+pub struct Block(Option<Allocated>);
 
 impl Block {
-    /// At least so many bytes, those that were kept if they suffice; None if memory ends.
+    /// At least so many bytes, not initialised, those that were kept if they suffice; None if memory ends.
     #[inline]
     pub(super) fn new(bytes: usize) -> Option<Self> {
+        Self::taken(bytes, false)
+    }
+
+    /// So many bytes that are zero; of kept blocks the large ones alone serve, whose pages the system would clear again.
+    pub fn zeroed(bytes: usize) -> Option<Self> {
+        Self::taken(bytes, true)
+    }
+
+    #[inline]
+    fn taken(bytes: usize, zeroed: bool) -> Option<Self> {
         if bytes == 0 {
             return Some(Block(None));
         }
         let suffices = |kept: &mut Allocated| kept.bytes() >= bytes;
-        let kept = if bytes <= KEPT[0] {
+        let kept = if bytes <= KEPT[0] && zeroed {
+            None
+        } else if bytes <= KEPT[0] {
             let taken = |own: &Cell<Option<Allocated>>| {
                 let mut kept = own.take();
                 let found = kept.take_if(suffices);
@@ -43,14 +55,18 @@ impl Block {
             let kept = SHARED.iter().find_map(|place| place.try_lock().ok()?.take_if(suffices));
             kept.inspect(|kept| {
                 BYTES.fetch_sub(kept.bytes(), Relaxed);
+                if zeroed {
+                    // SAFETY: the block has as many bytes, and nobody else does.
+                    unsafe { kept.start().write_bytes(0, bytes) };
+                }
             })
         };
-        kept.or_else(|| Allocated::new(bytes, false)).map(|allocated| Block(Some(allocated)))
+        kept.or_else(|| Allocated::new(bytes, zeroed)).map(|allocated| Block(Some(allocated)))
     }
 
     /// Where it begins.
     #[inline]
-    pub(super) fn start(&self) -> *mut u8 {
+    pub fn start(&self) -> *mut u8 {
         self.0.as_ref().map_or(std::ptr::without_provenance_mut(LINE), |allocated| allocated.start())
     }
 }

@@ -28,7 +28,6 @@ mod region;
 mod tests;
 mod watch;
 
-pub(crate) use allocated::Allocated;
 pub use arena::Arena;
 pub(crate) use arena::{Frame, Frames};
 use isometry_kernels::scalar::Plain;
@@ -36,7 +35,7 @@ pub(crate) use region::{Region, Regions};
 
 use crate::error::{Error, Result};
 use crate::parallel;
-use block::Block;
+pub(crate) use block::Block;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use watch::{FRESH, Guard, Watch};
