@@ -132,6 +132,17 @@ mod tests {
     }
 
     #[test]
+    fn zeros_are_zeros_in_kept_blocks_too() {
+        for bytes in [100, KEPT[0] + 1000, KEPT[1] + 1].repeat(3) {
+            let block = Block::zeroed(bytes).unwrap();
+            // SAFETY: the block has these bytes.
+            let own = unsafe { std::slice::from_raw_parts_mut(block.start(), bytes) };
+            assert!(own.iter().all(|&byte| byte == 0));
+            own.fill(1);
+        }
+    }
+
+    #[test]
     fn memory_that_ends_is_none() {
         assert!(Block::new(usize::MAX).is_none());
         assert!(Block::new(isize::MAX as usize - 64).is_none());
