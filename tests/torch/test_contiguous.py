@@ -350,7 +350,8 @@ def test_init_of_other_types(dtype):
     with pytest.raises(ValueError, match="Only tensors with 2 or more dimensions are supported"):
         it.init.orthogonal_(torch.empty(3, dtype=dtype))
     whole = torch.ones(3, 3, dtype=torch.int64)
-    for other, named in ((whole, "float32"), (whole.bool(), "float32"), ([[1.0]], r"a torch\.Tensor")):
+    odd = [(other, r"a torch\.Tensor, not ") for other in (3, None, [[1.0, 0.0], [0.0, 1.0]])]
+    for other, named in ((whole, "float32"), (whole.bool(), "float32"), *odd):
         with pytest.raises(TypeError, match=f"^tensor must be {named}"):
             it.init.orthogonal_(other)
 

@@ -244,8 +244,7 @@ def test_a_fork_is_registered_as_its_parent():
         loader = torch.utils.data.DataLoader(Outputs(), num_workers=2, multiprocessing_context="fork")
         for count, (out, ours, left) in enumerate(loader, 1):
             assert torch.equal(out[0], expected) and ours > 1 and not left
-        assert count == 4
-        assert registration.counts() == {"lstm": (1, 0)}
+        assert count == 4 and registration.counts() == {"lstm": (1, 0)}
         """
     )
 

@@ -1,7 +1,7 @@
 """Arrays for the kernels and their results, the place of computation, and gradients of formulas."""
 
 import math
-from _thread import _count as started  # threads beside the first; threading.active_count takes a lock and 0.3 us
+from _thread import _count as started  # Python's threads besides the main one; threading.active_count() takes 0.3 us
 from collections.abc import Callable, Sequence
 from operator import and_
 from typing import Any, TypeAlias

@@ -70,7 +70,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def uncompiled(function: _F) -> _F:
-    """The function, which torch calls; between graphs torch.compile would compile it and what it calls."""
+    """The function itself, which torch.compile neither traces nor compiles where it is called outside a graph."""
     if None not in (_arrange, _strategy, _action):
         _arrange(function.__code__, _strategy(_action.SKIP, _action.SKIP))
     return function

@@ -131,13 +131,13 @@ impl<T: Scalar> Matrices<'_, T> {
     }
 }
 
-/// The transposes of matrices (p, q), in tiles: rows at a distance of a power of two have few places in a cache.
+/// The transposes of matrices (p, q), in tiles: a column of a matrix whose row stride is a power of two maps to few cache sets.
 pub fn transposed<T: Scalar>(from: &[T], (p, q): (usize, usize), to: &mut [T]) {
     const TILE: usize = 16;
     for (from, to) in from.chunks_exact((p * q).max(1)).zip(to.chunks_exact_mut((p * q).max(1))) {
         for (i, rows) in from.chunks(TILE * q).enumerate() {
-            for j in (0..q).step_by(TILE) {
-                for j in j..q.min(j + TILE) {
+            for first in (0..q).step_by(TILE) {
+                for j in first..q.min(first + TILE) {
                     let places = to[j * p..][i * TILE..p].iter_mut();
                     places.zip(rows.chunks_exact(q)).for_each(|(to, row)| *to = row[j]);
                 }

@@ -156,7 +156,7 @@ pub unsafe trait Rows<T: Scalar>: Operator<T> {
     unsafe fn load(&self, _k: usize, _scratch: *mut T::Real) {}
     /// Writes W x or W^H x of `rows` rows to `out`, for the k-th W.
     unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real);
-    /// Adds the gradient of these rows to the sums, in an order that depends on their number only, and writes x_bar.
+    /// Adds the gradients of the arguments to `sums`, in an order that depends on the number of rows only, and writes x_bar if wanted.
     unsafe fn pull_rows(&self, pass: RowPass, pull: RowPull<T>, scratch: *mut T::Real);
     /// Writes the gradients of the arguments of matrix k from the sums of all its rows, which it may change.
     unsafe fn deal(&self, k: usize, sums: &mut [T::Real], bars: MatrixBars<'_, T>, scratch: *mut T::Real);

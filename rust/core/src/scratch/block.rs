@@ -24,13 +24,13 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 pub struct Block(Option<Allocated>);
 
 impl Block {
-    /// At least so many bytes, not initialised, those that were kept if they suffice; None if memory ends.
+    /// At least `bytes` uninitialised bytes, from a kept block if one is large enough; None if allocation fails.
     #[inline]
     pub(super) fn new(bytes: usize) -> Option<Self> {
         Self::taken(bytes, false)
     }
 
-    /// So many bytes that are zero; of kept blocks the large ones alone serve, whose pages the system would clear again.
+    /// At least `bytes` bytes, the first `bytes` of them zero. Only large kept blocks are reused: new ones cost page faults.
     pub fn zeroed(bytes: usize) -> Option<Self> {
         Self::taken(bytes, true)
     }
