@@ -36,22 +36,28 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
     /// The memory of the room is alive, and not otherwise in use.
     pub unsafe fn check(self, w: &[W], b: usize, tol: f64) -> Result<()> {
         // SAFETY: the workspace is alive and not otherwise in use.
-        let defect = unsafe { self.defect(w) };
-        if defect <= tol {
-            return Ok(());
-        }
-        Err(not_unitary::<W>(b, defect, tol))
+        let defect = unsafe { self.defect(w, [Triangle::Full; 2]) };
+        if defect <= tol { Ok(()) } else { Err(not_unitary::<W>(b, defect, tol)) }
     }
 
-    /// max |W^H W - I|, NaN if W contains NaN.
-    unsafe fn defect(self, w: &[W]) -> f64 {
+    /// Whether max |R^H R - I| <= tol for R upper triangular, zero below the diagonal: a third of the operations.
+    ///
+    /// # Safety
+    /// As for `check`.
+    pub unsafe fn of_triangle(self, r: &[W], tol: f64) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.defect(r, [Triangle::Lower, Triangle::Upper]) <= tol }
+    }
+
+    /// max |W^H W - I|, NaN if W contains NaN; the shapes of W^H and W.
+    unsafe fn defect(self, w: &[W], [left, right]: [Triangle; 2]) -> f64 {
         let Unitarity { n, gram, scratch } = self;
         assert_eq!(w.len(), n * n, "n x n numbers");
         let w = Operand::new(w.as_ptr(), n);
         // SAFETY: two disjoint n x n matrices; the room is used by this call only.
         Member::alone(|solo| unsafe {
             let product = Product::new((n, n, n), w.h(), w, gram.ptr(), n);
-            product.shapes(Triangle::Full, Triangle::Full, Triangle::Upper).run(solo, scratch.ptr());
+            product.shapes(left, right, Triangle::Upper).run(solo, scratch.ptr());
         });
         let mut worst = 0.0;
         for (i, j) in (0..n).flat_map(|i| (i..n).map(move |j| (i, j))) {

@@ -51,20 +51,16 @@ pub fn from_matrix<T: Scalar>(
     if w.is_empty() {
         return Ok(());
     }
-    let carve = |arena: &mut Arena| {
+    let room = Scratch::new(|arena| {
         let all: [Region<T::Wide>; 3] = [[n, n], [n, 1], [n, 1]].map(|sizes| arena.take(&sizes));
         (all, Unitarity::<T::Wide>::carve(arena, n), Trailing::<T::Wide>::carve(arena, n))
-    };
-    let room = Scratch::new(carve)?;
+    })?;
     let (all, unitarity, ref trailing) = *room;
     // SAFETY: each region is used only here, while the memory is alive.
     let [r, u, row] = all.map(|region| unsafe { region.zeroed() });
     for b in 0..batch {
-        for (wide, x) in r.iter_mut().zip(&w[b * n * n..]) {
-            *wide = x.widen();
-        }
-        // SAFETY: the workspace is used only here, while the memory is alive.
-        unsafe { unitarity.check(r, b, tol)? };
+        let widen = |r: &mut [T::Wide]| r.iter_mut().zip(&w[b * n * n..]).for_each(|(to, x)| *to = x.widen());
+        widen(r);
         let vectors = &mut vectors[b * n * m..(b + 1) * n * m];
         vectors.fill(T::zero());
         for first in (0..m).step_by(PANEL) {
@@ -74,14 +70,16 @@ pub fn from_matrix<T: Scalar>(
                     return Err(Error::Interrupted);
                 }
                 reflector(r, n, k, u);
-                for i in k..n {
-                    vectors[i * m + k] = T::narrow(u[i]);
-                }
                 // SAFETY: U has n rows, and the three arrays have the sizes of the step.
                 unsafe {
                     (first..n).for_each(|i| *trailing.u.at((i - first) * PANEL + k - first) = u[i]);
                     Reflect { r: r.as_mut_ptr(), u: u.as_ptr(), row: row.as_mut_ptr(), n, k, end }.call();
                 }
+            }
+            // rows of a panel: columns one by one would touch a line of the cache for each number
+            for (i, k) in (first..n).flat_map(|i| (first..end.min(m)).map(move |k| (i, k))) {
+                // SAFETY: the panel has n - first rows.
+                vectors[i * m + k] = T::narrow(unsafe { *trailing.u.at((i - first) * PANEL + k - first) });
             }
             // SAFETY: the panel is full where columns are left; R has n rows and columns.
             unsafe { trailing.reflect(r.as_mut_ptr(), n, first, end) };
@@ -91,6 +89,14 @@ pub fn from_matrix<T: Scalar>(
             let value =
                 if T::PARTS == 1 { 1f64.copysign(corner.re()) } else { corner.im().atan2(corner.re()) };
             last[b * lasts + k] = <T::Real as crate::scalar::Real>::of(value);
+        }
+        // W^H W = R^H R; W itself has the last word, in the message too
+        (1..n).for_each(|i| r[i * n..i * n + i].fill(Default::default()));
+        // SAFETY: the workspace is used only here, while the memory is alive.
+        if !unsafe { unitarity.of_triangle(r, tol) } {
+            widen(r);
+            // SAFETY: as above.
+            unsafe { unitarity.check(r, b, tol)? };
         }
     }
     Ok(())
