@@ -113,17 +113,16 @@ class Apply(_Object):
         shape = x.shape
         out, c = empty(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
         saved = _core.operator_apply(self.stem, read[1:], read[0], c, adjoint, saving, at)
-        if saved is None:
-            return (out,), ()
-        return (out,), (saved if saved.nbytes <= _HELD else torch.from_numpy(saved),)
+        kept = () if saved is None else (saved if saved.nbytes <= _HELD else torch.from_numpy(saved),)
+        return (out,), kept
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
         _, saved, cts = out
         grads, (x_bar, *bars) = empty_gradients(wanted, tensors)
         x, *arguments = arrays(tensors)
-        start, adjoint = saved[0] if saved else None, settings[0]
-        read = tuple(arguments), start, x, readable(cts[0])
-        _core.operator_apply_vjp(self.stem, *read, tuple(bars), x_bar, adjoint, at)
+        start = saved[0] if saved else None
+        read = tuple(arguments), readable(start) if isinstance(start, Tensor) else start, x, readable(cts[0])
+        _core.operator_apply_vjp(self.stem, *read, tuple(bars), x_bar, settings[0], at)
         return grads
 
     def formula(self, settings: Any, *tensors: Tensor | None) -> tuple[Tensor, ...]:

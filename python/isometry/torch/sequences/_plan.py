@@ -152,7 +152,8 @@ class Recurrence(Plan):
         return *results[: self.count(settings)], states if settings.last else (0,), saved, weight
 
     def encoded(self, settings: Call) -> Any:
-        return settings._replace(settings=[nan if s is None else float(s) for s in settings.settings])
+        # not by `_replace`, which torch 2.8 does not trace
+        return *settings[:4], [nan if s is None else float(s) for s in settings.settings], *settings[5:]
 
     # ---------------------------------------------------------------- batches of torch.func
 
