@@ -152,8 +152,9 @@ class Recurrence(Plan):
         return *results[: self.count(settings)], states if settings.last else (0,), saved, weight
 
     def encoded(self, settings: Call) -> Any:
-        # not by `_replace`, which torch 2.8 does not trace
-        return *settings[:4], [nan if s is None else float(s) for s in settings.settings], *settings[5:]
+        # not by `_replace` nor a slice, which torch 2.8 does not trace
+        s, numbers = settings, [nan if n is None else float(n) for n in settings.settings]
+        return s.cell, s.stem, s.activation, s.slope, numbers, s.reverse, s.checkpoint, s.last
 
     # ---------------------------------------------------------------- batches of torch.func
 
