@@ -35,7 +35,7 @@ CELL_MIRRORS = (
 )
 BUDGET = 400
 #: Of lines of code in all, as benches/lines.py counts them: what needs more takes as many away elsewhere.
-CEILING = 104_480
+CEILING = 104_479
 #: Of a function in Python, without its docstring.
 FUNCTION_BUDGET = 80
 TREES = {

@@ -152,7 +152,7 @@ class Recurrence(Plan):
         return *results[: self.count(settings)], states if settings.last else (0,), saved, weight
 
     def encoded(self, settings: Call) -> Any:
-        # not by `_replace` nor a slice, which torch 2.8 does not trace
+        # torch 2.8 traces neither `_replace` nor a slice of a named tuple
         s, numbers = settings, [nan if n is None else float(n) for n in settings.settings]
         return s.cell, s.stem, s.activation, s.slope, numbers, s.reverse, s.checkpoint, s.last
 

@@ -40,7 +40,8 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
         if defect <= tol { Ok(()) } else { Err(not_unitary::<W>(b, defect, tol)) }
     }
 
-    /// Whether max |R^H R - I| <= tol for R upper triangular, zero below the diagonal: a third of the operations.
+    /// Whether max |R^H R - I| <= tol for an upper triangular R with zeros below its diagonal, in a third of the
+    /// operations of `check`.
     ///
     /// # Safety
     /// As for `check`.
