@@ -96,7 +96,8 @@ def _table(cell: str, entries: Sequence[Entry]) -> list[str]:
     for entry in [*short(entries).values(), *(entry for entry in entries if entry.tier == "settle")]:
         row = [_name(cell, entry), f"{entry.hidden:,}", *([f"{entry.parameters:,}"] if given else [])]
         row += [f"{entry.learnt}/{entry.seeds}"]
-        row += [figure(entry.ratio), *(_score(cell, getattr(entry, kind), name) for name in scores)]
+        own = getattr(entry, kind)
+        row += [figure(entry.ratio), *(with_interval(cell, own, name) if name in own else "" for name in scores)]
         row += [figure(entry.half, digits=0), figure(entry.ms, digits=1), figure(entry.error)]
         lines.append(f"| {' | '.join(row)} |")
     return lines
@@ -106,10 +107,6 @@ def _name(cell: str, entry: Entry) -> str:
     """Of a row: with the updates where they are not the cell's, and a star where the curves were not kept."""
     odd = entry.tier == "settle" or (entry.tier == "quick" and entry.updates != CELLS[cell]["updates"])
     return title(entry.model) + ("" if entry.curves else "\\*") + (f", {entry.updates:,} updates" if odd else "")
-
-
-def _score(cell: str, scores: Mapping[str, float], name: str) -> str:
-    return with_interval(cell, scores, name) if name in scores else ""
 
 
 def _picture(cell: str, suffix: str, docs: Path) -> list[str]:

@@ -2,7 +2,11 @@
 
 from typing import NamedTuple
 
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
 from isometry import _core
+from isometry.torch._dispatch import function
 
 KERNELS = [
     f"{name}{way}"
@@ -63,6 +67,7 @@ def recorded(monkeypatch):
                 own = first + ("" if arguments[-1] is None else "_ensemble") + name.removeprefix("sequence")
                 first = arguments[1] and arguments[1][0]
             calls.append(Call(own, first, backend))
+            assert function._DIRECT or not any(isinstance(a, Tensor) for a in tree_leaves(arguments)), name
             return kernel(*arguments, **more)
 
         return call

@@ -43,8 +43,8 @@ class Array:
     def units(self) -> tuple[int, int]:
         """The axis of the units, counted from the last, and the numbers of each along it; an axis of 0 without one."""
         own = self.factors or ((1, "n"),)
-        at = next((i for i, (_, size) in enumerate(own) if size == "n"), len(own))
-        return (at - len(own), own[at][0]) if at < len(own) else (0, 0)
+        at = [i for i, (_, size) in enumerate(own) if size == "n"]
+        return (at[0] - len(own), own[at[0]][0]) if at else (0, 0)
 
     @property
     def squares(self) -> bool:

@@ -101,7 +101,8 @@ def picked(thing: Any, own: Shape, key: Key, convert: Callable[[Indices], Any] =
     for entry in key.entries:
         if entry is not None:
             if axis < lead or (sizes[axis] == 1 and key.batch[axis] != 1):
-                entry = 0 if isinstance(entry, int) else slice(None) if isinstance(entry, slice) else _first(key.rank)
+                first = np.zeros((1,) * key.rank, np.intp)  # indices of the only entry of a broadcast axis
+                entry = 0 if isinstance(entry, int) else slice(None) if isinstance(entry, slice) else first
             axis += 1
         made.append(convert(entry) if isinstance(entry, np.ndarray) else entry)
     if not lead:
@@ -112,8 +113,3 @@ def picked(thing: Any, own: Shape, key: Key, convert: Callable[[Indices], Any] =
     left = taken.batch_shape if hasattr(taken, "batch_shape") else taken.shape[:axes]
     ones = next((i for i, size in enumerate(left) if size != 1), len(left))
     return taken[(*(0,) * ones, ...)] if ones else taken
-
-
-def _first(rank: int) -> Indices:
-    """Indices of the only entry of a broadcast axis."""
-    return np.zeros((1,) * rank, np.intp)

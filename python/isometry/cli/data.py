@@ -45,13 +45,9 @@ def _below(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
         path = folder / entry.name
         if path.is_file():
             yield path
-        elif path.is_dir() and not _of_runs(path):
+        # No folder that `train` or `compare` has written: it has the settings of a run, or a folder in it has.
+        elif path.is_dir() and not any(map(_settings, (path / "config.toml", *path.glob("*/config.toml")))):
             yield from _below(path, (*above, real))
-
-
-def _of_runs(folder: Path) -> bool:
-    """Whether `train` or `compare` has written the folder: it has the settings of a run, or a folder in it has."""
-    return any(map(_settings, (folder / "config.toml", *folder.glob("*/config.toml"))))
 
 
 def _settings(file: Path) -> bool:

@@ -101,7 +101,7 @@ def _node(
     x, h0, on_state = given["x"], given["h0"], given.get("hidden_bias")
     n, gates = given["w"].shape[-1], _GATES[cell]
     own = [given[name] for name in ("w", "u", "b")]
-    w, u, b = (None if t is None else _ordered(t.reshape(len(gates), n, -1), gates) for t in own)
+    w, u, b = (None if t is None else torch.cat([t.reshape(len(gates), n, -1)[k] for k in gates]) for t in own)
     assert w is not None and u is not None
     attributes: dict[str, Any] = {"direction": "reverse" if reverse else "forward", "hidden_size": int(n)}
     if cell == "gru":
@@ -123,8 +123,3 @@ def _node(
         shapes=[(steps, 1, batch, n), *[(1, batch, n)] * parts],
     )
     return [states.squeeze(1), *(end.squeeze(0) for end in ends)]
-
-
-def _ordered(t: Tensor, gates: Sequence[int]) -> Tensor:
-    """The rows (gates n, d) of matrices (gates, n, d) in an order of the gates."""
-    return torch.cat([t[k] for k in gates])

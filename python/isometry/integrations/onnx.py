@@ -22,7 +22,7 @@ from isometry.torch.hadamard import HADAMARD
 from isometry.torch.linalg._plans import LINALG
 from isometry.torch.nn._base import RecurrentLayer
 from isometry.torch.operators._plans import BY_STEM
-from isometry.torch.sequences._cells import CELLS, NAMES
+from isometry.torch.sequences._cells import CELLS, NAMES, law
 from isometry.torch.sequences._plan import SEQUENCE, decoded
 
 __all__ = ["export"]
@@ -233,7 +233,7 @@ def _scanned(
     tensors = tensors[: len(NAMES[cell])]
     if cell == "gru":  # a view of the matrices of the gates beside them would be an alias, which scan refuses
         weight = tensors[1][2].clone()  # type: ignore[index]
-    drive, start, step = CELLS[cell].formula(call.law, weight, *tensors)
+    drive, start, step = CELLS[cell].formula(law(call), weight, *tensors)
 
     def body(carried: tuple[Tensor, ...], drive: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         new = step(drive, carried)

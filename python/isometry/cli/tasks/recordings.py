@@ -5,7 +5,6 @@ recording twice, as SA1.WAV and SA1.WAV.wav. Where a copy is among the test data
 """
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +88,7 @@ def syllables(rng: np.random.Generator) -> np.ndarray:
     loud = np.interp(time, points, rng.uniform(0.3, 1.0, count + 1)) * np.sin(np.pi * (time % 1)) ** 0.5
     angle = 2 * np.pi * np.cumsum(pitch) / RATE
     sound = np.zeros_like(time)
-    for harmonic in _harmonics(pitch):
+    for harmonic in range(1, int(RATE / 2 / pitch.min()) + 1):  # overtones that are below half the rate at some time
         frequency = harmonic * pitch
         gain = np.zeros_like(time)
         for k, width in enumerate(WIDTHS):
@@ -98,8 +97,3 @@ def syllables(rng: np.random.Generator) -> np.ndarray:
         sound += gain * (frequency < RATE / 2) / harmonic * np.sin(harmonic * angle)
     sound = loud * sound + 1e-4 * rng.standard_normal(time.size)
     return sound / np.abs(sound).max()
-
-
-def _harmonics(pitch: np.ndarray) -> Iterator[int]:
-    """The overtones that are below half the rate at some time."""
-    return iter(range(1, int(RATE / 2 / pitch.min()) + 1))

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
+from torch import distributed as dist
+from torch.utils.dlpack import from_dlpack
 
 from ... import _core, _threads
 from ..._backend import Place, current
@@ -68,6 +70,8 @@ def array(t: Tensor, *shape: int) -> Array:
     A shape starts with the batch axis; the kernels do not need it if it is 1 (or -1, a count of rows).
     """
     if not _DIRECT:
+        if t.is_cpu and dist.is_available() and dist.is_initialized():  # numpy() fixes sizes that fully_shard sets
+            t = from_dlpack(t.detach().resolve_conj().resolve_neg())
         # force=True detaches and resolves conjugated and negated views in one call.
         a = np.ascontiguousarray(t.numpy(force=True))
         return a.reshape(shape) if shape else a

@@ -41,7 +41,8 @@ class DeltaRule(Plan):
     )
 
     def encoded(self, settings: Any) -> Any:
-        return settings[:3]
+        # torch 2.8 traces no slice of a named tuple
+        return settings.householders, settings.scale, settings.normalise
 
     def count(self, settings: Any) -> int:
         return 2
@@ -75,7 +76,7 @@ class DeltaRule(Plan):
 
     def formula(self, settings: Any, *tensors: Any) -> Results:
         *rest, ends = tensors
-        return delta.delta_rule(*rest, None if ends is None else ends.tolist(), *settings[:3])  # type: ignore[call-arg]
+        return delta.delta_rule(*rest, None if ends is None else ends.tolist(), *self.encoded(settings))  # type: ignore[call-arg]
 
     def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
         # Sequences that follow each other are a batch of 1.

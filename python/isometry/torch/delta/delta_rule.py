@@ -162,7 +162,7 @@ def _whole(out_state: Tensor) -> bool:
 
 def _values(ends: Tensor) -> list[int]:
     try:
-        return ends.tolist()  # type: ignore[no-any-return]
+        return [end.item() for end in ends] if transforms_active() else ends.tolist()  # torch 2.8 lists none of grad's
     except RuntimeError:
         if transforms_active():
             raise ValueError("cu_seqlens must be the same for all members of a vmap, not mapped over") from None

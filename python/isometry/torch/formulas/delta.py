@@ -81,7 +81,7 @@ def _sequences(
         c = cut(g if wide else g.unsqueeze(-1), size).clamp(min=_LEAST)
         if m > 1:  # a token's gate belongs to its first row
             c = pad(c.unsqueeze(-2), (0, 0, 0, m - 1)).flatten(-3, -2)
-        c = _sums(c)
+        c = c.cumsum(-2, dtype=torch.float32 if c.device.type == "mps" else torch.float64)  # mps has no float64
         ends = c[..., -1:, :]
         before, after, total = (x.exp().to(q.dtype) for x in (c, ends - c, ends.squeeze(-2)))
         early, early_q, late = before * k, before[..., last, :] * q, after * k
@@ -143,8 +143,3 @@ def unit(x: Tensor) -> Tensor:
     down = torch.ones_like(x[..., :1]).masked_fill(long, 2.0 ** (-0.75 * exponent))
     x = x * down
     return x * (x.square().sum(-1, keepdim=True) + 1e-6 * down * down).rsqrt()
-
-
-def _sums(c: Tensor) -> Tensor:
-    """Cumulative sums of the rows, in double precision where the device has it."""
-    return c.cumsum(-2, dtype=torch.float32 if c.device.type == "mps" else torch.float64)

@@ -105,9 +105,9 @@ class GRU(GatedLayer):
         return super()._kernel(suffix)
 
     def _kernel(self, suffix: str) -> Kernel:
-        kernel = self._as_stored(suffix)
-        b, hidden_bias = apart(kernel.arrays["b"], kernel.arrays["hidden_bias"])
-        return kernel._replace(arrays=kernel.arrays | {"b": b, "hidden_bias": hidden_bias})
+        cell, settings, activation, slope, arrays = self._as_stored(suffix)
+        b, hidden_bias = apart(arrays["b"], arrays["hidden_bias"])
+        return Kernel(cell, settings, activation, slope, arrays | {"b": b, "hidden_bias": hidden_bias})
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Torch's own names and shapes are recognised; without second biases these are zero."""

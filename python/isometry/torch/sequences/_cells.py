@@ -36,10 +36,10 @@ class Call(NamedTuple):
     checkpoint: str = "none"
     last: bool = False  # the last state of each sequence is the result, in place of all
 
-    @property
-    def law(self) -> Law:
-        """What the formula takes."""
-        return Law(self.activation, self.slope, tuple(self.settings), self.last)
+
+def law(call: Call) -> Law:
+    """What the formula takes; a function, since torch 2.8 does not trace a property of a named tuple."""
+    return Law(call.activation, call.slope, tuple(call.settings), call.last)
 
 
 class Kernels(NamedTuple):

@@ -23,7 +23,7 @@ from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, fu
 from ..formulas.sequence import states as by_formula
 from ..operators._plans import BY_STEM
 from . import _states
-from ._cells import CELLS, NAMES, Call, Read, backward, forward
+from ._cells import CELLS, NAMES, Call, Read, backward, forward, law
 
 #: The tensors of the cell, the arguments of the transition, and the rest: the state at marks, the marks, the lengths.
 Parts: TypeAlias = tuple[Tensors, Tensors, Tensors]
@@ -131,17 +131,17 @@ class Recurrence(Plan):
         cell = CELLS[settings.cell].formula
         state, starts, lengths = around
         marks = None if starts is None else (starts, state)
-        found = by_formula(cell, settings.law, lengths, settings.reverse, weight, *of_cell, marks=marks)
+        found = by_formula(cell, law(settings), lengths, settings.reverse, weight, *of_cell, marks=marks)
         return found[: self.count(settings)]
 
     def on_device(self, settings: Call, *tensors: Tensor | None) -> Results:
         of_cell, factors, around = _parts(settings, tensors)
         _, starts, lengths = around
         n = shapes_of(settings, of_cell)[0][-1]
-        if starts is not None or not on_device.serves(settings.cell, settings.law, n):
+        if starts is not None or not on_device.serves(settings.cell, law(settings), n):
             return self.formula(settings, *tensors)
         weight = factors[0] if factors else None  # W has been formed
-        return on_device.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)
+        return on_device.states(settings.cell, law(settings), lengths, settings.reverse, weight, *of_cell)
 
     def shapes(self, settings: Call, tensors: Tensors, saving: bool) -> Sequence[Any]:
         states, memory, saved = shapes_of(settings, tensors)

@@ -98,9 +98,9 @@ def run(
     how, stem, factors = _transition(transition, dtype, backend, (*values, ends, state, marks))
     if marks is not None and declaration.memory(*settings):
         how = FORMULA  # the kernels obtain a memory from the one after it, which a mark has made anew
-    call = Call(declaration.name, stem, activation, float(slope), settings, reverse, checkpoint, last)
-    if (members is not None and checkpoint == "none") or how is TRANSFORMED:  # where all states are kept
-        call = call._replace(checkpoint="none", last=False)
+    own = declaration.name, stem, activation, float(slope), settings, reverse
+    whole = (members is not None and checkpoint == "none") or how is TRANSFORMED  # all states are kept
+    call = Call(*own) if whole else Call(*own, checkpoint, last)
     if members is None:
         results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
     else:
