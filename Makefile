@@ -49,9 +49,9 @@ test: build  ## lint, the Rust tests on this machine's instruction set and the q
 	$(MAKE) lint rust-tests PATHS=
 	"$(BIN)/python" -m pytest -q $(SLOW) --brief -n 2 --dist worksteal -m "not alone and not long and not extra"
 
-test-ci: lint rust-tests python-tests  ## required for every change: every instruction set and dtype, slow tests, and those that need the machine alone
+test-ci: lint rust-tests shaders python-tests  ## required for every change: every instruction set and dtype, slow tests, and those that need the machine alone
 
-test-all: lint rust-tests  ## also what takes minutes: wheel and sdist, the whole fuzz, training, every transform, valgrind
+test-all: lint rust-tests shaders  ## also what takes minutes: wheel and sdist, the whole fuzz, training, every transform, valgrind
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not extra"
 	"$(BIN)/python" -m pytest -q -m "alone and not extra" $(ALONE)
 	$(MAKE) extra-tests
@@ -69,14 +69,13 @@ WITH_GPU := --release --locked -p isometry-gpu -p isometry-py --features isometr
 PATHS ?= $(shell "$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])')
 
 rust-tests: build
-	cargo test $(WITH_GPU) -p isometry-core --tests --no-run
+	cargo test --release --locked -p isometry-core --tests --no-run
 	for path in $(or $(PATHS),""); do \
 		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core --lib -- --skip threads:: || exit 1; \
 	done
 	cargo test --release --locked -q -p isometry-core --lib threads::  # no instructions of their own: once
 	cargo test --release --locked -q -p isometry-core --test '*'
 	cargo test --release --locked -q -p isometry-core --doc
-	$(MAKE) shaders
 
 shaders: export ISOMETRY_SHADERS := $(CURDIR)/target/shaders
 shaders: build  ## every shader is valid, for naga and for Tint, the compiler of Chromium: needs no GPU
@@ -101,7 +100,7 @@ gpu-widths:  ## its Rust tests and tests/gpu on llvmpipe with subgroups of 8 and
 gpu-tests gpu-laws gpu-barriers gpu-races: export ISOMETRY_REQUIRE_GPU := 1
 
 gpu-tests: build
-	cargo test $(WITH_GPU) -q --tests -- --skip shader::  # those are among rust-tests
+	cargo test $(WITH_GPU) -q --tests -- --skip shader::  # those are `make shaders`
 	"$(BIN)/python" -m pytest -q $(SLOW) -n 2 --dist worksteal tests/gpu
 
 gpu-laws: build
