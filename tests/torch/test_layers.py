@@ -359,13 +359,10 @@ def test_weights(name):
 
 @pytest.mark.parametrize("name", [*SMOOTH, "recurrence"])
 def test_functions(name, seed):
-    call, at = function(name, seed) if name in SMOOTH else (over_three_units, [torch.randn(4, 3, dtype=torch.float64)])
+    three = lambda x: it.recurrence(it.Cayley(x.new_zeros(3)), x.view(4, 1, 3), x.new_ones(3, 3))
+    call, at = function(name, seed) if name in SMOOTH else (three, [torch.randn(4, 3, dtype=torch.float64)])
     of_nothing(call, *at)
     of_nothing(grad(lambda *at: call(*at).sum()), *at)
-
-
-def over_three_units(x):
-    return it.recurrence(it.Cayley(x.new_zeros(3)), x.view(4, 1, 3), x.new_ones(3, 3))
 
 
 @pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])

@@ -38,13 +38,9 @@ TRIANGLES = {
     "keys": lambda n, _: of_keys(torch.nn.functional.normalize(drawn(COUNT, n, 8), dim=-1), 2 * torch.rand(n, 1)),
     "one key": lambda n, _: of_keys(torch.ones(COUNT, n, 1, dtype=torch.float64), 2.0),
     "random": lambda n, dtype: drawn(COUNT, n, n, dtype=dtype).tril(-1) / 2 + torch.eye(n),
-    "a factor of Cholesky": lambda n, _: torch.linalg.cholesky(torch.eye(n) + 9 * of_squares(drawn(COUNT, 4 * n, n))),
+    "a factor of Cholesky": lambda n, _: torch.linalg.cholesky(torch.eye(n) + 9 * (x := drawn(COUNT, 4 * n, n)).mT @ x),
     "Kahan's": lambda n, _: torch.logspace(0, -2, n)[:, None] * (torch.eye(n) - 0.3 * torch.ones(COUNT, n, n).tril(-1)),
 }
-
-
-def of_squares(x):
-    return x.mT @ x
 
 
 def distance(x, expected):

@@ -51,12 +51,6 @@ pub fn panel_width<S: Simd>(width: usize, col: usize) -> usize {
     if width - col > S::LANES { 2 * S::LANES } else { S::LANES }
 }
 
-/// Offset of the panel of real column `col` (a multiple of two vectors) in the packed array of `depth` real rows.
-#[inline(always)]
-pub fn panel_offset(depth: usize, col: usize) -> usize {
-    col * depth
-}
-
 /// Real numbers of a packed k x n operand of T, `lanes` per vector.
 pub fn packed_len<T: Scalar>(k: usize, n: usize, lanes: usize) -> usize {
     (n * T::PARTS).div_ceil(lanes) * lanes * k * T::PARTS
@@ -121,7 +115,7 @@ kernel!(Pack::<T>, |&Pack { b, k, n, out, id, count }| {
     for col in (id * 2 * S::LANES..n * T::PARTS).step_by(count * 2 * S::LANES) {
         // SAFETY: the operand is a readable k x n matrix; `out` holds `packed_len` numbers, enough for every panel.
         unsafe {
-            let out = out.add(panel_offset(k * T::PARTS, col)).cast();
+            let out = out.add(col * k * T::PARTS).cast(); // behind the columns before it
             S::outlined(&Panel { b, factors: std::ptr::null(), conj_a: false, k, n, col, out });
         }
     }

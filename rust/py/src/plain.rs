@@ -7,7 +7,7 @@ use crate::operator::{Arguments, room};
 use crate::place::Place;
 use crate::{by_dtype, detached, tensors};
 use isometry_core::argument::{Array, Given};
-use isometry_core::internal::Buffer;
+use isometry_core::internal::{BesideMut, Buffer};
 use isometry_core::recurrence::{Call, Declaration, Written, declared, sequence};
 use isometry_core::{Budget, Error, Result};
 use pyo3::prelude::*;
@@ -109,18 +109,22 @@ fn run<T: Number>(
     budget: &Budget<'_>,
 ) -> Result<()> {
     let width = call.cell.width;
-    let (apart, size) = (width > 1 || counts.is_some(), batch * width * n);
-    let all = if apart && output.is_some() && steps > 1 { steps.saturating_mul(size) } else { 0 };
+    let (packed, size) = (counts.is_some(), batch * width * n);
+    let all = if packed && output.is_some() && steps > 1 { steps.saturating_mul(size) } else { 0 };
     let (mut states, mut ends) = (Buffer::zeroed(all)?, Buffer::zeroed(if width > 1 { size } else { 0 })?);
     let (mut output, one) = (output, if width > 1 { &mut ends[..] } else { &mut *last[0] });
     let written = if steps == 1 {
         one.into()
     } else {
-        let states = output.as_mut().map(|output| if apart { &mut states[..] } else { &mut **output });
-        Written { states, last: Some(one), ..Written::default() }
+        let (states, beside) = match &mut output {
+            Some(output) if width > 1 && !packed => (None, BesideMut::first(output, n, width * n)),
+            Some(output) => (Some(if packed { &mut states[..] } else { output }), None),
+            None => (None, None),
+        };
+        Written { states, beside, last: Some(one), marks: None }
     };
     sequence(call, written, &mut [], None, budget)?;
-    if let Some(output) = output.filter(|_| apart || steps == 1) {
+    if let Some(output) = output.filter(|_| packed || steps == 1) {
         let states: &[T] = match (steps, width) {
             (1, 1) => &*last[0],
             (1, _) => &ends,

@@ -120,7 +120,8 @@ class Recurrence(Plan):
         if w_bar is None:
             return [*grads, *(None,) * len(factors), start_bar, None, None]
         matrix = BY_STEM[call.stem].matrix
-        weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
+        dtype = matrix.dtype(factors)  # of W, which may be real among complex arrays
+        weight, w_bar = (w if w.dtype is dtype else w.real for w in (weight, w_bar))
         kept = matrix.kept((), (weight,))
         more = matrix.pull((), factors, (kept, tuple(of_weight), (w_bar,)), wanted[count:-_REST], at)
         return [*grads, *more, start_bar, None, None]
@@ -224,11 +225,6 @@ def decoded(cell: str, stem: str, activation: str, slope: float, settings: Any, 
 
 
 # ---------------------------------------------------------------- kernels
-
-
-def _in_its_field(dtype: torch.dtype, *matrices: Tensor) -> list[Tensor]:
-    """W and its gradient in the type of W, which may be real among complex arrays."""
-    return [w if w.dtype is dtype else w.real for w in matrices]
 
 
 def _whole(call: Call) -> bool:

@@ -77,6 +77,11 @@ impl<'a, T: Scalar> BesideMut<'a, T> {
         Lane::cut(array.as_mut_ptr(), array.len(), count, own).map(|lane| BesideMut(lane, PhantomData))
     }
 
+    /// The first `own` numbers of each state of `width` alone, in an array of rows of so many.
+    pub fn first(array: &'a mut [T], own: usize, width: usize) -> Option<Self> {
+        Self::cut(array, 1, own).next().map(|all| BesideMut(Lane { width, ..all.0 }, PhantomData))
+    }
+
     /// As real numbers.
     pub(crate) fn of_real(self) -> BesideMut<'a, T::Real> {
         BesideMut(self.0.of_real(), PhantomData)
@@ -100,6 +105,8 @@ pub(crate) struct Lane<T> {
     /// Numbers of a row, and from one row to the next.
     own: usize,
     all: usize,
+    /// Numbers of a state, of which a row has the first.
+    width: usize,
 }
 
 impl<T> Clone for Lane<T> {
@@ -114,20 +121,27 @@ impl<T: Scalar> Lane<T> {
     fn cut(first: *mut T, len: usize, count: usize, own: usize) -> impl Iterator<Item = Self> {
         let all = work(&[count, own]);
         let rows = if all > 0 && len.is_multiple_of(all) { len / all } else { 0 };
-        (0..count).map(move |i| Lane { first: Shared(first.wrapping_add(work(&[i, own]))), rows, own, all })
+        (0..count).map(move |i| Lane {
+            first: Shared(first.wrapping_add(work(&[i, own]))),
+            rows,
+            own,
+            all,
+            width: own,
+        })
     }
 
     fn of_real(self) -> Lane<T::Real> {
-        let Lane { first, rows, own, all } = self;
-        Lane { first: Shared(first.0.cast()), rows, own: own * T::PARTS, all: all * T::PARTS }
+        let Lane { first, rows, own, all, width } = self;
+        let [own, all, width] = [own, all, width].map(|numbers| numbers * T::PARTS);
+        Lane { first: Shared(first.0.cast()), rows, own, all, width }
     }
 
     fn check(&self, name: &'static str, [steps, batch, n]: [usize; 3]) -> Result<()> {
-        if (self.rows, self.own) == (work(&[steps, batch]), n) {
+        if (self.rows, self.width) == (work(&[steps, batch]), n) && self.own <= n {
             return Ok(());
         }
         let expected = format!("{steps} x {batch} rows of {n} numbers");
-        Err(Error::shape(name, expected, format!("{} of {}", self.rows, self.own)))
+        Err(Error::shape(name, expected, format!("{} of {}", self.rows, self.width)))
     }
 
     /// Writes these rows of a step that begins with row `before`, whose row 0 is at `from`; zeros if that is null.
@@ -142,7 +156,7 @@ impl<T: Scalar> Lane<T> {
                 if from.is_null() {
                     to.write_bytes(0, self.own);
                 } else {
-                    to.copy_from_nonoverlapping(from.add(row * self.own), self.own);
+                    to.copy_from_nonoverlapping(from.add(row * self.width), self.own);
                 }
             }
         }

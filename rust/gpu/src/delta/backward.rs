@@ -1,7 +1,7 @@
 //! Gradients, part by part in reverse; the states before each part are computed first, those inside it again.
 
 use super::chunks::Chunks;
-use super::part::{Factor, Part};
+use super::part::{EARLY, Factor, Part};
 use super::{COLLECT, DOTS, Delta, GATES, GATES_WIDE, MASK_VJP, VALUES, WIDE_VJP};
 use crate::device::Record;
 use crate::shader::{arrays, groups};
@@ -158,7 +158,7 @@ impl<'a> Pull<'a> {
         if self.wanted[3] {
             let v = part.values(record)?;
             let states = Part::each(&part.states, key, value);
-            part.product(record, (rows, value, key), part.early_keys(), states, z, |x| {
+            part.product(record, (rows, value, key), part.side(EARLY), states, z, |x| {
                 x.alpha(-1.0).plus(crate::product::Base::Array(v))
             })?;
             let gram = Part::each(&part.gram, rows, all).t();

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Where beta e^c k, e^(c_C - c) k and e^c k are in `sides`.
 const SCALED: usize = 0;
 const LATE: usize = 1;
-const EARLY: usize = 2;
+pub const EARLY: usize = 2;
 /// Columns of a workgroup of pass.wgsl.
 const COLUMNS: usize = 16;
 
@@ -227,13 +227,8 @@ impl<'a> Part<'a> {
         Ok(Self::each(&self.laid, rows, value))
     }
 
-    /// e^c * K
-    pub fn early_keys(&self) -> Operand<'_> {
-        self.side(EARLY)
-    }
-
     /// Keys times a factor.
-    fn side(&self, which: usize) -> Operand<'_> {
+    pub fn side(&self, which: usize) -> Operand<'_> {
         let (rows, key) = (self.rows(), self.delta.sizes.key);
         Self::each(&self.sides, rows, key).later(which * self.tasks())
     }

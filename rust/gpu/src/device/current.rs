@@ -57,9 +57,11 @@ pub fn context() -> Result<Arc<Context>> {
     if let Some(context) = held().clone().filter(usable) {
         return Ok(context);
     }
+    // A forked child can open a device of its own with Mesa's drivers alone, as far as is known: NVIDIA's reports a lost
+    // device or waits for ever, as SwiftShader does.
     if let Some((process, driver)) = FIRST.get()
         && *process != process::id()
-        && !survives_fork(driver)
+        && !driver.contains("Mesa")
     {
         return Err(Error::Device(format!(
             "the GPU was opened before the fork, in the parent process, and its driver ({driver}) does not work in a forked \
@@ -77,12 +79,6 @@ pub fn context() -> Result<Arc<Context>> {
         lost.free();
     }
     Ok(opened)
-}
-
-/// Whether a forked child can open a device of its own: known of Mesa's drivers alone. NVIDIA's reports a lost device or
-/// waits for ever, as SwiftShader does.
-fn survives_fork(driver: &str) -> bool {
-    driver.contains("Mesa")
 }
 
 /// Closes the device of this process, if it is open: its arrays are gone, its memory is free, the next call opens it again.

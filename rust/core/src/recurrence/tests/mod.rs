@@ -5,7 +5,7 @@ mod problem;
 mod refusals;
 mod textbook;
 
-use super::Checkpoint;
+use super::{Checkpoint, declared};
 use crate::activation::Activation;
 use crate::activation::tests::all;
 use crate::budget::Budget;
@@ -44,7 +44,8 @@ fn variants(complex: bool, n: usize) -> Vec<Case> {
             _ => vec![Matrix::Rows],
         };
         // a single state has no rotation, and no gradient of a reflection
-        let fits = |own: &Matrix| n > 1 || *own == Matrix::Dense || !cell.takes_operator();
+        let fits =
+            |own: &Matrix| n > 1 || *own == Matrix::Dense || declared(cell.name).unwrap().operator.is_empty();
         let operators: Vec<_> = operators.into_iter().filter(fits).collect();
         for (&settings, matrix) in
             cell.settings.iter().flat_map(|settings| operators.iter().map(move |own| (settings, *own)))

@@ -2,7 +2,6 @@
 
 use crate::activation::Activation;
 use crate::activation::tests::value;
-use crate::recurrence::declared;
 use crate::testing::tape::{Var, Z, sum, times};
 
 /// What all steps have in common.
@@ -74,13 +73,6 @@ pub static CELLS: &[Textbook] = &[
     },
     Textbook { name: "lem", step: lem, settings: &[&[1.0], &[0.3]], belongs: ("", 0), activations: false },
 ];
-
-impl Textbook {
-    /// Whether an operator is part of it.
-    pub fn takes_operator(&self) -> bool {
-        declared(self.name).is_ok_and(|cell| !cell.operator.is_empty())
-    }
-}
 
 impl Step<'_> {
     fn set(&self, i: usize) -> bool {
