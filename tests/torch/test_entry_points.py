@@ -254,10 +254,14 @@ def test_hooks_that_need_an_input():
     tolerance.close(layer.step(x[0]).detach(), expected.detach(), tolerance.sequence("float64", N, T))
 
 
-def test_weights_of_divided_parameters():
-    """fully_shard: steps are calls, which gather them; what else reads them refuses, or is named to it."""
+@pytest.mark.parametrize("exchange", [True, False])
+def test_weights_of_divided_parameters(exchange, monkeypatch):
+    """fully_shard: steps are calls, which gather them; what else reads them refuses, or is named to it. Also without
+    DLPack's exchange, as before torch 2.10."""
     from torch.distributed.fsdp import register_fsdp_forward_method  # takes seconds to import
 
+    if not exchange:
+        monkeypatch.setattr("isometry.torch._dispatch.function._DIRECT", False)
     with modules.Process():
         for name, read in (("scornn", "recurrent_matrix"), ("kru", "penalty"), ("cayley", "matrix")):
             module, twin = made(name), made(name)

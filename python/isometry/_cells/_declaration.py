@@ -43,6 +43,7 @@ class Array:
     def units(self) -> tuple[int, int]:
         """The axis of the units, counted from the last, and the numbers of each along it; an axis of 0 without one."""
         own = self.factors or ((1, "n"),)
+        # not next(), whose default torch 2.8 does not trace
         at = [i for i, (_, size) in enumerate(own) if size == "n"]
         return (at[0] - len(own), own[at[0]][0]) if at else (0, 0)
 

@@ -101,8 +101,9 @@ def picked(thing: Any, own: Shape, key: Key, convert: Callable[[Indices], Any] =
     for entry in key.entries:
         if entry is not None:
             if axis < lead or (sizes[axis] == 1 and key.batch[axis] != 1):
-                first = np.zeros((1,) * key.rank, np.intp)  # indices of the only entry of a broadcast axis
-                entry = 0 if isinstance(entry, int) else slice(None) if isinstance(entry, slice) else first
+                whole = 0 if isinstance(entry, int) else slice(None)
+                # an array takes the only entry of a broadcast axis
+                entry = whole if isinstance(entry, (int, slice)) else np.zeros((1,) * key.rank, np.intp)
             axis += 1
         made.append(convert(entry) if isinstance(entry, np.ndarray) else entry)
     if not lead:

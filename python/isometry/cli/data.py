@@ -45,7 +45,7 @@ def _below(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
         path = folder / entry.name
         if path.is_file():
             yield path
-        # No folder that `train` or `compare` has written: it has the settings of a run, or a folder in it has.
+        # Folders written by `train` or `compare` are skipped: they, or folders in them, hold the settings of a run.
         elif path.is_dir() and not any(map(_settings, (path / "config.toml", *path.glob("*/config.toml")))):
             yield from _below(path, (*above, real))
 

@@ -100,8 +100,8 @@ def _node(
     given: dict[str, Any] = dict(zip(NAMES[cell], tensors, strict=False))
     x, h0, on_state = given["x"], given["h0"], given.get("hidden_bias")
     n, gates = given["w"].shape[-1], _GATES[cell]
-    own = [given[name] for name in ("w", "u", "b")]
-    w, u, b = (None if t is None else torch.cat([t.reshape(len(gates), n, -1)[k] for k in gates]) for t in own)
+    own = [None if (t := given[name]) is None else t.reshape(len(gates), n, -1) for name in ("w", "u", "b")]
+    w, u, b = (None if t is None else torch.cat([t[k] for k in gates]) for t in own)
     assert w is not None and u is not None
     attributes: dict[str, Any] = {"direction": "reverse" if reverse else "forward", "hidden_size": int(n)}
     if cell == "gru":

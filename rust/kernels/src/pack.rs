@@ -115,7 +115,7 @@ kernel!(Pack::<T>, |&Pack { b, k, n, out, id, count }| {
     for col in (id * 2 * S::LANES..n * T::PARTS).step_by(count * 2 * S::LANES) {
         // SAFETY: the operand is a readable k x n matrix; `out` holds `packed_len` numbers, enough for every panel.
         unsafe {
-            let out = out.add(col * k * T::PARTS).cast(); // behind the columns before it
+            let out = out.add(col * k * T::PARTS).cast(); // after the panels of the columns before `col`
             S::outlined(&Panel { b, factors: std::ptr::null(), conj_a: false, k, n, col, out });
         }
     }

@@ -117,7 +117,7 @@ fn run<T: Number>(
         one.into()
     } else {
         let (states, beside) = match &mut output {
-            Some(output) if width > 1 && !packed => (None, BesideMut::first(output, n, width * n)),
+            Some(output) if width > 1 && !packed => (None, Some(BesideMut::first(output, n, width * n))),
             Some(output) => (Some(if packed { &mut states[..] } else { output }), None),
             None => (None, None),
         };

@@ -70,7 +70,9 @@ def array(t: Tensor, *shape: int) -> Array:
     A shape starts with the batch axis; the kernels do not need it if it is 1 (or -1, a count of rows).
     """
     if not _DIRECT:
-        if t.is_cpu and dist.is_available() and dist.is_initialized():  # numpy() fixes sizes that fully_shard sets
+        # numpy() makes a storage impossible to resize, and fully_shard resizes those of gathered parameters: only the
+        # storage of this alias is affected.
+        if t.is_cpu and dist.is_available() and dist.is_initialized():
             t = from_dlpack(t.detach().resolve_conj().resolve_neg())
         # force=True detaches and resolves conjugated and negated views in one call.
         a = np.ascontiguousarray(t.numpy(force=True))

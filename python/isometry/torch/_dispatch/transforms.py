@@ -113,6 +113,7 @@ class Forward(Function):
         call, *tensors = inputs
         ctx.call, ctx.count = call, len(tensors)
         ctx.save_for_backward(*tensors, *output)
+        # not `call.results`: torch 2.8 traces no property of a named tuple
         ctx.mark_non_differentiable(*output[call.plan.count(call.settings) :])
         ctx.set_materialize_grads(False)
 

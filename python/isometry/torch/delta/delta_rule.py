@@ -162,7 +162,8 @@ def _whole(out_state: Tensor) -> bool:
 
 def _values(ends: Tensor) -> list[int]:
     try:
-        return [end.item() for end in ends] if transforms_active() else ends.tolist()  # torch 2.8 lists none of grad's
+        # In torch 2.8 `tolist` does not work inside torch.func.grad.
+        return [end.item() for end in ends] if transforms_active() else ends.tolist()
     except RuntimeError:
         if transforms_active():
             raise ValueError("cu_seqlens must be the same for all members of a vmap, not mapped over") from None

@@ -161,6 +161,7 @@ class RecurrentLayer(Stepping, LayerParameters):
     @property
     def _runs_as_defined(self) -> bool:
         """Whether a call is the `forward` of this class, not one of a subclass or put in its place."""
+        # not vars(self), which torch 2.8 does not trace
         return type(self).forward is RecurrentLayer.forward and not callable(self.__dict__.get("forward"))
 
     def _one_state(self, hx: Any, _input: Any, _step: bool = False) -> Tensor | None:

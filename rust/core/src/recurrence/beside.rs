@@ -77,9 +77,10 @@ impl<'a, T: Scalar> BesideMut<'a, T> {
         Lane::cut(array.as_mut_ptr(), array.len(), count, own).map(|lane| BesideMut(lane, PhantomData))
     }
 
-    /// The first `own` numbers of each state of `width` alone, in an array of rows of so many.
-    pub fn first(array: &'a mut [T], own: usize, width: usize) -> Option<Self> {
-        Self::cut(array, 1, own).next().map(|all| BesideMut(Lane { width, ..all.0 }, PhantomData))
+    /// Rows that get only the first `own` of the `width` numbers of each state.
+    pub fn first(array: &'a mut [T], own: usize, width: usize) -> Self {
+        want_huge_pages(array);
+        BesideMut(Lane { width, ..Lane::of(array.as_mut_ptr(), array.len(), [0, 1], own) }, PhantomData)
     }
 
     /// As real numbers.
@@ -105,7 +106,7 @@ pub(crate) struct Lane<T> {
     /// Numbers of a row, and from one row to the next.
     own: usize,
     all: usize,
-    /// Numbers of a state, of which a row has the first.
+    /// Numbers of a state; a row has the first `own` of them.
     width: usize,
 }
 
@@ -117,17 +118,16 @@ impl<T> Clone for Lane<T> {
 impl<T> Copy for Lane<T> {}
 
 impl<T: Scalar> Lane<T> {
-    /// Those of `count` recurrences in an array of `len` numbers; none has a row where the numbers are not whole rows.
-    fn cut(first: *mut T, len: usize, count: usize, own: usize) -> impl Iterator<Item = Self> {
+    /// Those of the i-th of `count` recurrences in an array of `len` numbers; none where these are not whole rows.
+    fn of(first: *mut T, len: usize, [i, count]: [usize; 2], own: usize) -> Self {
         let all = work(&[count, own]);
         let rows = if all > 0 && len.is_multiple_of(all) { len / all } else { 0 };
-        (0..count).map(move |i| Lane {
-            first: Shared(first.wrapping_add(work(&[i, own]))),
-            rows,
-            own,
-            all,
-            width: own,
-        })
+        Lane { first: Shared(first.wrapping_add(work(&[i, own]))), rows, own, all, width: own }
+    }
+
+    /// Those of all of them.
+    fn cut(first: *mut T, len: usize, count: usize, own: usize) -> impl Iterator<Item = Self> {
+        (0..count).map(move |i| Lane::of(first, len, [i, count], own))
     }
 
     fn of_real(self) -> Lane<T::Real> {

@@ -57,8 +57,8 @@ pub fn context() -> Result<Arc<Context>> {
     if let Some(context) = held().clone().filter(usable) {
         return Ok(context);
     }
-    // A forked child can open a device of its own with Mesa's drivers alone, as far as is known: NVIDIA's reports a lost
-    // device or waits for ever, as SwiftShader does.
+    // Only Mesa's drivers are known to open a device in a forked child; NVIDIA's reports a lost device or hangs, and
+    // SwiftShader hangs.
     if let Some((process, driver)) = FIRST.get()
         && *process != process::id()
         && !driver.contains("Mesa")

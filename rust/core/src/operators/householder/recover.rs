@@ -76,7 +76,7 @@ pub fn from_matrix<T: Scalar>(
                     Reflect { r: r.as_mut_ptr(), u: u.as_ptr(), row: row.as_mut_ptr(), n, k, end }.call();
                 }
             }
-            // row by row: column by column, every number would be in another cache line
+            // by rows, since every number of a column is on another cache line
             for (i, k) in (first..n).flat_map(|i| (first..end.min(m)).map(move |k| (i, k))) {
                 // SAFETY: the panel has n - first rows.
                 vectors[i * m + k] = T::narrow(unsafe { *trailing.u.at((i - first) * PANEL + k - first) });
@@ -90,7 +90,7 @@ pub fn from_matrix<T: Scalar>(
                 if T::PARTS == 1 { 1f64.copysign(corner.re()) } else { corner.im().atan2(corner.re()) };
             last[b * lasts + k] = <T::Real as crate::scalar::Real>::of(value);
         }
-        // W^H W = R^H R; where R misses the tolerance, W is checked, and its defect is the one reported
+        // W^H W = R^H R, and R is cheaper to check; if it misses the tolerance, W is checked, and its defect reported
         (1..n).for_each(|i| r[i * n..i * n + i].fill(Default::default()));
         // SAFETY: the workspace is used only here, while the memory is alive.
         if !unsafe { unitarity.of_triangle(r, tol) } {

@@ -210,14 +210,13 @@ impl<T: Scalar> Problem<T> {
         packs
     }
 
-    /// The states alone, with all that may be packed before and nothing saved.
+    /// The states alone, with all that may be packed before and nothing saved; the first part of each, written alone, is the same.
     pub fn states(&self, packs: Option<&[T::Real]>, budget: &Budget<'_>) -> Result<Vec<f64>> {
         let (mut states, mut memory) = (Guarded::new(self.ct_len()), Guarded::new(self.memory_ct.len()));
         sequence(self.call(packs), states.inner().into(), memory.inner(), None, budget)?;
         let (n, mut first) = (self.case.sizes[3], Guarded::new(self.ct_len() / self.cell.width));
-        let written =
-            Written { beside: BesideMut::first(first.inner(), n, self.width()), ..Written::default() };
-        sequence(self.call(packs), written, memory.inner(), None, budget)?;
+        let beside = Some(BesideMut::first(first.inner(), n, self.width()));
+        sequence(self.call(packs), Written { beside, ..Written::default() }, memory.inner(), None, budget)?;
         let parts = states.read().chunks(self.width()).flat_map(|state| &state[..n]);
         assert!(parts.eq(first.read()), "the first parts alone: {}", self.case);
         Ok(wide(states.read()))
