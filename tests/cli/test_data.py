@@ -22,7 +22,7 @@ class Folder:
     inputs = outputs = 1
 
     def __init__(self, *, data):
-        paths = [data] if os.path.isfile(data) else sorted(map(str, files_of(data)))
+        paths = [data] if os.path.isfile(data) else sorted(str(path) for path in Path(data).iterdir() if path.is_file())
         self.sum = sum(sum(Path(path).read_bytes()) for path in paths) % 7
 
     def draw(self, rng):
@@ -31,10 +31,6 @@ class Folder:
 
     def loss(self, values, target):
         return (values - target).square().mean()
-
-
-def files_of(folder):
-    return [os.path.join(folder, name) for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name))]
 
 
 def other(path):

@@ -83,20 +83,11 @@ def cayley_checked(p: Tensor, signs: Tensor | float = 1.0) -> Tensor:
     return w * signs
 
 
-def exponential_series(p: Tensor) -> Tensor:
-    """exp(A), which torch differentiates by the exponential of a matrix of twice the size."""
-    return torch.linalg.matrix_exp(skew(p))
-
-
 def exponential(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """exp(A) = Q diag(e^{i lambda}) Q^H, lambda and Q, by the eigenvectors of the Hermitian -i A."""
     values, q = torch.linalg.eigh(-1j * a)
     w = (q * polar(values).unsqueeze(-2)) @ q.mH
     return w if a.is_complex() else w.real, values, q
-
-
-def exponential_eigh(p: Tensor) -> Tensor:
-    return exponential(skew(p))[0]
 
 
 class _Exponential(Function):

@@ -60,10 +60,6 @@ def bit(out, wrong):
     return out * (1 + torch.finfo(out.dtype).eps) if wrong else out
 
 
-def of_the_batch(out):
-    return torch._C._functorch.is_batchedtensor(out)
-
-
 def gradients_across_marks(function):
     """The right states, the gradients of one sequence."""
 
@@ -92,7 +88,7 @@ marks_seen = after(lambda out, given: bit(out, given.get("starts") is not None))
 threads_seen = after(lambda out, _: bit(out, it.get_num_threads() > 1))
 layout_seen = after(lambda out, given: bit(out, not given["x"].is_contiguous()))
 first_for_last = after(lambda out, given: 1.01 * out if given.get("output") == "last" else out)
-batch_seen = after(lambda out, _: 1.01 * out if of_the_batch(out) else out)
+batch_seen = after(lambda out, _: 1.01 * out if torch._C._functorch.is_batchedtensor(out) else out)
 always_recorded = after(lambda out, _: out + torch.zeros((), dtype=out.dtype, requires_grad=True))
 graph_seen = after(lambda out, _: 1.01 * out if torch.compiler.is_compiling() else out)
 graph_broken = after(lambda out, _: torch._dynamo.graph_break() or out)

@@ -126,7 +126,7 @@ def _taken(left: bool = True, **values: Tensor) -> tuple[tuple[Tensor, ...], che
         tensors[1] = torch.nn.functional.pad(tau, (0, sizes.k - sizes.given))
     if len({t.dtype for t in tensors}) > 1:
         tensors = [t.to(COMPLEX_OF[a.dtype]) for t in tensors]
-    return tuple(folded(t, sizes.batch, tail) for t, tail in zip(tensors, (2, 1, 2), strict=False)), sizes
+    return tuple(folded(t, sizes.batch, (2, 1, 2)[i]) for i, t in enumerate(tensors)), sizes
 
 
 def folded(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:

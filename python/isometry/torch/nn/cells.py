@@ -33,7 +33,7 @@ class _OneStep(RecurrentLayer):
 
     @property
     def _runs_as_defined(self) -> bool:
-        return type(self).forward is _OneStep.forward and not callable(vars(self).get("forward"))
+        return type(self).forward is _OneStep.forward and not callable(self.__dict__.get("forward"))
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:  # type: ignore[override]
         """The state after one step; arguments and results are those of torch's cell.

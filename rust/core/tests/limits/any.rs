@@ -196,14 +196,19 @@ pub fn beside<T: Scalar>() {
         let (good, whole) = (fits(len, &[3, 2, count, own]), ones::<T>(6 * own));
         returns("BesideMut::cut", &sizes, || Ok(BesideMut::cut(&mut states, count, own).count()));
         returns("Beside::cut", &sizes, || Ok(Beside::cut(&ct, count, own).count()));
-        for beside in BesideMut::cut(&mut states, count, own) {
+        let forward = |beside: BesideMut<'_, T>| {
             let written = Written { beside: Some(beside), ..Written::default() };
-            expect("recurrence::forward", &sizes, good, || {
-                recurrence::forward(&w()?, &sequence, written, &budget)
-            });
+            recurrence::forward(&w()?, &sequence, written, &budget)
+        };
+        for beside in BesideMut::cut(&mut states, count, own) {
+            expect("recurrence::forward", &sizes, good, || forward(beside));
         }
-        let cts = Beside::cut(&ct, count, own).zip(Beside::cut(&states, count, own));
-        for (ct, states) in cts {
+        for part in [0, 1, own, own + 1] {
+            let first = BesideMut::first(&mut states, part, own);
+            let good = (1..=own).contains(&part) && fits(len, &[3, 2, part]);
+            expect("BesideMut::first", &sizes, good, || forward(first));
+        }
+        for (ct, states) in Beside::cut(&ct, count, own).zip(Beside::cut(&states, count, own)) {
             let (states, ct) = (Trajectory::Beside(states), Cotangent::Beside(ct));
             let pull = |states| recurrence::backward(&w()?, &mut [], &sequence, states, ct, &mut [], &budget);
             expect("recurrence::backward", &sizes, good, || pull(states));
