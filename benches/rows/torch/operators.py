@@ -91,7 +91,7 @@ def exponential() -> Iterator[Row]:
 def of_skew(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Row:
     """exp(A), ||A|| near pi: twice the spread of its entries times sqrt n."""
     peers: dict[str, Call] = {
-        SERIES: lambda p: torch.linalg.matrix_exp(formulas.skew(p)),  # differentiated by one of twice the size
+        SERIES: lambda p: torch.linalg.matrix_exp(formulas.skew(p)),  # its gradient: an exponential of size 2 n
         EIGH: lambda p: formulas.exponential(formulas.skew(p))[0],
     }
     bars = [Bar(SERIES, 2.0, 4.0, (SERIES,)), Bar("best torch", 1.5, 2.0, (SERIES, EIGH))]

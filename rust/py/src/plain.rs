@@ -117,9 +117,9 @@ fn run<T: Number>(
         one.into()
     } else {
         let (states, beside) = match &mut output {
-            Some(output) if width > 1 && !packed => (None, Some(BesideMut::first(output, n, width * n))),
-            Some(output) => (Some(if packed { &mut states[..] } else { output }), None),
-            None => (None, None),
+            Some(_) if packed => (Some(&mut states[..]), None),
+            Some(output) if width > 1 => (None, Some(BesideMut::first(output, n, width * n))),
+            output => (output.as_deref_mut(), None),
         };
         Written { states, beside, last: Some(one), marks: None }
     };

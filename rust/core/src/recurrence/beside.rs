@@ -18,7 +18,7 @@ impl<T> Clone for Beside<'_, T> {
 }
 impl<T> Copy for Beside<'_, T> {}
 
-/// The same, to be written.
+/// The same, to be written; or the rows of an array for the first part of each state alone.
 pub struct BesideMut<'a, T>(Lane<T>, PhantomData<&'a mut [T]>);
 
 impl<'a, T: Scalar> Beside<'a, T> {
@@ -77,7 +77,7 @@ impl<'a, T: Scalar> BesideMut<'a, T> {
         Lane::cut(array.as_mut_ptr(), array.len(), count, own).map(|lane| BesideMut(lane, PhantomData))
     }
 
-    /// Rows that get only the first `own` of the `width` numbers of each state.
+    /// An array for the first `own` of the `width` numbers of each state, one row per state.
     pub fn first(array: &'a mut [T], own: usize, width: usize) -> Self {
         want_huge_pages(array);
         BesideMut(Lane { width, ..Lane::of(array.as_mut_ptr(), array.len(), [0, 1], own) }, PhantomData)
@@ -118,14 +118,14 @@ impl<T> Clone for Lane<T> {
 impl<T> Copy for Lane<T> {}
 
 impl<T: Scalar> Lane<T> {
-    /// Those of the i-th of `count` recurrences in an array of `len` numbers; none where these are not whole rows.
+    /// The rows of the i-th of `count` recurrences in an array of `len` numbers: none unless whole rows fill it.
     fn of(first: *mut T, len: usize, [i, count]: [usize; 2], own: usize) -> Self {
         let all = work(&[count, own]);
         let rows = if all > 0 && len.is_multiple_of(all) { len / all } else { 0 };
         Lane { first: Shared(first.wrapping_add(work(&[i, own]))), rows, own, all, width: own }
     }
 
-    /// Those of all of them.
+    /// The rows of each of `count` recurrences.
     fn cut(first: *mut T, len: usize, count: usize, own: usize) -> impl Iterator<Item = Self> {
         (0..count).map(move |i| Lane::of(first, len, [i, count], own))
     }
@@ -141,7 +141,7 @@ impl<T: Scalar> Lane<T> {
             return Ok(());
         }
         let expected = format!("{steps} x {batch} rows of {n} numbers");
-        Err(Error::shape(name, expected, format!("{} of {}", self.rows, self.width)))
+        Err(Error::shape(name, expected, format!("{} of {}", self.rows, self.width.max(self.own))))
     }
 
     /// Writes these rows of a step that begins with row `before`, whose row 0 is at `from`; zeros if that is null.

@@ -99,7 +99,7 @@ fn check<T: Scalar>(case: Case) {
 
 /// Sizes on both sides of every change of algorithm, with four options: reverse order, lengths, optional arguments and
 /// marks. One precision tests the combinations with an even number of options, the other those with an odd number, and
-/// they swap at the next size; either half covers every pair of options.
+/// at the next size they swap; each half contains every pair of options.
 fn sweep<T: Scalar>() {
     let sizes = [[1, 1, 1, 1], [9, 5, 3, 6], [20, 1, 2, 38], [12, 3, 1, 36], [11, 2, 9, 70], [5, 13, 0, 34]];
     let mut turn = 0;

@@ -210,7 +210,7 @@ impl<T: Scalar> Problem<T> {
         packs
     }
 
-    /// The states alone, with all that may be packed before and nothing saved; the first part of each, written alone, is the same.
+    /// The states alone, from packed operands where there are any, nothing saved; the first part of each, written alone, is the same.
     pub fn states(&self, packs: Option<&[T::Real]>, budget: &Budget<'_>) -> Result<Vec<f64>> {
         let (mut states, mut memory) = (Guarded::new(self.ct_len()), Guarded::new(self.memory_ct.len()));
         sequence(self.call(packs), states.inner().into(), memory.inner(), None, budget)?;
