@@ -9,7 +9,7 @@ matrices alone: with the first k rows X1 and the others X2 of Y, A1 = X1 - X1^H 
     exp(A) E = [F; X2 H],                          [F; H] = exp([A1, -G; I, 0]) [I; 0]
 
 I + G/4 = L L^H is at least I, so P = L^{-H} (I + S)^{-1} L^{-1} with the skew S = -L^{-1} A1 L^{-H} / 2. All this is
-done in double precision, since G squares the condition of I - A/2.
+done in double precision, since G squares the condition of I - A/2, and where that is not enough, W is made orthonormal.
 
 `reflected` is the thin product of the reflections below the diagonal of X, in the layout of LAPACK's geqrf, times
 signs. The diagonal of a complex X has the angles of its reflections as imaginary parts: tau = (1 + e^{i angle}) /
@@ -102,14 +102,14 @@ def cayley(x: Tensor) -> Tensor:
     """(I - A/2)^{-1} (I + A/2) E."""
     if _full_pays(x, _RATIO["cayley"]):
         return _first_columns(Cayley, -0.5, x)
-    first, below, gram = _blocks(x)
+    large, first, below, gram = _blocks(x)
     eye = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
     lower = torch.linalg.cholesky_ex(eye + gram / 4)[0]
     left = triangular(lower, first, upper=False)
     skew = triangular(lower.mH, left, upper=True, left=False)
     right = triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
     twice = triangular(lower.mH, right, upper=True)  # 2P
-    return torch.cat((twice - eye, below @ twice / 2), -2).to(x.dtype)
+    return _orthonormal(torch.cat((twice - eye, below @ twice / 2), -2), large).to(x.dtype)
 
 
 @full_precision
@@ -117,8 +117,7 @@ def exponential(x: Tensor) -> Tensor:
     """exp(A) E."""
     if _full_pays(x, _RATIO["matrix_exp"]):
         return _first_columns(Exponential, 1, x)
-    large = not visible(x) or x.detach().abs().max().item() > _LARGE
-    first, below, gram = _blocks(_within(x) if large else x)
+    large, first, below, gram = _blocks(x)
     k = first.shape[-1]
     # About ||X2||; dividing by it makes the two blocks beside the diagonal alike.
     size = gram.detach().abs().sum(-2, keepdim=True).amax(-1, keepdim=True).sqrt().clamp(min=1)
@@ -127,22 +126,26 @@ def exponential(x: Tensor) -> Tensor:
     row = torch.cat((first, -gram / size), -1), torch.cat((one, torch.zeros_like(one)), -1)
     columns = torch.matrix_exp(torch.cat(row, -2))[..., :k]
     w = torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2)
-    for _ in range(3 if large else 0):  # of Newton and Schulz
-        w = w + w @ (eye - w.mH @ w) / 2
-    return w.to(x.dtype)
+    return _orthonormal(w, large).to(x.dtype)
 
 
-#: The distance of exp(A) E from orthonormal is about eps ||A||. It is corrected where the largest entry exceeds _LARGE.
-#: Beyond _LARGEST the correction would not converge: A is scaled down first, since its angles modulo 2 pi have few
-#: correct digits.
-_LARGE, _LARGEST = 2.0**7, 2.0**36
+#: The distance of W from orthonormal is up to eps ||X||^2. It is corrected where the largest entry exceeds _LARGE, or
+#: _SMALL if eps is that of X. Where ||X|| may exceed _LARGEST the correction would not converge: A is scaled down;
+#: its angles modulo 2 pi have few correct digits.
+_SMALL, _LARGE, _LARGEST = 2.0**2, 2.0**7, 2.0**22
 
 
 def _within(x: Tensor) -> Tensor:
-    """X, `doubled`, multiplied by less than 1 if it has numbers beyond _LARGEST."""
-    x = doubled(x)
-    most = x.detach().abs().amax((-2, -1), keepdim=True)
+    """X, multiplied by less than 1 if its norm may exceed _LARGEST."""
+    most = x.detach().abs().amax((-2, -1), keepdim=True) * (x.shape[-2] * x.shape[-1]) ** 0.5
     return x * (_LARGEST / most).clamp(max=1)
+
+
+def _orthonormal(w: Tensor, large: bool) -> Tensor:
+    """W, made orthonormal by the steps of Newton and Schulz if X has large entries."""
+    for _ in range(3 if large else 0):
+        w = w + w @ (torch.eye(w.shape[-1], dtype=w.dtype, device=w.device) - w.mH @ w) / 2
+    return w
 
 
 #: Up to n = ratio k all n columns cost less than k x k matrices in double precision, by measurement.
@@ -174,12 +177,13 @@ def _of_skew(kind: type[Cayley] | type[Exponential], factor: float, a: Tensor, d
     return kind(upper, diagonal=imaginary).matrix()
 
 
-def _blocks(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A1, X2 and G, `doubled`."""
-    x = doubled(x)
-    k = x.shape[-1]
+def _blocks(x: Tensor) -> tuple[bool, Tensor, Tensor, Tensor]:
+    """Whether X has large entries, or they cannot be read; A1, X2 and G, `doubled`."""
+    wide, k = doubled(x), x.shape[-1]
+    large = not visible(x) or wide.detach().abs().max().item() > (_SMALL if wide is x else _LARGE)
+    x = _within(wide) if large else wide
     first, below = x.narrow(-2, 0, k).tril(), x.narrow(-2, k, x.shape[-2] - k)
-    return first - first.mH, below, below.mH @ below
+    return large, first - first.mH, below, below.mH @ below
 
 
 #: The maps by the names that torch gives them.

@@ -159,7 +159,7 @@ def _cayley(x: Tensor) -> tuple[Tensor, Saved]:
     torch.mul(p, 2, out=w[:, :k])
     _diagonal(w).sub_(1)
     torch.bmm(below, p, out=w[:, k:])
-    return w.to(x.dtype), (below, p)
+    return (unitary(w) if w.dtype is x.dtype else w.to(x.dtype)), (below, p)
 
 
 def _cayley_gradient(ct: Tensor, below: Tensor, p: Tensor) -> Tensor:
