@@ -162,6 +162,8 @@ def test_torchs_names_and_out(seed):
             call(tuple(t.new_empty(7, *t.shape) for t in expected))
         with pytest.raises(TypeError, match="^out must be of a dtype that holds float64, not int64$"):
             call(tuple(t.new_empty(0, dtype=torch.int64) for t in expected))
+    with pytest.raises(RuntimeError, match="^out must be on the device cpu, not meta$"):
+        linalg.geqrf(x, out=(a.to("meta"), tau))
     with pytest.raises(RuntimeError, match="out must be None where a gradient is recorded"):
         linalg.geqrf(x.clone().requires_grad_(), out=(a, tau))
     with pytest.raises(TypeError, match="out must be a tuple of 2 tensors"):

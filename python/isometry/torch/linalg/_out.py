@@ -16,6 +16,8 @@ def written(out: Sequence[Tensor], found: Sequence[Tensor], given: Sequence[Tens
     for t, result in zip(out, found, strict=True):
         if not isinstance(t, Tensor):
             check.kind("out", "a torch.Tensor", t)
+        if t.device != result.device:
+            raise RuntimeError(f"out must be on the device {result.device}, not {t.device}")
         if not torch.can_cast(result.dtype, t.dtype):
             raise TypeError(f"out must be of a dtype that holds {dtype_name(result.dtype)}, not {dtype_name(t.dtype)}")
         if t.numel():
