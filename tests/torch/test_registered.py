@@ -47,6 +47,11 @@ def stored(net, x):
         return trained(net, x)
 
 
+def sparse(net, x):
+    net.weight_ih_l0 = torch.nn.Parameter(net.weight_ih_l0.detach().to_sparse(), requires_grad=False)
+    return torch.no_grad()(net)(x)
+
+
 def close(ours, theirs, bound=2e-5):
     for a, b in zip(flat(ours), flat(theirs), strict=True):
         assert a.shape == b.shape and a.is_contiguous() == b.is_contiguous()
@@ -65,6 +70,8 @@ WAYS = {
     "copy": lambda net, x: copy.deepcopy(net)(x),
     "pickle": lambda net, x: pickle.loads(pickle.dumps(net))(x),
     "a column of a batch": lambda net, x: net(x.repeat(1, 2, 2)[:, ::2, :D]),
+    "across words": lambda net, x: net(torch.frombuffer(bytearray(338), dtype=x.dtype, offset=2).view_as(x).copy_(x)),
+    "sparse": sparse,
     "half": lambda net, x: [t.float() for t in flat(net.bfloat16()(x.bfloat16()))],
     "quantised": lambda net, x: torch.ao.quantization.quantize_dynamic(net, {torch.nn.LSTM, torch.nn.GRU})(x),
     "function": lambda net, x: torch.func.functional_call(net, dict(net.named_parameters()), (x,)),
@@ -133,6 +140,8 @@ def test_results_and_gradients_are_tensors_of_their_own(kind, batch_first):
             for t in found[:count]:
                 t.mul_(2)
                 t.detach_()
+            if not grad:
+                found[0].untyped_storage().resize_(0)
 
 
 @each_kind
@@ -148,6 +157,65 @@ def test_changes_in_place_are_noticed(kind):
         out = net(x)[0]
         out.detach().zero_()
         assert not flat(net(x))[0].eq(0).all()
+
+
+@each_kind
+def test_backward_reads_the_memory_of_the_call(kind):
+    """Not that which `.data` is given later."""
+    net, x = made(kind)
+    expected = trained(net, x)
+
+    def replaced(x):
+        x, out = (given := x.clone()), net(given)
+        for t in (x, *net.parameters()):
+            t.data = 2 * t.data
+        return out
+
+    with register(always=True):
+        close(trained(net, x, replaced), expected)
+
+
+def test_torch_refuses_wrong_arguments():
+    x, h = torch.ones(T, B, D), torch.zeros(1, B, N)
+    law = True, 1, 0.0, False, False, False
+    w, u, b, _ = made("gru", num_layers=1, bidirectional=False)[0].parameters()
+    cell = [*made("lstm", num_layers=1, bidirectional=False)[0].parameters()]
+    for grad, call in product(
+        (True, False),
+        (
+            lambda: torch.lstm(x, [], cell, *law),
+            lambda: torch.lstm_cell(x[0], [], *cell),
+            lambda: torch.lstm_cell(x[0], [h[0], h], *cell),
+            lambda: torch.gru(x, h, [w, u, b, b.view(3, N)], *law),
+            lambda: torch.gru_cell(x[0], h[0], w, u, b.view(3, N), b),
+            lambda: torch.gru_cell(x[0], h, w, u, b, b),
+        ),
+    ):
+        with torch.set_grad_enabled(grad), pytest.raises((RuntimeError, IndexError)) as expected:
+            call()
+        with torch.set_grad_enabled(grad), pytest.raises(type(expected.value)) as found, register(always=True):
+            call()
+        assert str(found.value) == str(expected.value)
+
+
+def test_much_padding_is_left_to_torch():
+    with register() as registration:
+        torch.nn.GRU(D, N)(PackedSequence(torch.ones(163, D), torch.tensor([64] + [1] * 99)))
+        assert registration.counts() == {"gru": (0, 1)}
+
+
+def of_packed(data, sizes, h, weights: list[torch.Tensor]):
+    return torch.gru(data, sizes, h, weights, True, 1, 0.0, True, False)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_default_device_does_not_reach_into_a_script():
+    net, x = made("gru", num_layers=1, bidirectional=False)
+    given = x.flatten(0, 1), torch.tensor([B] * T), torch.zeros(1, B, N), list(net.parameters())
+    with register(always=True):
+        scripted, expected = torch.jit.script(of_packed), of_packed(*given)
+        with torch.device("meta"):
+            close(scripted(*given), expected)
 
 
 def test_removal_while_others_compute():

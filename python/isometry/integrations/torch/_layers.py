@@ -9,7 +9,7 @@ from torch.autograd import Function
 
 from isometry import _core
 from isometry._cells.gru import R_FIRST
-from isometry.torch._dispatch.function import empty, threads
+from isometry.torch._dispatch.function import threads
 from isometry.torch._dispatch.mode import KERNEL, RECORDED
 from isometry.torch._dispatch.private import uncompiled
 from isometry.torch._dispatch.results import computed
@@ -65,7 +65,7 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
         output, last = _layers(x, call, None, lambda x, p: torch.dropout(x.contiguous(), p, True))
         return (output.clone(memory_format=torch.contiguous_format) if call.directions == 1 else output), *last
     shape = len(counts), counts[0]
-    rows, lengths = packed_rows(torch.tensor(counts))
+    rows, lengths = packed_rows(torch.tensor(counts, device="cpu"))
 
     def spread(entries: Tensor) -> Tensor:
         room = entries.new_zeros(shape[0] * shape[1], entries.shape[1])
@@ -79,7 +79,7 @@ def results(x: Tensor, call: Call, counts: list[int] | None = None) -> tuple[Ten
 
 
 def _fits(x: Tensor, call: Call, batch: int) -> bool:
-    """Whether all tensors are of one dtype on the CPU, and of the shapes that torch expects."""
+    """Whether all tensors are of one dtype, of the shapes that torch expects, and lie aligned in the CPU's memory."""
     kind, held, weights, each, directions, _, n, _ = call
     count, rows = len(weights) // each, kind.gates * n
     shapes = [x.shape, *[(count, batch, n)] * len(held)]
@@ -87,7 +87,8 @@ def _fits(x: Tensor, call: Call, batch: int) -> bool:
         shapes += [(rows, x.shape[-1] if i < directions else directions * n), (rows, n)]
         shapes += [(rows,)] * (each - 2)
     for t, shape in zip((x, *held, *weights), shapes, strict=True):
-        if not (t.dtype is x.dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape):
+        like = t.dtype is x.dtype and t.is_cpu and t.layout is torch.strided and t.shape == shape
+        if not like or not t.data_ptr() or t.data_ptr() % t.itemsize:  # zeros without memory, numbers across words
             return False
     return True
 
@@ -97,15 +98,19 @@ def _unrecorded(x: Tensor, call: Call, counts: list[int] | None) -> tuple[Tensor
     these.
     """
     kind, held, weights, each, directions, _, n, _ = call
-    if not all(map(Tensor.is_contiguous, (*held, *weights))):
-        held, weights = [t.contiguous() for t in held], [t.contiguous() for t in weights]
+    try:
+        x = x.contiguous()
+        if not all(map(Tensor.is_contiguous, (*held, *weights))):
+            held, weights = [t.contiguous() for t in held], [t.contiguous() for t in weights]
+    except RuntimeError:  # sparse tensors have no order
+        return None
     count, lasts = len(weights) // each, []
     if any(len(t) != count for t in held):
         return None
     for i in range(0, count, directions):
-        outputs, x = [], x.contiguous()
+        outputs = []
         for k in range(i, i + directions):
-            output = empty((*x.shape[:-1], n), x.dtype)[0]
+            output = x.new_empty((*x.shape[:-1], n))
             states = held if count == 1 else [t[k : k + 1] for t in held]
             own = weights[k * each : (k + 1) * each]
             last = one_layer(kind, x, states, own, output, (k > i, counts))
@@ -131,6 +136,8 @@ def one_layer(
     `order` says whether x is read from its end, and how many sequences have each step of packed x.
     """
     u, w, b, second = weights if len(weights) == 4 else (*weights, None, None)
+    if b is not None and second is not None and b.dim() + second.dim() != 2:
+        return None
     own: tuple[Any, Any] = None, second
     arrays: tuple[Any, ...]
     if kind.cell == "gru":
@@ -148,17 +155,18 @@ def _layers(
     x: Tensor, call: Call, lengths: Tensor | None, drop: Callable[[Tensor, float], Tensor]
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The output of the last layer (T, B, directions * n), and the last states of all."""
-    kind, held, weights, each, directions, dropout, n, _ = call
+    kind, held, weights, each, directions, dropout, n, recorded = call
+    x = x.view_as(x)  # as is done to the weights: what backward reads keeps its memory when `.data` is replaced
     first = held[0] if kind.parts == 1 else _Joined.apply(*held)  # type: ignore[no-untyped-call]
     lasts: list[Tensor] = []
-    ends = None if lengths is None else (lengths - 1, torch.arange(len(lengths)))
+    ends = None if lengths is None else (lengths - 1, torch.arange(len(lengths), device="cpu"))
     for i in range(0, len(first), directions):
         if i and dropout:
             x = drop(x, dropout)
         outputs = []
         for direction in range(directions):
             own = weights[(i + direction) * each : (i + direction + 1) * each]
-            states = _states(kind, x, first[i + direction], own, lengths, (bool(direction), call.recorded))
+            states = _states(kind, x, first[i + direction], own, lengths, (bool(direction), recorded))
             lasts.append(states[0] if direction else states[-1] if ends is None else states[ends])
             outputs.append(states[..., :n])
         x = outputs[0] if directions == 1 else torch.cat(outputs, -1)
@@ -214,5 +222,6 @@ def _arrays(kind: Kind, weights: Sequence[Tensor]) -> tuple[dict[str, Tensor | N
         # copies of the biases, which may change before the backward pass
         given = {"w": w, "u": u} | {name: t.clone() for name, t in zip(("b", "hidden_bias"), biases, strict=False)}
         return {name: t.unflatten(0, (3, -1)) for name, t in given.items()}, ()
+    u, w = u.view_as(u), w.view_as(w)
     b = _Sum.apply(*biases) if biases else None  # type: ignore[no-untyped-call]
     return ({"w": w, "u": u, "b": b}, ()) if kind.cell == "lstm" else ({"input_weight": u, "bias": b}, (w,))

@@ -92,10 +92,10 @@ def _call(
     steps, batch, packed, always = sizes
     held = tuple(states) if kind.parts == 2 else (states,)
     directions, each, count = 1 + bidirectional, 4 if biases else 2, layers * (1 + bidirectional)
-    n, features, dtype = held[0].shape[-1] if held[0].dim() else 0, x.shape[-1], x.dtype
+    n, features, dtype = held[0].shape[-1] if held and held[0].dim() else 0, x.shape[-1], x.dtype
     tensors = x, *held, *weights
     recorded = _recorded(tensors)
-    if not (always or pays(kind, steps, batch, features, n, recorded, packed)):
+    if not (always or pays(kind, steps, batch, features, n, recorded, len(x) * packed)):
         return None
     if len(held) != kind.parts or len(weights) != each * count or 0 in (n, features, batch, count, len(x)):
         return None
@@ -160,6 +160,8 @@ def _after(kind: Kind, x: Tensor, states: Any, weights: Sequence[Tensor]) -> tup
     """The parts of the state after one step without gradients, from x (B, d); None where `_call` decides."""
     held = tuple(states) if kind.parts == 2 else (states,)
     tensors = x, *held, *weights
+    if len(held) != kind.parts or held[0].dim() + held[-1].dim() != 4:
+        return None
     if _recorded(tensors) or not _ours(tensors) or torch.is_autocast_enabled("cpu"):
         return None
     return one_layer(kind, x, held, weights, None)

@@ -10,12 +10,16 @@ _NARROW = 128
 _WIDE = 512
 #: Sequences up to which an LSTM is faster than torch's, however long and wide they are.
 _FEW = 8
+#: The most room for packed sequences, as many steps for each as for the longest, as a multiple of their entries.
+_ROOM = 16
 
 
-def pays(kind: Kind, steps: int, batch: int, features: int, n: int, recorded: bool, packed: bool) -> bool:
-    """Whether a call with n units is taken without being asked; `recorded` says whether there are gradients."""
+def pays(kind: Kind, steps: int, batch: int, features: int, n: int, recorded: bool, packed: int) -> bool:
+    """Whether a call with n units is taken without being asked; `recorded` says whether there are gradients, `packed`
+    how many entries packed sequences have.
+    """
     if packed:  # without gradients U x is computed at every step for all sequences, also for those that have ended
-        return steps >= 10 if recorded else features <= n
+        return steps * batch <= _ROOM * packed and (steps >= 10 if recorded else features <= n)
     if kind.name == "lstm":
         return batch <= _FEW or (n < _WIDE if recorded else steps <= 10 or n <= 64)
     if recorded:
