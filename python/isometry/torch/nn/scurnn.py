@@ -18,7 +18,7 @@ class ScuRNN(OrthogonalRNN):
     The phases theta are trained. The states and the output are complex; a real input is promoted.
 
     Use it to reproduce inputs after many steps, copying 1.000 with modReLU, and as the complex layer that is best on
-    average, 0.78 of the best with leaky ReLU. Do not use it where a few of many inputs must be remembered: cue 0.124 at
+    average, 0.79 of the best with leaky ReLU. Do not use it where a few of many inputs must be remembered: cue 0.124 at
     best, `RUM` 1.000.
 
     Parameters
