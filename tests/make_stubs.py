@@ -100,9 +100,7 @@ KINDS = {
             "CHANGELOG.md": "a line",
         },
         {
-            f"{RECURRENCE}/mod.rs": [
-                in_order(r"(?:#\[.*\]\n)?(?:pub(?:\(\w+\))? )?mod (\w+);", "pub mod $stem;"),
-            ],
+            f"{RECURRENCE}/mod.rs": [in_order(r"(?:#\[.*\]\n)?(?:pub(?:\(\w+\))? )?mod (\w+);", "pub mod $stem;")],
             f"{RECURRENCE}/cells.rs": [
                 in_order(r"use super::(\w+)(?:::.*)?;", "use super::$stem::{self, $name};"),
                 behind(r"\ncells! \{\n(?:    .*\n)*", "    $stem::DECLARATION, $name real;\n"),

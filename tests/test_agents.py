@@ -1,16 +1,12 @@
 """Recurrent agents of other packages: every block of docs/agents.md, and both sides of the rows of the bench."""
 
-import pytest
-
+import other_packages
 from rows import agents
 from subprocesses import ROOT
 from test_examples import test_documents as run_blocks
 from test_tools import agree
 
-pytestmark = [
-    pytest.mark.extra,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
-]
+pytestmark = other_packages.MARKS
 
 
 def test_the_guide(tmp_path, monkeypatch):

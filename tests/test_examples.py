@@ -10,6 +10,7 @@ import pytest
 
 import isometry
 import lines
+import other_packages
 from subprocesses import ROOT
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -91,17 +92,12 @@ def test_every_public_name_has_an_example(module):
         ("forecaster", QUICK, r"GRU: \d+\.\d % within the 80 % interval, width \d\.\d+, quantile loss \d\.\d+"),
         ("hyper_connections", QUICK, r"orthogonal: \d\.\d+ bits .*; norm by 64 mixers x (1|0\.99999\d|1\.0000\d)\n"),
         ("ensemble", QUICK, r" 2 members: loop \d+\.\d+, vmap \d+\.\d+ ms, scores differ by (0e\+00|\de-0[678])"),
-        pytest.param(
-            "adapter",
-            QUICK,
-            r"HRA, r = 8: [\d,]+ numbers, \d+\.\d s, \d+\.\d %",
-            marks=[pytest.mark.extra, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")],
-        ),
+        pytest.param("adapter", QUICK, r"HRA, r = 8: [\d,]+ numbers, \d+\.\d s, \d+\.\d %", marks=other_packages.MARKS),
         pytest.param(
             "qwen_delta",
             ["--out", "picture.png", "--steps", "2", "--length", "100"],
             r"isometry: \d+\.\d+ s per step.*\nlargest difference of the losses: \d",
-            marks=[pytest.mark.extra, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")],
+            marks=other_packages.MARKS,
         ),
         ("hadamard_rnn", ["--delay", "5", "--updates", "4"], r"trained signs, \d+ of 128 turned: \d+% right"),
         ("fit_a_unitary", ["--n", "3", "--seeds", "1", "--iterations", "200"], r"Householder, phases \| \de-1\d \("),

@@ -13,13 +13,7 @@ from fuzz import examine
 from fuzz.choices import LENGTH
 
 # family -> calls per face; the short form examines a tenth, the long one five times as many, more than 140,000 in all
-EXAMPLES = {
-    "operators": 8000,
-    "cells": 4000,
-    "extremes": 2000,
-    "unchecked": 1500,
-    "large": 120,
-}
+EXAMPLES = {"operators": 8000, "cells": 4000, "extremes": 2000, "unchecked": 1500, "large": 120}
 SHORT, LONG = 0.1, 5
 CASES = [(family, name) for name in FACES for family in EXAMPLES if family in examine.families(name)]
 every_family = pytest.mark.parametrize("family,package", CASES)

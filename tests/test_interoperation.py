@@ -7,12 +7,10 @@ import pytest
 import torch
 
 import isometry.torch as it
+import other_packages
 from subprocesses import ROOT, run
 
-pytestmark = [
-    pytest.mark.extra,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
-]
+pytestmark = other_packages.MARKS
 
 TEXT = (ROOT / "docs/interoperation.md").read_text()
 FIRST, *SECTIONS = re.split(r"^## ", TEXT, flags=re.MULTILINE)

@@ -114,10 +114,7 @@ def torch_alone():
         "EURNN": (it.nn.EURNN, {**shared, "capacity": 2, "layout": "brick", "complex": True}),
         "KRU": (it.nn.KRU, {**shared, "factor_sizes": (2, 2), "complex": True}),
         "SoftORNN": (it.nn.SoftORNN, {**shared, "margin": 0.1}),
-        "DeltaProduct": (
-            it.nn.DeltaProduct,
-            {**gated, "heads": 2, "householders": 2, "gate": True, "negative": True},
-        ),
+        "DeltaProduct": (it.nn.DeltaProduct, {**gated, "heads": 2, "householders": 2, "gate": True, "negative": True}),
         **{f"a call of {name}": (module, {argument: torch.ones(5, 4)}) for name, (module, argument) in modules.items()},
         "a call of a layer": (layer, {"input": torch.ones(3, 2, 2), "hx": None, "starts": marks, "start_state": None}),
         "a call with a mask": (layer, {"input": torch.ones(3, 2, 2), "mask": marks}),

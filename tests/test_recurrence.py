@@ -253,10 +253,7 @@ def test_the_memory_of_a_rum_has_a_cotangent(seed):
     pull = lambda states, ct: iso.rum_vjp(**arrays, states=states, ct=ct, lam=1)
     leaves = {name: tensor(a).requires_grad_() for name, a in arrays.items()}
     results = it.rum(**leaves, lam=1)
-    for cts, grads in (
-        (ct, (pull(found, ct), pull(found[0], ct))),
-        ((ct[0], 0 * ct[1]), (pull(found[0], ct[0]),)),
-    ):
+    for cts, grads in ((ct, (pull(found, ct), pull(found[0], ct))), ((ct[0], 0 * ct[1]), (pull(found[0], ct[0]),))):
         expected = torch.autograd.grad(results, list(leaves.values()), [tensor(c) for c in cts], retain_graph=True)
         for own in grads:
             for name, g in zip(leaves, expected, strict=True):

@@ -13,8 +13,7 @@ PARTS = {
 }  # fmt: skip
 #: An item, and the documentation and attributes before it.
 ITEM = re.compile(
-    r"((?:^ *(?:///|#\[).*\n)*)^( *)(impl|(?:pub )?(?:unsafe |const )*(?:fn|struct|enum|trait)|macro_rules)\b(.*)",
-    re.M,
+    r"((?:^ *(?:///|#\[).*\n)*)^( *)(impl|(?:pub )?(?:unsafe |const )*(?:fn|struct|enum|trait)|macro_rules)\b(.*)", re.M
 )
 #: What a module shows: whether it is for the other crates of the repository, a module, or names of another one.
 SHOWN = re.compile(r"^(?: *(#\[doc\(hidden\)\])\n)? *pub (?:mod (\w+)( \{|;)|use ([^;]+);)", re.M)

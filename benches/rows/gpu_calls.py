@@ -57,26 +57,10 @@ def on_gpu(*given: np.ndarray) -> Given:
     return tuple(Array(a) for a in given)
 
 
-def _reflections() -> Given:
-    return draw(1024, 256), draw(1024, 1024), draw(1024, 1024, seed=1)
-
-
-def _applied(vectors: Any, x: Any, *_: Any) -> object:
-    return iso.Householder(vectors)(x)
-
-
 def _both(vectors: Any, x: Any, ct: Any) -> object:
     op = iso.Householder(vectors)
     op.apply(x)
     return op.apply_vjp(x, ct)
-
-
-def _cayley() -> Given:
-    return draw(64, 496) / 8, draw(64, 32, 32)
-
-
-def _sequence() -> Given:
-    return iso.Householder(draw(32, 4)), draw(40, 4, 3), draw(32, 3) / 4
 
 
 def _sequence_and_states() -> Given:
@@ -84,39 +68,15 @@ def _sequence_and_states() -> Given:
     return op, x, v, iso.recurrence(op, x, v)
 
 
-def _pulled(op: Any, x: Any, v: Any, states: Any) -> object:
-    return iso.recurrence_vjp(op, x, v, states, states, check_states=False)
-
-
-def _ensemble() -> Given:
-    return iso.Cayley(draw(3, 28) / 8), draw(20, 1, 4, 3), draw(8, 3)
-
-
 def _unit() -> Given:
     """x, w, u, b, embed_weight, embed_bias of a rotational unit."""
     return tuple(t.requires_grad_() for t in tensors((10, 4, 3), (16, 8), (16, 3), (16,), (8, 3), (8,)))
-
-
-def _with_memory(*given: Any) -> Any:
-    return it.rum(*given, lam=1)
 
 
 def _delta() -> Given:
     """q, k, v, beta, g of 5 chunks of 4 heads."""
     q, k, v, beta, g = tensors((1, 300, 2, 16), (1, 300, 2, 16), (1, 300, 4, 16), (1, 300, 4), (1, 300, 4))
     return tuple(t.requires_grad_() for t in (q, k, v, beta.sigmoid(), -g.abs()))
-
-
-def _ruled(*given: Any) -> Any:
-    return it.delta_rule(*given[:4], g=given[4])
-
-
-def _layer() -> Given:
-    return it.nn.LSTM(3, 8), torch.from_numpy(draw(10, 4, 3)).requires_grad_()
-
-
-def _called(layer: Any, x: Any) -> Any:
-    return layer(x)
 
 
 def _summed(*results: Any) -> object:
@@ -128,6 +88,16 @@ def first(call: Callable[..., Any]) -> Callable[..., Given]:
     return lambda *given: call(*given)[:1]
 
 
+_reflections = lambda: (draw(1024, 256), draw(1024, 1024), draw(1024, 1024, seed=1))
+_cayley = lambda: (draw(64, 496) / 8, draw(64, 32, 32))
+_sequence = lambda: (iso.Householder(draw(32, 4)), draw(40, 4, 3), draw(32, 3) / 4)
+_ensemble = lambda: (iso.Cayley(draw(3, 28) / 8), draw(20, 1, 4, 3), draw(8, 3))
+_layer = lambda: (it.nn.LSTM(3, 8), torch.from_numpy(draw(10, 4, 3)).requires_grad_())
+_applied = lambda vectors, x, *_: iso.Householder(vectors)(x)
+_pulled = lambda op, x, v, states: iso.recurrence_vjp(op, x, v, states, states, check_states=False)
+_with_memory = lambda *given: it.rum(*given, lam=1)
+_ruled = lambda *given: it.delta_rule(*given[:4], g=given[4])
+_called = lambda layer, x: layer(x)
 CALLS = (
     Call("Householder, 1,024 x 256 on 1,024 rows", _reflections, on_gpu, _applied, 11, 1),
     Call("the same and its gradient", _reflections, on_gpu, _both, 23, 2),

@@ -15,11 +15,7 @@ import isometry.torch as it
 PROCESSES = 2
 SHAPES = ((9, 4), (5, 5), (1, 4), (1, 6, 3))
 #: Element type, map, use_trivialization.
-FORMS = (
-    (torch.float32, "householder", True),
-    (torch.complex64, "householder", False),
-    (torch.float32, "cayley", True),
-)
+FORMS = ((torch.float32, "householder", True), (torch.complex64, "householder", False), (torch.float32, "cayley", True))
 
 
 class Holder(torch.nn.Module):

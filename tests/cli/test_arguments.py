@@ -12,6 +12,7 @@ from cli_runs import TINY
 from isometry.cli.errors import PACKAGES
 from subprocesses import run
 
+RNN = ("compare", "copying", "--models", "rnn")
 TRAIN = ("train", "copying", "--model", "scornn")
 COMPARE = ("compare", "copying", "--length", 5, "--hidden", 6, "--batch", 3)
 WRONG = {
@@ -24,13 +25,10 @@ WRONG = {
     "negative rate": ((*TRAIN, "--lr", "-1"), "--lr"),
     "negative seed": ((*TRAIN, "--seed", "-1"), "--seed"),
     "seed of more than 64 bits": ((*TRAIN, "--seed", str(2**64)), "--seed must"),
-    "seeds of more than 64 bits": (("compare", "copying", "--models", "rnn", "--seeds", f"{2**64},"), "--seed must"),
-    "a seed of a comparison": (("compare", "copying", "--models", "rnn", "--set", "seed=5"), "--set seed: --seeds"),
-    "a seed of one model": (("compare", "copying", "--models", "rnn", "--set", "rnn.seed=5"), "--set seed: --seeds"),
-    "a size beside parameters": (
-        ("compare", "copying", "--models", "rnn", "--parameters", "2000", "--set", "hidden=8"),
-        "--set hidden: --parameters",
-    ),
+    "seeds of more than 64 bits": ((*RNN, "--seeds", f"{2**64},"), "--seed must"),
+    "a seed of a comparison": ((*RNN, "--set", "seed=5"), "--set seed: --seeds"),
+    "a seed of one model": ((*RNN, "--set", "rnn.seed=5"), "--set seed: --seeds"),
+    "a size beside parameters": ((*RNN, "--parameters", "2000", "--set", "hidden=8"), "--set hidden: --parameters"),
     "unknown option": ((*TRAIN, "--speed", "9"), "--speed"),
     "an option cut short": (("compare", "copying", "--models", "scornn", "--seed", "5"), "--seed"),
     "length of digits": (("train", "digits", "--model", "rnn", "--length", "5"), "--length"),
@@ -51,7 +49,7 @@ WRONG = {
     "too many threads": ((*TRAIN, "--threads", "2000"), "--threads"),
     "an empty folder": ((*TRAIN, "--out", ""), "--out: must name"),
     "empty data": (("train", "characters", "--model", "rnn", "--data", ""), "--data must be"),
-    "an empty folder of a comparison": (("compare", "copying", "--models", "rnn", "--out", ""), "--out: must name"),
+    "an empty folder of a comparison": ((*RNN, "--out", ""), "--out: must name"),
     "an empty target": (("compare", ""), "must name"),
     "a config without end": ((*TRAIN, "--config", "/dev/zero"), "/dev/zero is not a regular file"),
     "compare: nothing": (("compare",), "TASK or FOLDER is missing"),

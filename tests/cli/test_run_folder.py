@@ -209,12 +209,7 @@ def test_a_run_made_on_a_gpu_goes_on_without_one(isometry, tmp_path):
     config = tmp_path / "run/config.toml"
     config.write_text(config.read_text().replace('backend = "cpu"', 'backend = "gpu"'))
     again = ("train", "--resume", "run", "--iterations", "4")
-    done = run(
-        [sys.executable, "-m", "isometry", *again],
-        check=False,
-        cwd=tmp_path,
-        ISOMETRY_GPU_ADAPTER="none-such",
-    )
+    done = run([sys.executable, "-m", "isometry", *again], check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
     assert done.returncode == 2 and "config.toml: backend gpu: " in done.stderr and len(metrics(tmp_path / "run")) == 2
     assert isometry(*again, "--backend", "cpu")[::2] == (0, [])
     assert 'backend = "cpu"' in config.read_text()
@@ -303,10 +298,7 @@ def test_a_terminal_gets_a_bar(tmp_path):
         assert all(word in bar for word in ("loss", "baseline", "e(W)"))
 
 
-@pytest.mark.parametrize(
-    ("columns", "rest"),
-    [(80, "loss 1.25 ba"), (100, "loss 1.25 baseline 4.79 e(W) 0.5")],
-)
+@pytest.mark.parametrize(("columns", "rest"), [(80, "loss 1.25 ba"), (100, "loss 1.25 baseline 4.79 e(W) 0.5")])
 def test_a_narrow_terminal_shows_the_scores(columns, rest):
     row = {"loss": 1.25, "baseline": 4.787, "orthogonality_error": 0.5, "accuracy": 0.0123}
     row |= {"accuracy_within": 0.0123, "accuracy_beyond": 0.0123}

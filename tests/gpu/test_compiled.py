@@ -41,15 +41,19 @@ def pulled(out, *at):
     return torch.autograd.grad(score(out), at)
 
 
+def computed(name, dtype, calls):
+    u, x = draw(0, N, 3, dtype=dtype).requires_grad_(), draw(1, T, B, N, dtype=dtype).requires_grad_()
+    expected = COMPUTATIONS[name](u, x)
+    bars = pulled(expected, u, x)
+    calls.clear()
+    return COMPUTATIONS[name], u, x, expected, bars
+
+
 @each_kind
 @each_computation
 def test_the_keyword_in_one_piece(name, dtype, calls):
     """Value and gradients on the backend that the keyword names, whatever block is around."""
-    u, x = draw(0, N, 3, dtype=dtype).requires_grad_(), draw(1, T, B, N, dtype=dtype).requires_grad_()
-    f = COMPUTATIONS[name]
-    expected = f(u, x)
-    bars = pulled(expected, u, x)
-    calls.clear()
+    f, u, x, expected, bars = computed(name, dtype, calls)
     for keyword, block in (("gpu", "cpu"), ("cpu", "gpu"), ("gpu", "gpu")):
         fast = compiled(lambda u, x: f(u, x, backend=keyword))
         with it.use_backend(block):
@@ -64,11 +68,7 @@ def test_the_keyword_in_one_piece(name, dtype, calls):
 @each_computation
 def test_one_graph_in_every_block(name, dtype, calls):
     """It follows the block that it is called in, and a gradient the call it belongs to."""
-    u, x = draw(0, N, 3, dtype=dtype).requires_grad_(), draw(1, T, B, N, dtype=dtype).requires_grad_()
-    f = COMPUTATIONS[name]
-    expected = f(u, x)
-    bars = pulled(expected, u, x)
-    calls.clear()
+    f, u, x, expected, bars = computed(name, dtype, calls)
     fast, outs = compiled(f), {}
     fast(u, x)
     with torch._dynamo.config.patch(error_on_recompile=True):

@@ -13,16 +13,7 @@ def fourier_factors(phases, vectors, permutation):
     k = np.arange(n)
     transform = np.exp(-2j * np.pi * (np.outer(k, k) % n) / n) / np.sqrt(n)
     permuted = np.eye(n)[np.asarray(permutation)]
-    return [
-        last,
-        reflection(v[1]),
-        transform.conj().T,
-        middle,
-        permuted,
-        reflection(v[0]),
-        transform,
-        first,
-    ]
+    return [last, reflection(v[1]), transform.conj().T, middle, permuted, reflection(v[0]), transform, first]
 
 
 def fourier(phases, vectors, permutation):

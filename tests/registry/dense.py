@@ -20,11 +20,7 @@ DENSE = Object(
         "wide": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n - 2, n, dtype, batch), square=False),
         "tall": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n + 3, n, dtype, batch), square=False),
     },
-    sizes={
-        "square": ((1, 1), (16, 16), (120, 70)),
-        "wide": ((3, 3), (31, 5), (257, 9)),
-        "tall": ((1, 2), (64, 33)),
-    },
+    sizes={"square": ((1, 1), (16, 16), (120, 70)), "wide": ((3, 3), (31, 5), (257, 9)), "tall": ((1, 2), (64, 33))},
     large={"alone": Large("square", 400, lambda rng, dtype: weight(rng, 400, 400, dtype, ()), 300, idle=COPIES)},
     matrix=ref.dense,
     vjp=ref.dense_vjp,

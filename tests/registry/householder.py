@@ -35,8 +35,7 @@ HOUSEHOLDER = Object(
             },
         ),
         "phases": Variant(
-            "c",
-            lambda rng, n, dtype, batch: {**vectors(rng, n, dtype, batch), "phases": angles(rng, n, dtype, batch)},
+            "c", lambda rng, n, dtype, batch: {**vectors(rng, n, dtype, batch), "phases": angles(rng, n, dtype, batch)}
         ),
         "real vectors, phases": Variant(
             "c",

@@ -87,10 +87,7 @@ def joined(g):
 
 
 #: Every variant through both faces; a memory is an array of its own in NumPy (tests/test_recurrence.py).
-SUBJECTS = [
-    *map(TorchCell, CASES),
-    *(NumpyCell(c) for c in CASES if c.kind.numpy and not c.memory),
-]
+SUBJECTS = [*map(TorchCell, CASES), *(NumpyCell(c) for c in CASES if c.kind.numpy and not c.memory)]
 
 
 def named(subject):

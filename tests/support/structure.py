@@ -11,60 +11,8 @@ def dense(rng, m, n):
     return rng.standard_normal((m, n))
 
 
-def zero(_, m, n):
-    return np.zeros((m, n))
-
-
-def negative_zero(_, m, n):
-    return -np.zeros((m, n))
-
-
-def ones(_, m, n):
-    return np.ones((m, n))
-
-
-def zero_rows(rng, m, n):
-    return dense(rng, m, n) * (rng.random((m, 1)) < 0.6)
-
-
-def zero_columns(rng, m, n):
-    return dense(rng, m, n) * (rng.random(n) < 0.6)
-
-
-def sparse(rng, m, n):
-    return dense(rng, m, n) * (rng.random((m, n)) < 0.2)
-
-
 def repeated_rows(rng, m, n):
     return dense(rng, m, n)[rng.integers(0, (m + 1) // 2, m)]
-
-
-def repeated_columns(rng, m, n):
-    return repeated_rows(rng, n, m).T
-
-
-def nearly_repeated_rows(rng, m, n):
-    return repeated_rows(rng, m, n) * (1 + 1e-12 * dense(rng, m, n))
-
-
-def opposite_rows(rng, m, n):
-    return repeated_rows(rng, m, n) * rng.choice([-1.0, 1.0], (m, 1))
-
-
-def holed_permutation(rng, m, n):
-    return np.eye(max(m, n))[rng.permutation(max(m, n))][:m, :n] * (rng.random((m, 1)) < 0.7)
-
-
-def partial_identity(rng, m, n):
-    return np.eye(m, n) * (np.arange(n) < rng.integers(0, n + 1))
-
-
-def nearly_identity(rng, m, n):
-    return np.eye(m, n) + 1e-14 * dense(rng, m, n)
-
-
-def diagonal(rng, m, n):
-    return np.eye(m, n) * rng.choice([-2.0, -1.0, 0.0, 1.0, 1.0, 3.0], n)
 
 
 def blocks(rng, m, n):
@@ -77,58 +25,14 @@ def blocks(rng, m, n):
     return a
 
 
-def triangular(rng, m, n):
-    return np.triu(dense(rng, m, n))
-
-
-def nilpotent(_, m, n):
-    return np.eye(m, n, 1)
-
-
-def rank_one(rng, m, n):
-    return np.outer(rng.standard_normal(m), rng.standard_normal(n))
-
-
-def rank_two(rng, m, n):
-    return dense(rng, m, 2) @ dense(rng, 2, n)
-
-
-def small_integers(rng, m, n):
-    return rng.integers(-2, 3, (m, n)).astype(float)
-
-
-def signs(rng, m, n):
-    return rng.choice([-1.0, 1.0], (m, n))
-
-
-def checkerboard(_, m, n):
-    return (-1.0) ** np.add.outer(np.arange(m), np.arange(n))
-
-
 def skew(rng, m, n):
     a = dense(rng, max(m, n), max(m, n))
     return (a - a.T)[:m, :n]
 
 
-def toeplitz(rng, m, n):
-    return rng.standard_normal(m + n)[np.subtract.outer(np.arange(m), np.arange(n)) + n]
-
-
-def hilbert(_, m, n):
-    return 1 / (1.0 + np.add.outer(np.arange(m), np.arange(n)))
-
-
-def vandermonde(_, m, n):
-    return np.vander(np.linspace(-1, 1, m), n)
-
-
 def graded_rows(rng, m, n):
     """The last rows 1e-40 times the first."""
     return dense(rng, m, n) * np.logspace(0, -40, m)[:, None]
-
-
-def graded_columns(rng, m, n):
-    return graded_rows(rng, n, m).T
 
 
 def huge_column(rng, m, n):
@@ -143,26 +47,44 @@ def huge_entry(rng, m, n):
     return a
 
 
-def tiny(rng, m, n):
-    """Denormal in single precision."""
-    return 1e-40 * dense(rng, m, n)
-
-
-def denormal(rng, m, n):
-    """Denormal in double precision."""
-    return 1e-310 * dense(rng, m, n)
-
-
 #: Every class by name.
 CLASSES = {
-    f.__name__: f
-    for f in (
-        dense, zero, negative_zero, ones, zero_rows, zero_columns, sparse, repeated_rows, repeated_columns,
-        nearly_repeated_rows, opposite_rows, holed_permutation, partial_identity, nearly_identity, diagonal,
-        blocks, triangular, nilpotent, rank_one, rank_two, small_integers, signs, checkerboard, skew, toeplitz,
-        hilbert, vandermonde, graded_rows, graded_columns, huge_column, huge_entry, tiny, denormal,
-    )
-}  # fmt: skip
+    "dense": dense,
+    "zero": lambda _, m, n: np.zeros((m, n)),
+    "negative_zero": lambda _, m, n: -np.zeros((m, n)),
+    "ones": lambda _, m, n: np.ones((m, n)),
+    "zero_rows": lambda rng, m, n: dense(rng, m, n) * (rng.random((m, 1)) < 0.6),
+    "zero_columns": lambda rng, m, n: dense(rng, m, n) * (rng.random(n) < 0.6),
+    "sparse": lambda rng, m, n: dense(rng, m, n) * (rng.random((m, n)) < 0.2),
+    "repeated_rows": repeated_rows,
+    "repeated_columns": lambda rng, m, n: repeated_rows(rng, n, m).T,
+    "nearly_repeated_rows": lambda rng, m, n: repeated_rows(rng, m, n) * (1 + 1e-12 * dense(rng, m, n)),
+    "opposite_rows": lambda rng, m, n: repeated_rows(rng, m, n) * rng.choice([-1.0, 1.0], (m, 1)),
+    "holed_permutation": lambda rng, m, n: (
+        np.eye(max(m, n))[rng.permutation(max(m, n))][:m, :n] * (rng.random((m, 1)) < 0.7)
+    ),
+    "partial_identity": lambda rng, m, n: np.eye(m, n) * (np.arange(n) < rng.integers(0, n + 1)),
+    "nearly_identity": lambda rng, m, n: np.eye(m, n) + 1e-14 * dense(rng, m, n),
+    "diagonal": lambda rng, m, n: np.eye(m, n) * rng.choice([-2.0, -1.0, 0.0, 1.0, 1.0, 3.0], n),
+    "blocks": blocks,
+    "triangular": lambda rng, m, n: np.triu(dense(rng, m, n)),
+    "nilpotent": lambda _, m, n: np.eye(m, n, 1),
+    "rank_one": lambda rng, m, n: np.outer(rng.standard_normal(m), rng.standard_normal(n)),
+    "rank_two": lambda rng, m, n: dense(rng, m, 2) @ dense(rng, 2, n),
+    "small_integers": lambda rng, m, n: rng.integers(-2, 3, (m, n)).astype(float),
+    "signs": lambda rng, m, n: rng.choice([-1.0, 1.0], (m, n)),
+    "checkerboard": lambda _, m, n: (-1.0) ** np.add.outer(np.arange(m), np.arange(n)),
+    "skew": skew,
+    "toeplitz": lambda rng, m, n: rng.standard_normal(m + n)[np.subtract.outer(np.arange(m), np.arange(n)) + n],
+    "hilbert": lambda _, m, n: 1 / (1.0 + np.add.outer(np.arange(m), np.arange(n))),
+    "vandermonde": lambda _, m, n: np.vander(np.linspace(-1, 1, m), n),
+    "graded_rows": graded_rows,
+    "graded_columns": lambda rng, m, n: graded_rows(rng, n, m).T,
+    "huge_column": huge_column,
+    "huge_entry": huge_entry,
+    "tiny": lambda rng, m, n: 1e-40 * dense(rng, m, n),  # denormal in single precision
+    "denormal": lambda rng, m, n: 1e-310 * dense(rng, m, n),  # denormal in double precision
+}
 
 #: Classes with entries far outside of [1e-3, 1e3], for arguments that are not scale-free.
 SCALED = ("graded_rows", "graded_columns", "huge_column", "huge_entry", "tiny", "denormal")

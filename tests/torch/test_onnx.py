@@ -8,14 +8,12 @@ import torch
 from torch.export import Dim
 
 import isometry.torch as it
+import other_packages
 import tolerance
 from isometry._rules.check_recurrence import ACTIVATIONS
 from layers import COMPLEX, KINDS, B, D, N, build, draw
 
-pytestmark = [
-    pytest.mark.extra,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
-]
+pytestmark = other_packages.MARKS
 
 #: A layer and its keywords; the nodes of its recurrences, where they are not one Scan for each layer and direction.
 MODULES = [

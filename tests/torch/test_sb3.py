@@ -8,16 +8,14 @@ import pytest
 import torch
 
 import isometry.torch as it
+import other_packages
 from agents import CRITICS, LAYERS, Spaces, blind_cartpole, policy, stored, weight_normed
 from isometry.integrations import sb3 as integration
 from isometry.integrations.sb3 import RecurrentPolicy, register
 from isometry.torch.nn._plain import _FEW
 from isometry.torch.nn._streaming import Held
 
-pytestmark = [
-    pytest.mark.extra,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
-]
+pytestmark = other_packages.MARKS
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 SEQUENCES, STEPS = 3, 7
 #: Marks of steps at which episodes begin: nowhere, first, last, everywhere, anywhere.

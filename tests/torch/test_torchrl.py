@@ -6,16 +6,14 @@ import pytest
 import torch
 
 import isometry.torch as it
+import other_packages
 from agents import weight_normed
 from isometry.integrations import torchrl as integration
 from isometry.integrations.torchrl import register
 from isometry.torch.nn._plain import _FEW
 from isometry.torch.nn._streaming import Held
 
-pytestmark = [
-    pytest.mark.extra,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
-]
+pytestmark = other_packages.MARKS
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 B, T, D, N = 3, 7, 4, 5
 KINDS = ("lstm", "gru")
@@ -29,11 +27,7 @@ MARKS = {
     "one": torch.rand(T, generator=torch.Generator().manual_seed(1)) < 0.3,
     "axes": torch.rand(2, 2, T, generator=torch.Generator().manual_seed(1)) < 0.3,
 }
-FORMS = {
-    "one": {},
-    "two": {"num_layers": 2, "bias": False},
-    "python": {"num_layers": 2, "python_based": True},
-}
+FORMS = {"one": {}, "two": {"num_layers": 2, "bias": False}, "python": {"num_layers": 2, "python_based": True}}
 
 
 def states(kind):

@@ -14,15 +14,13 @@ import pytest
 import torch
 
 import isometry.torch.delta._fla_arguments as computing
+import other_packages
 import tolerance as tol
 from derivatives import compiled
 from isometry.integrations import transformers as integration
 from transformers_models import MODELS, build, module, outputs, tokens
 
-pytestmark = [
-    pytest.mark.extra,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
-]
+pytestmark = other_packages.MARKS
 
 NAMES = pytest.mark.parametrize("name", MODELS)
 CLOSE = 1e-5

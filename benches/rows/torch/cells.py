@@ -56,11 +56,7 @@ def goru() -> Iterator[Row]:
 
 
 def goru_row(
-    name: str,
-    point: Tensor,
-    law: Callable[[Tensor], it.Operator],
-    matrix: Callable[[Tensor], Tensor],
-    per_state: float,
+    name: str, point: Tensor, law: Callable[[Tensor], it.Operator], matrix: Callable[[Tensor], Tensor], per_state: float
 ) -> Row:
     """A row of one transition and its parameters; `per_state` flops of W_h for each number of a state."""
     loops = {LOOP: lambda w, u, b, p, x: before(w, matrix(p), u, b, x)}

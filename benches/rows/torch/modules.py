@@ -27,8 +27,7 @@ def each(module: nn.Module) -> Results:
     return {f"gradient of {name}": p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
 
 
-def of_input_weight(layer: Any) -> Results:
-    return {"gradient": layer.weight_ih_l0.grad}
+of_input_weight: Read = lambda layer: {"gradient": layer.weight_ih_l0.grad}
 
 
 def training_step(

@@ -142,7 +142,7 @@ def bounded_svd() -> Iterator[Row]:
         own: Call = lambda *given: ours(*given).matrix()
         yield row(f"bounded svd matrix {n}", draw(n), own, {"torch": matrix}, bars, 6.0 * n**3)
     on_rows: dict[str, Call] = {
-        "torch factors": lambda u, logits, v, x: ((x @ v) * formulas.sigma(logits, MARGIN)) @ u.mT,
+        "torch factors": lambda u, logits, v, x: ((x @ v) * formulas.sigma(logits, MARGIN)) @ u.mT
     }
     own = lambda *given: ours(*given[:-1]).apply(given[-1])
     yield row(f"bounded svd 512/B{B}", draw(512, B), own, on_rows, bars, 12.0 * 512**2 * B)

@@ -295,10 +295,7 @@ def _substituted(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitri
 
 
 #: Operators that are applied or step by their factors, with W in their place.
-_THROUGH_MATRICES = {
-    torch.ops.isometry.apply.default: _applied,
-    torch.ops.isometry.sequence.default: _with_matrix,
-}
+_THROUGH_MATRICES = {torch.ops.isometry.apply.default: _applied, torch.ops.isometry.sequence.default: _with_matrix}
 
 #: The operators that ONNX does not know, in others.
 _IN_TORCH = {

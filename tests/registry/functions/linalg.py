@@ -64,10 +64,7 @@ LINALG = {
         large=larger("a", "tau", "other"),
     ),
     "linalg.ormqr, from the right": Function(
-        with_other,
-        {"left": False, "transpose": True},
-        renamed=FIRST,
-        smooth=True,
+        with_other, {"left": False, "transpose": True}, renamed=FIRST, smooth=True
     ),
     "linalg.ormqr_vjp": Function(
         lambda draw: {**with_other(draw), "ct": draw(4, 4)},
@@ -93,10 +90,7 @@ LINALG = {
     "linalg.qr": Function(
         lambda draw: {"a": draw(5, 3)},
         {"mode": "reduced"},
-        (
-            ({"mode": "raw"}, ValueError, "^mode must be"),
-            ({"a": zeros(3)}, ValueError, "must have shape"),
-        ),
+        (({"mode": "raw"}, ValueError, "^mode must be"), ({"a": zeros(3)}, ValueError, "must have shape")),
         renamed=OF_A,
         smooth=True,
     ),
