@@ -134,12 +134,12 @@ gpu-report: build  ## what there is to know of a GPU, in some ten minutes: laws,
 	"$(BIN)/python" benches/gpu_report.py
 
 # What torch 2.8 itself lacks: torch.compile of products of objects and of torch.func, dynamic sizes and torch's own RNNs in
-# torch.export, complex numbers through gloo, checks of some arguments of torch.nn.RNN, and two calls of a DDP model with buffers before
-# a backward pass.
+# torch.export, complex numbers through gloo, checks of some arguments of torch.nn.RNN, sparse weights of it, and two calls of a DDP
+# model with buffers before a backward pass.
 oldest-tests: build  ## the torch tests on the oldest torch and NumPy that are supported, in an environment of its own (6 GB)
 	$(PYTHON) -m venv "$(VENV)-oldest"
 	"$(BIN)/uv" pip install --quiet --python "$(VENV)-oldest/bin/python" torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout pytest-xdist hypothesis safetensors
-	PYTHONPATH=python "$(VENV)-oldest/bin/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra" tests/torch -k "not (test_expressions and compiled) and not compiled_before_of_what_is_trained and not exported_layer_serves and not exported_programs and not two_processes and not (test_modes and test_layers) and not divided_weights and not errors_and_warnings_of_the_constructor"
+	PYTHONPATH="$(CURDIR)/python" "$(VENV)-oldest/bin/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra" tests/torch -k "not (test_expressions and compiled) and not compiled_before_of_what_is_trained and not exported_layer_serves and not exported_programs and not two_processes and not (test_modes and test_layers) and not divided_weights and not errors_and_warnings_of_the_constructor and not (test_ways and sparse)"
 
 valgrind:  ## the Rust tests with small sizes, and those at the limits, under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour; TESTS="NAME ...": some
 	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }
