@@ -1,4 +1,4 @@
-"""The marks of tests with other packages, whose warnings are theirs."""
+"""Marks of tests that run other packages and ignore their warnings."""
 
 import pytest
 

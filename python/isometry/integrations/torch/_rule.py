@@ -10,7 +10,7 @@ _NARROW = 128
 _WIDE = 512
 #: Sequences up to which an LSTM is faster than torch's, however long and wide they are.
 _FEW = 8
-#: The most room for packed sequences, as many steps for each as for the longest, as a multiple of their entries.
+#: The most padded steps per entry of packed sequences, which are padded for the kernels.
 _ROOM = 16
 
 

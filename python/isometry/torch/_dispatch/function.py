@@ -70,8 +70,8 @@ def array(t: Tensor, *shape: int) -> Array:
     A shape starts with the batch axis; the kernels do not need it if it is 1 (or -1, a count of rows).
     """
     if not _DIRECT:
-        # numpy() fixes the size of a storage for good, and fully_shard resizes the storages of parameters: this alias
-        # has one of its own.
+        # After numpy() a storage can no longer be resized, and fully_shard resizes those of parameters: numpy() gets an
+        # alias with a storage of its own.
         if t.is_cpu and dist.is_available() and dist.is_initialized():
             t = from_dlpack(t.detach().resolve_conj().resolve_neg())
         # force=True detaches and resolves conjugated and negated views in one call.

@@ -109,7 +109,7 @@ def cayley(x: Tensor) -> Tensor:
     skew = triangular(lower.mH, left, upper=True, left=False)
     right = triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
     twice = triangular(lower.mH, right, upper=True)  # 2P
-    return _orthonormal(torch.cat((twice - eye, below @ twice / 2), -2), large).to(x.dtype)
+    return _orthonormal(torch.cat((twice - eye, below @ twice / 2), -2), eye, large).to(x.dtype)
 
 
 @full_precision
@@ -126,12 +126,12 @@ def exponential(x: Tensor) -> Tensor:
     row = torch.cat((first, -gram / size), -1), torch.cat((one, torch.zeros_like(one)), -1)
     columns = torch.matrix_exp(torch.cat(row, -2))[..., :k]
     w = torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2)
-    return _orthonormal(w, large).to(x.dtype)
+    return _orthonormal(w, eye, large).to(x.dtype)
 
 
 #: The distance of W from orthonormal is up to eps ||X||^2. It is corrected where the largest entry exceeds _LARGE, or
-#: _SMALL if eps is that of X. Where ||X|| may exceed _LARGEST the correction would not converge: A is scaled down;
-#: its angles modulo 2 pi have few correct digits.
+#: _SMALL if X itself is in double precision. Where ||X|| may exceed _LARGEST the correction would not converge, so A is
+#: scaled down: its angles modulo 2 pi have few correct digits anyway.
 _SMALL, _LARGE, _LARGEST = 2.0**2, 2.0**7, 2.0**22
 
 
@@ -141,10 +141,10 @@ def _within(x: Tensor) -> Tensor:
     return x * (_LARGEST / most).clamp(max=1)
 
 
-def _orthonormal(w: Tensor, large: bool) -> Tensor:
+def _orthonormal(w: Tensor, eye: Tensor, large: bool) -> Tensor:
     """W, made orthonormal by the steps of Newton and Schulz if X has large entries."""
     for _ in range(3 if large else 0):
-        w = w + w @ (torch.eye(w.shape[-1], dtype=w.dtype, device=w.device) - w.mH @ w) / 2
+        w = w + w @ (eye - w.mH @ w) / 2
     return w
 
 
